@@ -8,8 +8,9 @@ from jaxtyping import Array, PyTree
 
 from frictax.annotations import ArrayLike
 from frictax.engine import Adaptive, Engine, OnSamples, Path, Result, walk
-from frictax.engine.options import EVENTS
+from frictax.engine.options import EVENTS, room as events_room
 from frictax.engine.result import SECOND
+from frictax.engine.walk import with_room
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.unnamed import unnamed
 from frictax.parameters import check, is_traced
@@ -69,7 +70,7 @@ def simulate(
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` when the run does not reach its end. Under `jit` and `vmap` nothing can be
-    raised: look at `run.result`.
+    raised: look at `run.result`. What the run did not reach is NaN, with its derivatives.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -97,10 +98,11 @@ def simulate(
         )
     if isinstance(engine, Adaptive):
         engine.tolerances(ts.dtype)
-    run, room = _simulate(mechanism, ts, engine, energy), EVENTS
+    run = _simulate(mechanism, ts, engine, energy)
     if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
         return run  # in a derivative that is not compiled, how the run ended is known
-    growing = engine.max_events is None
+    growing = engine.max_events is None and _is(run, Result.too_many_events)
+    room = events_room(with_room(engine, run.system)) if growing else 0
     while growing and room < _MOST_EVENTS and _is(run, Result.too_many_events):
         # Twice the room, or up to 16 times by how far it lasted: each size is a program of its own.
         reached, t0, t1 = _reached(run)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts.mode import STUCK, UNKNOWN
 from frictax.engine import Path, Result
+from frictax.engine.cut_short import as_derived, over_samples
 from frictax.engine.result import SECOND
 from frictax.handover import Verb
 from frictax.mechanism import MechanicalSystem
@@ -82,8 +83,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     ``run.plot()``.
 
     - `ts`: the asked times [s]; `ys`, `modes`: state vector and mode vector there (see
-      `MechanicalSystem`); at the time of an event, those after it; NaN where the run did not get
-      to.
+      `MechanicalSystem`); at the time of an event, those after it; states that the run did not
+      reach are NaN, as are their derivatives and the variables of all parts there.
     - `result`: a `Result`, how the run ended; `steps`: solver steps taken.
     - `error`: an upper estimate of the error of the integration, relative to the range of each
       state, the largest of all states; NaN where the solver has no error control.
@@ -184,9 +185,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     SECOND, lambda system, part, *_: structure_of_variables(system.mechanism, system.layout, part)
 )
 def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
-    return jax.vmap(lambda t, y, mode: variables_at(system.snapshot(t, y, mode), part))(
-        ts, ys, modes
-    )
+    at = lambda t, y, mode: variables_at(system.snapshot(t, y, mode), part)  # noqa: E731
+    return over_samples(at, ts, ys, modes)
 
 
 @kept_call(SECOND, jax.tree.structure((0,) * 5))
@@ -215,8 +215,10 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
+    # After a cut the next event is unknown: its time has no derivative.
+    unknown = as_derived(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
     return (
-        rows(times, jnp.inf),
+        rows(times, unknown),
         rows(parts, -1),
         rows(before, UNKNOWN),
         rows(after, UNKNOWN),
@@ -226,9 +228,8 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
 
 @kept_call(SECOND, jax.tree.structure((0,) * 9))
 def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array, ...]:
-    kinetic, elastic = jax.vmap(lambda t, y, mode: stored(system.snapshot(t, y, mode)))(
-        ts, ys, modes
-    )
+    at = lambda t, y, mode: stored(system.snapshot(t, y, mode))  # noqa: E731
+    kinetic, elastic = over_samples(at, ts, ys, modes)
     drive, friction, damper, impact = ys[:, -4:].T
     nodes, nothing = system.layout.nodes, jnp.zeros_like(drive)
     heated, cooled = ys[:, -6:-4].T if nodes else (nothing, nothing)

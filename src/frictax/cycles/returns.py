@@ -51,6 +51,9 @@ class Returning(AbstractHybridSystem):
     def deadline(self, mode: Modes, args: PyTree) -> Number:
         return jnp.where(mode[-1] > 0, self.system.deadline(mode[:-1], args), jnp.inf)
 
+    def known_switches(self, args: PyTree, on_samples: bool) -> int:
+        return self.system.known_switches(args, on_samples)
+
     def is_smooth(self, args: PyTree) -> bool:
         return self.system.is_smooth(args)
 

@@ -48,7 +48,16 @@ def read_later(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
     if d_ts is None:
         return d_ys
     system, args, _ = model
-    speed = jax.vmap(lambda t, y, mode: system.flow(t, y, mode, args))(
-        ts[read], ys[read], modes[read]
-    )
-    return d_ys.at[read].add(speed * d_ts[read, None])
+    at = ts[read], ys[read], modes[read]
+    speed = jax.vmap(lambda t, y, mode: system.flow(t, y, mode, args))(*at)
+    speed = jnp.where(jnp.isfinite(at[1]), speed, jnp.nan)
+
+    def push(d_ts) -> Any:
+        return speed * d_ts[:, None]
+
+    def pull(c_ys) -> Any:
+        # A sample that nobody uses has the cotangent 0, and its speed may be NaN.
+        return jnp.sum(jnp.where(c_ys == 0, 0.0, speed * c_ys), axis=1)
+
+    moved = linear(push, pull, d_ts[read], jnp.zeros_like(speed) + 0.0 * d_ts[read, None])
+    return d_ys.at[read].add(moved)

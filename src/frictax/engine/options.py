@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # it takes longer to import than all of frictax.
 
 
-EVENTS = 1000  # room for events where no `max_events` is given
+EVENTS = 1000  # room for events beside known switches of drives where no `max_events` is given
 
 
 def room(options: "Adaptive | OnSamples") -> int:
@@ -44,8 +44,9 @@ class Adaptive(eqx.Module):
       for by a cubic through the guard and its rate at both ends, but not with a controller without
       error control.
     - `max_events`: how many mode changes and drive switches a run may have. Unless given, 1000
-      under `jit` and `vmap`, in `walk` and in a fit; elsewhere `simulate` doubles that until it
-      suffices.
+      beside the samples of all `Sampled` drives. `simulate` outside of `jit` and `vmap` doubles
+      that until it suffices. Under `jit` give it where a `Pulse`, a `Trapezoid` or a `Sine` has
+      more ends and extrema than that: nothing can be raised there, and `run.result` says so.
     - `max_steps`: how many solver steps a run may take.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode alone, which is traced and compiled sooner.
@@ -198,8 +199,9 @@ class OnSamples(eqx.Module):
       steps without error control. In 32 bits at least 1.2e-5.
     - `substeps`: the least number of steps from one sample to the next.
     - `max_steps`: how many parts a run may take, in the steps that are divided.
-    - `max_events`: how many mode changes, and switches of drives between samples, a run may have;
-      as for `Adaptive` unless given.
+    - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
+      Unless given, 1000 beside the samples of drives that move a body. As for `Adaptive`, it is a
+      limit under `jit`, also for samples of a drive that lie between those of `ts`.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode alone, which then takes value and derivatives in one pass and compiles in a third
       of the time. `fit` uses it.

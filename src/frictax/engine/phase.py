@@ -1,6 +1,7 @@
 """One phase: from an event to the next, in one mode."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import diffrax
@@ -12,6 +13,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.parameters import Values
 from frictax.parameters.constant import constant
 
+from .cut_short import reverse_if_used
 from .implicit.rodas import Rodas4
 from .margins import Slope, first_to_fall, slope_of
 from .options import Adaptive
@@ -402,8 +404,16 @@ def transport(
     finished = jnp.where(solution.result == diffrax.RESULTS.successful, 1.0, jnp.nan)
     finished = finished.astype(y.dtype)
     y = _state(solution.ys)[-1] * finished
-    fixed = slope_of(constant(system), t := stop.t, constant(y), start.mode)
-    slope = Slope(fixed.speed, system.guard(t, y, start.mode), fixed.rate)
-    time, state, _, _ = cross(system, begin, stop, y, slope, t1, start.t)
+    fixed = slope_of(constant(system), stop.t, constant(y), start.mode)
+
+    def crossed(system: Reused, begin: Start, stop: Stop, y, fixed: Slope, *at) -> Any:
+        slope = Slope(fixed.speed, system.guard(stop.t, y, begin.mode), fixed.rate)
+        return cross(system, begin, stop, y, slope, *at)[:2]
+
+    # Where an event cut the run short, nobody uses time and state after it, which may be NaN.
+    use = crossed
+    if not isinstance(adjoint, diffrax.ForwardMode):
+        use = functools.partial(reverse_if_used, crossed)
+    time, state = use(system, begin, stop, y, fixed, t1, start.t)
     samples = _read(solution, begin, ts, solution.ts[-1])
     return time, state, None if samples is None else samples * finished

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from frictax.parameters import Integer
 
+from .cut_short import nan_where, pull_known, unknown_after_cut, zero_if_unused
 from .in_turn import in_turn
 from .linear import linear, read_later, split
 from .options import Adaptive, room
@@ -65,15 +66,28 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
         return run
 
-    push = _push(phase(diffrax.ForwardMode()), moved, t1_, record_, floats)
+    unknown = _unknown(floats, whole)
+    along = _push(phase(diffrax.ForwardMode()), moved, t1_, record_, floats)
+    push = lambda inputs: nan_where(unknown, along(inputs))  # noqa: E731
     if options.adjoint is not None:
         d_ys, d_times = push(inputs)
     else:
-        pull = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
+        back = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
+        pull = lambda cotangents: pull_known(back, unknown, cotangents)  # noqa: E731
         d_ys, d_times = linear(push, pull, inputs, nothing)
     # The ends are times of the run itself.
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
+
+
+def _unknown(floats, whole) -> tuple[Any, Any]:
+    """Return which states and event times have no derivative, because the run was cut short."""
+    (ys, times), (_, fired, _, _, count, result, _) = floats, whole
+    # The last phase may have been given up before its event.
+    given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
+    used = jnp.where(given_up, count - 1, count)
+    used = jnp.where(result == Result.successful, times.shape[0], used)
+    return unknown_after_cut(ys, times, used)
 
 
 def _padded(ts) -> Any:
@@ -157,7 +171,8 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
                     ),
                     0.0,
                 )
-            d_moved, c_t, d_t1, c_y = back((c_t + c_times[k], c_y, c_window))
+            given = c_t + c_times[k], c_y, c_window
+            d_moved, c_t, d_t1, c_y = zero_if_unused(given, back(given))
             add = jax.tree.map(jnp.add, (c_moved, c_t1), (d_moved, d_t1))
             return c_t, c_y, *add
 

@@ -39,11 +39,11 @@ class Result(eqx.Enumeration):
 
     successful = "The run reached its end."
     too_many_events = (
-        "The run has more mode changes and drive switches than there is room for: 1000, or"
-        " `max_events=...` of `Adaptive` or `OnSamples`. Raise it, shorten the run, or look in"
-        " `run.events.time` whether the machine chatters. `simulate` outside of `jit` and `vmap`,"
-        " with `max_events` left out, makes the room itself; its `run.path.count` is a `max_events`"
-        " that suffices."
+        "The run has more mode changes and drive switches than there is room for: 1000 beside the"
+        " samples of drives, or `max_events=...` of `Adaptive` or `OnSamples`. Raise it, shorten"
+        " the run, or look in `run.events.time` whether the machine chatters. `simulate` outside of"
+        " `jit` and `vmap`, with `max_events` left out, makes the room itself; its"
+        " `run.path.count` is a `max_events` that suffices."
     )
     max_steps_reached = (
         "The run needs more solver steps than `max_steps=...` of `Adaptive` or `OnSamples` allows."

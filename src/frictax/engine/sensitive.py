@@ -136,6 +136,9 @@ class Sensitive(AbstractHybridSystem):
     def staying(self, mode: Modes, args: PyTree) -> "Sensitive":
         return Sensitive(self.family.staying(mode, args), self.x, self.n)
 
+    def known_switches(self, args: PyTree, on_samples: bool) -> int:
+        return self._now.known_switches(args, on_samples)
+
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
         return self._now.longest_step(mode, span, args)
 

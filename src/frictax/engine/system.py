@@ -73,6 +73,14 @@ class AbstractHybridSystem(eqx.Module):
         """
         return mode
 
+    def known_switches(self, args: PyTree, on_samples: bool) -> int:
+        """How many switches of its drives a run may meet as far as the shapes of arrays tell, such
+        as the samples of a measured drive: the engine makes room for these events.
+
+        `on_samples`: only those that `tick` leaves to `jump`.
+        """
+        return 0
+
     def staying(self, mode: Modes, args: PyTree) -> "AbstractHybridSystem":
         """A system with the same `flow` and `guard` as long as `mode` lasts: of the tables of its
         drives, with no more than what is read there.

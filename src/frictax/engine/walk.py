@@ -1,5 +1,7 @@
 """Walk a hybrid system from mode to mode."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
@@ -7,7 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.annotations import ArrayLike
 from frictax.parameters import Integer, Number
 
-from .options import Adaptive, Engine, OnSamples
+from .options import EVENTS, Adaptive, Engine, OnSamples
 from .reused import model_of
 from .system import AbstractHybridSystem
 
@@ -38,6 +40,16 @@ class Path(eqx.Module):
     finest: Integer
 
 
+def with_room(options: Engine, system: AbstractHybridSystem, args: PyTree = None) -> Engine:
+    """`options` with room for the switches of drives that are known before the run, beside that for
+    mode changes.
+    """
+    switches = system.known_switches(args, isinstance(options, OnSamples))
+    if options.max_events is not None or not switches:
+        return options
+    return dataclasses.replace(options, max_events=EVENTS + switches)
+
+
 def walk(
     system: AbstractHybridSystem,
     y0: ArrayLike,
@@ -59,7 +71,8 @@ def walk(
       start, the last the end.
     - `args`: what flow, guard and jump are handed on. `options`: an `Adaptive` or an `OnSamples`.
 
-    **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`.
+    **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`. The
+    states that it did not reach are NaN, with their derivatives.
 
     **Raises:** `ValueError` for options in the place of `args`.
 
@@ -86,7 +99,7 @@ def walk(
             f"`walk` must be given its options by name, got `{type(args).__name__}` in the place of"
             " `args`. Write options=..."
         )
-    options = Adaptive() if options is None else options
+    options = with_room(Adaptive() if options is None else options, system, args)
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)

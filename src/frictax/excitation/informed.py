@@ -135,6 +135,9 @@ class Informed(AbstractHybridSystem):
         rate = jnp.einsum("c,ci,cj->ij", self.weight, told, told)
         return rate[np.tril_indices(x.shape[0])]
 
+    def known_switches(self, args: PyTree, on_samples: bool) -> int:
+        return self.sensitive.known_switches(args, on_samples) + self.restarts.shape[0]
+
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         return self.sensitive.guard(t, y[: self.sensitive.size], self._own(mode)[0], args)
 

@@ -10,12 +10,9 @@ import jax
 import numpy as np
 
 from frictax.arguments import whole
-from frictax.engine import OnSamples, Result
-from frictax.engine.options import room
+from frictax.engine import Result
 from frictax.interrupts import as_part, may_keep
-from frictax.measurements import Record, Sweep
-from frictax.mechanism import Mechanism
-from frictax.mechanism.forces import AbstractMotion
+from frictax.measurements import Sweep
 from frictax.notice import Notice
 from frictax.parameters import get
 from frictax.programs import jitted
@@ -247,8 +244,6 @@ def posed(
 ) -> tuple[Problem, list[Notice]]:
     """The problem of a machine and its records, and notices of what was not fitted."""
     by = fit_engine(engine, method)
-    if engine is None:
-        by = _with_room(by, model, records)
     how = (objective, priors, instruments, by, loss, limits, tied, log_scale)
     return pose(model, records, free, own, *how)
 
@@ -291,24 +286,6 @@ def fit_sweep(
         notes,
         near,
     )
-
-
-def _with_room(engine: OnSamples, model, records: Mapping[str, Any]) -> OnSamples:
-    """`engine` with an event for each sample where a record moves a body: the body's velocity jumps
-    there.
-    """
-    if not isinstance(model, Mechanism):
-        return engine
-    motions = [r for r in records.values() if isinstance(r, Record)]
-    given = {name.partition(".")[0] for r in motions for name in r.inputs}
-    moved = [
-        name for name in given if name in model.names and isinstance(model[name], AbstractMotion)
-    ]
-    most = max(
-        (r.n for r in motions if any(name.partition(".")[0] in moved for name in r.inputs)),
-        default=0,
-    )
-    return dataclasses.replace(engine, max_events=room(engine) + most) if most else engine
 
 
 def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:

@@ -82,6 +82,10 @@ class Driven(AbstractHybridSystem):
     def deadline(self, mode: Modes, args: PyTree) -> Number:
         return first_end(signal.end(k) for signal, k in self._pieces(mode))
 
+    def known_switches(self, args: PyTree, on_samples: bool) -> int:
+        own = self.system.known_switches(None, on_samples)
+        return own + (0 if on_samples else sum(s.known_switches() for s in self.signals))
+
     def is_smooth(self, args: PyTree) -> bool:
         return self.system.is_smooth(None)
 

@@ -140,6 +140,12 @@ class MechanicalSystem(AbstractHybridSystem):
                 place += contact.is_pressed
         return mode_vector(new)
 
+    def known_switches(self, args: PyTree, on_samples: bool) -> int:
+        places = enumerate(self.layout.signals)
+        motions = [signal for _, _, signal in self.layout.motions]
+        met = [place for j, place in places if j in motions or not on_samples]
+        return sum(signal_of(self.mechanism, place).known_switches() for place in met)
+
     def staying(self, mode: Modes, args: PyTree) -> "MechanicalSystem":
         places, signals = self.layout.signals, self._signals(mode)
         return eqx.tree_at(

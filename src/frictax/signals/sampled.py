@@ -83,6 +83,9 @@ class Sampled(CheckedModule, AbstractSignal):
         length = jnp.where(inside, row_at(self.times, right) - begin, 1.0)
         return _Line(begin, length, first, row_at(self.values, right), inside)
 
+    def known_switches(self) -> int:
+        return self.times.shape[0]
+
     def piece(self, t: Number) -> Piece:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)
 

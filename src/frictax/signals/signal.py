@@ -37,6 +37,10 @@ class AbstractSignal(eqx.Module):
     def end(self, k: Piece) -> Number:
         """The time [s] at which piece `k` ends; inf for the last."""
 
+    def known_switches(self) -> int:
+        """How many pieces end in any run, as far as the shapes of arrays tell."""
+        return 0
+
     def turns(self, k: Piece) -> Bool[Array, ""]:
         """Whether piece `k` ends in an extremum of one smooth formula and not in a switch.
 

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 
 from frictax.parameters.shapes import row_at
 
+from ..cut_short import nan_where, pull_known, unknown_after_cut, zero_if_unused
 from ..implicit.stiff import step
 from ..linear import linear, read_later, split
 from ..options import OnSamples
-from ..result import SECOND
+from ..result import SECOND, Result
 from ..reused import Reused, staying
 from . import operation
 from .control import PARTS, begin_and_end, is_controlled
@@ -44,8 +45,9 @@ def _run_samples_jvp(primals, tangents) -> Any:
     along = d_moved, d_y0, d_t0
     if options.adjoint is not None:
         floats, d_floats, whole = operation.push(*at, along)
-        d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_floats[0], slice(1, None))
-        return (floats, whole), ((d_ys, d_floats[1]), jax.tree.map(lambda _: None, whole))
+        d_ys, d_times = _with_unknown_times(d_floats, *whole[4:6])
+        d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
+        return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
@@ -53,11 +55,31 @@ def _run_samples_jvp(primals, tangents) -> Any:
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not
     # asked for, this is all that is done.
-    push = lambda along: operation.push_alone(*at, along)  # noqa: E731
-    pull = _pull(moved, rest, (t0_, ts_), record, options, d_t0 is None)
+    push = lambda along: _with_unknown_times(*operation.push_alone(*at, along))  # noqa: E731
+    back = _pull(moved, rest, (t0_, ts_), record, options, d_t0 is None)
+
+    def pull(cotangents) -> Any:
+        ys, times = floats
+        unknown = unknown_after_cut(ys, times, _used(times, *whole[4:6]))
+        return pull_known(back, unknown, cotangents)
+
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
+
+
+def _used(times, count, result) -> Any:
+    """Return how many of the event times have a derivative: after a cut, padding does not."""
+    return jnp.where(result == Result.successful, times.shape[0], count)
+
+
+def _with_unknown_times(d_floats, count, result) -> Any:
+    """Return the tangents of states and event times, with NaN for unknown event times. Tangents of
+    unknown states are NaN already, because `march` multiplies these states by NaN.
+    """
+    d_ys, d_times = d_floats
+    unknown = jnp.arange(d_times.shape[0]) >= _used(d_times, count, result)
+    return d_ys, nan_where(unknown, d_times)
 
 
 def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) -> Any:
@@ -173,14 +195,13 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 y0, mode0 = row_at(places[0], k), row_at(places[1], k)
                 t, y, mode = piece_from(e, j, u, width, y0, mode0)
                 at = moved, amid(mode, moved)[0], t, y
+                # Nobody uses the states after a cut, which are NaN.
                 if starts_fixed:
-                    d_moved, d_read, c_t, c_y = jax.vjp(lambda *at: complete(mode, *at, end), *at)[
-                        1
-                    ](c_y)
+                    back = jax.vjp(lambda *at: complete(mode, *at, end), *at)[1]
+                    d_moved, d_read, c_t, c_y = zero_if_unused(c_y, back(c_y))
                 else:
-                    d_moved, d_read, c_t, c_y, c_end = jax.vjp(
-                        lambda *at: complete(mode, *at), *at, end
-                    )[1](c_y)
+                    back = jax.vjp(lambda *at: complete(mode, *at), *at, end)[1]
+                    d_moved, d_read, c_t, c_y, c_end = zero_if_unused(c_y, back(c_y))
                     c_t0 = c_t0 + shift_end * c_end
                 is_last = k + 1 >= parts.count[j]
                 ticked = written(ticked, j, jnp.where(is_last, mode, ticked[j]))
@@ -207,9 +228,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                     )
                     # The sample shows the state after the last event at it.
                     at_sample = (u == 0) & (log.t1[e] <= begin + slack)
-                    d_moved, c_t, c_y = back(
-                        (c_t + c_times[e], c_y, jnp.where(at_sample, c_now, 0.0))
-                    )
+                    given = c_t + c_times[e], c_y, jnp.where(at_sample, c_now, 0.0)
+                    d_moved, c_t, c_y = zero_if_unused(given, back(given))
                     return c_t, c_y, add(c_moved, d_moved), jnp.where(at_sample, 0.0, c_now), e - 1
 
                 c_t, c_y, c_moved, c_now, e = jax.lax.while_loop(

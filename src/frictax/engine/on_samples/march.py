@@ -381,8 +381,10 @@ def divided_step(
     )
     last = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c.active), next_parts, first)
     now = last.now
-    # a factor, so that the derivative is NaN, too
-    y = now.y * jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
+    # a factor whose derivative is NaN, too
+    reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
+    # The last step has no length: its sample is the run's end.
+    shown = last.shown[0] * jnp.where(end > t, 1.0, reached), last.shown[1]
     control, parts = now.control, now.parts
     if is_judged:
         ranges = wider(control.ranges, judged_states(system, now.y), start)
@@ -390,7 +392,7 @@ def divided_step(
         if parts is not None:
             count = written(parts.count, rows.counts + j, control.divided - begun.divided)
             parts = dataclasses.replace(parts, count=count)
-    return last.shown, dataclasses.replace(now, y=y, control=control, parts=parts)
+    return shown, dataclasses.replace(now, y=now.y * reached, control=control, parts=parts)
 
 
 def eventful_part(

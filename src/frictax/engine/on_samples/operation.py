@@ -20,6 +20,7 @@ from .march import march, shapes_of
 _FEW = 8  # lanes: fewer are run one after another
 _STATES, _MODES = 0, (2, 4)  # where they are in what is given back: without tangents, and with
 _TANGENTS = slice(2, 4)
+_COUNT_AND_RESULT = slice(8, 10)  # beside tangents
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +66,10 @@ def push(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
 
 
 def push_alone(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
-    """The tangents of `push`."""
-    return _bound((moved, rest, t0, y0, mode0, ts), options, along, False, alone=True)[1]
+    """The tangents of `push`, the number of events and the result."""
+    own = moved, rest, t0, y0, mode0, ts
+    _, tangents, whole = _bound(own, options, along, False, alone=True)
+    return tangents, *whole[4:6]
 
 
 def _bound(own, options: OnSamples, along, keeps: bool, alone: bool = False) -> Any:
@@ -84,7 +87,7 @@ def _bound(own, options: OnSamples, along, keeps: bool, alone: bool = False) -> 
     asked = np.ones(len(shapes), bool)
     if alone:
         asked[:] = False
-        asked[_TANGENTS] = True
+        asked[_TANGENTS] = asked[_COUNT_AND_RESULT] = True
         run = dataclasses.replace(run, asked=tuple(asked.tolist()))
     nobody = (False,) * len(flat)
     out = iter(run_p.bind(*flat, run=run, lanes=None, seeds=None, many=nobody, seeded=nobody))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine import Engine, OnSamples, Result, walk
+from frictax.engine.cut_short import over_samples
 from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
@@ -321,7 +322,7 @@ def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path) -> Array:
     states = system.states()
     if name in states:
         return path.ys[:, states.index(name)]
-    return jax.vmap(at)(ts, path.ys, path.modes)
+    return over_samples(at, ts, path.ys, path.modes)
 
 
 def variable_at(

@@ -1,0 +1,118 @@
+"""Values and derivatives of a run that was cut short: NaN in forward and in reverse mode where the
+run does not know the value, and those of a whole run where it does.
+
+In reverse mode 0 times NaN is NaN. So a cotangent of an unknown value must be kept from the
+derivatives there if it is 0, because nobody uses the value.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from frictax.parameters import Numbers
+
+from .linear import linear
+from .stepping import select
+
+
+def unknown_after_cut(ys, times, used) -> tuple[Any, Any]:
+    """Return which states and event times a run does not know: states that are not finite, and
+    event times beyond the first `used`.
+    """
+    return ~jnp.isfinite(ys), jnp.isnan(times) | (jnp.arange(times.shape[0]) >= used)
+
+
+def nan_where(unknown, tangents) -> Any:
+    """Replace tangents by NaN where the value is `unknown`."""
+    return jax.tree.map(lambda lost, d: jnp.where(lost, jnp.nan, d), unknown, tangents)
+
+
+def pull_known(pull: Callable, unknown, cotangents) -> Any:
+    """Pull back the cotangents of all outputs that are known. If a cotangent of an `unknown` output
+    is not 0, somebody uses this output, and all cotangents of the inputs are NaN.
+    """
+    used = jax.tree.map(lambda lost, c: jnp.any(lost & (c != 0)), unknown, cotangents)
+    known = jax.tree.map(lambda lost, c: jnp.where(lost, 0.0, c), unknown, cotangents)
+    spoilt = functools.reduce(jnp.logical_or, jax.tree.leaves(used))
+    return jax.tree.map(lambda c: jnp.where(spoilt, jnp.nan, c), pull(known))
+
+
+def zero_if_unused(cotangents, pulled) -> Any:
+    """Return what was `pulled` from the cotangents, or zeros if all cotangents are 0: 0 times a
+    derivative that is not finite would be NaN.
+    """
+    used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
+    nothing = jax.tree.map(jnp.zeros_like, pulled)
+    return select(functools.reduce(jnp.logical_or, used), pulled, nothing)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def reverse_if_used(function: Callable, *at) -> Any:
+    """Call function(*at); its reverse mode is that of `zero_if_unused`."""
+    return function(*at)
+
+
+def _reverse_there(function: Callable, *at) -> Any:
+    floats, rest = eqx.partition(at, eqx.is_inexact_array)
+    return jax.vjp(lambda floats: function(*eqx.combine(floats, rest)), floats)
+
+
+def _reverse_back(_, back, cotangents) -> Any:
+    return zero_if_unused(cotangents, back(cotangents)[0])
+
+
+reverse_if_used.defvjp(_reverse_there, _reverse_back)
+
+
+def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> Any:
+    """Evaluate function(t, y, mode) at all samples. Its numbers are NaN where the state is unknown,
+    also a number that does not depend on the state.
+    """
+    known = jnp.all(jnp.isfinite(ys), axis=1)
+    # At unknown samples the function is evaluated at the start.
+    t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
+    values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
+    missing = as_derived(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))
+    is_number = lambda x: jnp.issubdtype(x.dtype, jnp.floating)  # noqa: E731
+    return jax.tree.map(lambda x: x + missing if is_number(x) else x, values)
+
+
+@jax.custom_jvp
+def as_derived(ys: Array, values: Array) -> Array:
+    """Return the constants `values`, one for each row of `ys`, with derivatives that are NaN where
+    the row is unknown.
+    """
+    return values
+
+
+@as_derived.defjvp
+def _as_derived_jvp(at, along) -> Any:
+    (ys, values), (d_ys, _) = at, along
+    # A row is unknown as a whole, so its first entry tells. In forward mode the tangent of an
+    # unknown row is NaN already, and `ys` need not be computed.
+    first, d_first = ys[:, :1], d_ys[:, :1]
+
+    def push(d_first) -> Any:
+        return 0.0 * jnp.sum(d_first, axis=1)
+
+    def pull(c) -> Any:
+        return jnp.where(jnp.isfinite(first), 0.0, c[:, None])
+
+    return values, linear(push, pull, d_first, push(d_first))
+
+
+@jax.custom_jvp
+def _start_if_unknown(ys: Array, known: Array) -> Array:
+    return jnp.where(known[:, None], ys, ys[:1])
+
+
+@_start_if_unknown.defjvp
+def _start_if_unknown_jvp(at, along) -> Any:
+    (ys, known), d_ys = at, along[0]
+    pull = lambda c: jnp.where(known[:, None], c, 0.0)  # noqa: E731
+    return _start_if_unknown(ys, known), linear(lambda d_ys: d_ys, pull, d_ys, 0.0 * d_ys)

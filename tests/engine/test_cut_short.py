@@ -1,0 +1,207 @@
+"""Derivatives of runs that are cut short: NaN where the value is unknown, and right before."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.engine.cut_short import over_samples
+
+TS = jnp.linspace(0.0, 1.0, 9)
+X = jnp.array([0.9, 0.05])
+ENGINES = {
+    "on samples": fx.OnSamples(max_events=40),
+    "adaptive": fx.Adaptive(max_events=40, max_steps=200),
+}
+WHOLE, CHATTERS, JUMPS_TO_NAN, NO_MODE, RATE_NAN, MARGIN_NAN, MANY, SWINGS = range(8)
+RESULTS = {
+    WHOLE: "successful",
+    CHATTERS: "chatter",
+    JUMPS_TO_NAN: "nonfinite",
+    NO_MODE: "inconsistent",
+    RATE_NAN: "nonfinite",
+    MARGIN_NAN: "nonfinite",
+    MANY: "too_many_events",
+    SWINGS: "max_steps_reached",  # by `Adaptive`
+}
+
+
+class Rising(fx.AbstractHybridSystem):
+    """y rises at the rate p, and 2 p after the event at y = 0.3. At y = 0.6 follows what `way`
+    says.
+    """
+
+    def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        p, way = args
+        late = mode[0] >= 1
+        bad = jnp.where(late & (way == RATE_NAN) & (y[0] > 0.6), jnp.nan, 0.0)
+        swing = jnp.where((mode[0] >= 2) & (way == SWINGS), 1e3 * jnp.cos(1e4 * t), 0.0)
+        rate = p * jnp.where(late, 2.0, 1.0)
+        return jnp.stack([rate + bad + swing, 1.0 * y[0]])
+
+    def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        _, way = args
+        k = mode[0]
+        margin = jnp.where(k == 0, 0.3, jnp.where(k == 1, 0.6, 0.6 + 1e-3 * (k - 1))) - y[0]
+        goes_on = (way == WHOLE) | (way == RATE_NAN) | (way == MARGIN_NAN)
+        margin = jnp.where((k >= 1) & goes_on | (k >= 2) & (way == SWINGS), 1.0, margin)
+        margin = jnp.where((k >= 2) & (way == CHATTERS), -1.0, margin)
+        return jnp.where((way == MARGIN_NAN) & (y[0] > 0.6), jnp.nan, margin)[None]
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+        _, way = args
+        second = mode[0] == 1
+        spoilt = jnp.where(second & (way == JUMPS_TO_NAN), jnp.nan, 1.0)
+        return y * spoilt, mode + 1, jnp.where(second & (way == NO_MODE), 1, 0)
+
+
+def path(x: Any, way: Any, engine: Any, ts: Any = TS) -> Any:
+    start = jnp.stack([x[1], 0.0 * x[1]])
+    return fx.walk(Rising(), start, jnp.zeros(1, int), ts, (x[0], way), engine)
+
+
+def shown(x: Any, way: Any, engine: Any) -> Any:
+    """Samples before and after the cut, one sum over all, times of an event and of padding; and how
+    the run ended.
+    """
+    run = path(x, way, engine)
+    before, after = run.ys[3, 0], run.ys[-1, 0]
+    rows = jnp.stack([before, after, jnp.sum(run.ys), run.times[0], run.times[39]])
+    return rows, run.result
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_derivatives_after_every_kind_of_cut_are_nan_in_both_modes_and_right_before(
+    name: str,
+) -> None:
+    engine = ENGINES[name]
+
+    def ahead(way: Any) -> Any:
+        run = lambda x: shown(x, way, engine)  # noqa: E731
+        along = lambda d: jax.jvp(run, (X,), (d,), has_aux=True)  # noqa: E731
+        return jax.vmap(along, out_axes=(None, -1, None))(jnp.eye(2))
+
+    ahead = jax.jit(ahead)
+    back = jax.jit(lambda way, c: jax.vjp(lambda x: shown(x, way, engine)[0], X)[1](c)[0])
+    p, y = 0.9, 0.05
+    # The sample at 0.375 s is 0.3 + 2 p (t - t_0), where the event is at t_0 = (0.3 - y) / p.
+    expected = np.array([[2 * 0.375, 2.0], [-(0.3 - y) / p**2, -1.0 / p]])
+    for way, ends in RESULTS.items():
+        if way == SWINGS and name == "on samples":
+            continue
+        value, forward, result = ahead(way)
+        assert bool(result == getattr(fx.Result, ends)), ends
+        reverse = np.stack([back(way, c) for c in jnp.eye(5)])
+        cut = way != WHOLE
+        assert jnp.isnan(value[1:3]).tolist() == [cut, cut], ends
+        for slopes in (np.asarray(forward), reverse):
+            assert np.max(np.abs(slopes[[0, 3]] - expected)) <= 1e-7, ends
+            assert np.all(np.isnan(slopes[1:3]) == cut), ends
+            # Many events fill the log, so that its last entry is one.
+            assert np.all(np.isnan(slopes[4]) == (cut and way != MANY)), ends
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_lanes_that_are_cut_short_leave_the_derivatives_of_others_as_they_are(name: str) -> None:
+    engine = ENGINES[name]
+    ways = jnp.array([WHOLE, CHATTERS, NO_MODE, JUMPS_TO_NAN, WHOLE, RATE_NAN, MANY, WHOLE])
+    speeds = 0.9 + 0.01 * jnp.arange(8)
+
+    def last(p: Any, way: Any) -> Any:
+        return path(jnp.stack([p, 0.05]), way, engine).ys[-1, 0]
+
+    forward = jax.jit(jax.vmap(jax.jacfwd(last)))(speeds, ways)
+    reverse = jax.jit(jax.vmap(jax.grad(last)))(speeds, ways)
+    whole = np.asarray(ways) == WHOLE
+    for slopes in map(np.asarray, (forward, reverse)):
+        assert np.isnan(slopes).tolist() == (~whole).tolist()
+        assert np.max(np.abs(slopes[whole] - 2.0)) <= 1e-7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_the_derivative_by_the_sample_times_is_nan_after_the_cut_alone(name: str) -> None:
+    def sampled(ts: Any) -> Any:
+        return path(X, jnp.array(NO_MODE), ENGINES[name], ts).ys[:, 0]
+
+    forward = np.asarray(jax.jit(jax.jacfwd(sampled))(TS))
+    back = jax.jit(lambda c: jax.vjp(sampled, TS)[1](c)[0])
+    reverse = np.stack([back(c) for c in jnp.eye(TS.size)])
+    # The machine is at 0.6 after 0.444 s.
+    assert np.all(np.isnan(forward[4:]))
+    assert np.all(np.any(np.isnan(reverse[4:]), axis=1))
+    speeds = np.diag([0.9, 0.9, 0.9, 1.8])[1:, 1:]
+    for slopes in (forward, reverse):
+        assert np.max(np.abs(slopes[1:4, 1:4] - speeds)) <= 1e-7
+
+
+def test_a_variable_at_samples_that_a_run_did_not_reach_is_unknown_though_no_state_is_in_it() -> (
+    None
+):
+    ts = jnp.arange(4.0)
+    ys = jnp.array([[1.0], [2.0], [jnp.nan], [jnp.nan]])
+    modes = jnp.zeros((4, 1), jnp.int32)
+
+    def shown(p: Any, ys: Any) -> Any:
+        return over_samples(lambda t, y, mode: (p * y[0] ** 2, p + t), ts, ys, modes)
+
+    for value in shown(3.0, ys):
+        assert jnp.isnan(value).tolist() == [False, False, True, True]
+    pull = jax.vjp(shown, 3.0, ys)[1]
+    for row, finite in enumerate((True, True, False, False)):
+        one = jnp.zeros(4).at[row].set(1.0)
+        for c in ((one, jnp.zeros(4)), (jnp.zeros(4), one)):
+            d_p, d_ys = pull(c)
+            assert jnp.isfinite(d_p)
+            # The run makes NaN of a cotangent of a state that it does not know.
+            assert jnp.any(d_ys[2:] != 0) == (not finite)
+    d_p, d_ys = pull((jnp.array([1.0, 1.0, 0.0, 0.0]), jnp.zeros(4)))
+    assert (float(d_p), d_ys[:, 0].tolist()) == (5.0, [6.0, 12.0, 0.0, 0.0])
+    # In forward mode the tangent of a state that is unknown is NaN.
+    _, along = jax.jvp(shown, (3.0, ys), (1.0, jnp.where(jnp.isnan(ys), jnp.nan, 0.0)))
+    for slopes in along:
+        assert jnp.isnan(slopes).tolist() == [False, False, True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_variables_energies_and_event_times_of_a_run_that_is_cut_short_agree_in_both_modes(
+    name: str,
+) -> None:
+    ts = jnp.linspace(0.0, 3.0, 16)
+    engine = (fx.Adaptive if name == "adaptive" else fx.OnSamples)(max_events=4)
+
+    def shown(F: Any) -> Any:
+        machine = fx.Mechanism(
+            wall=fx.Fixed(),
+            mass=fx.Mass(m=1.0, v=0.2),
+            spring=fx.Spring("wall", "mass", c=20.0),
+            friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F), peak=1.1),
+            drive=fx.Force("mass", fx.Sine(amplitude=5.0, f=1.3)),
+        )
+        run = fx.simulate(machine, ts, engine, energy=True)
+        energy, friction = run.energy, run["friction"]
+        rows = [run["mass"].a, friction.f, friction.lossPower, run["drive"].f]
+        return jnp.stack([*rows, energy.kinetic, energy.friction, energy.balance]), run.events.time
+
+    rows, times = jax.jit(shown)(1.0)
+    cut = np.isnan(np.asarray(rows))
+    assert 0 < np.sum(cut[0]) < ts.size
+    assert np.all(cut == cut[0])
+    along, along_times = jax.jit(jax.jacfwd(shown))(1.0)
+    back = jax.jit(jax.vmap(lambda *c: jax.vjp(shown, 1.0)[1](c)[0]))
+    units = jnp.eye(rows.size).reshape(rows.size, *rows.shape)
+    reverse = np.asarray(back(units, jnp.zeros((rows.size, *times.shape)))).reshape(rows.shape)
+    assert np.all(np.isnan(along) == cut)
+    assert np.all(np.isnan(reverse) == cut)
+    assert np.max(np.abs(reverse - along)[~cut]) <= 1e-9
+    none = jnp.zeros((times.size, *rows.shape))
+    of_times = np.asarray(back(none, jnp.eye(times.size)))
+    padding = np.isinf(np.asarray(times))
+    for slopes in map(np.asarray, (along_times, of_times)):
+        assert np.all(np.isnan(slopes) == padding)
