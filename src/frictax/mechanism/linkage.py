@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -206,7 +207,7 @@ class AbstractLinkage(AbstractOwnMotion):
         ]
         modes, matrices = (
             [mode[i] for i in range(mode.shape[0])],
-            (self.mass_matrix(q), self.force(t, q, u, args), turning @ u),
+            (self.mass_matrix(q), self.force(t, q, u, args), turning @ u, self.jacobian),
         )
         return _LinkageSnapshot(
             self.frictions,
@@ -230,8 +231,8 @@ class AbstractLinkage(AbstractOwnMotion):
 @dataclasses.dataclass(frozen=True)
 class _LinkageSnapshot(Snapshot):
     """A linkage at one time: `dense_mass` is M [kg or kg.m2], n x n; `force` has n entries [N or
-    N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact; `mechanism`: the frictions.
-    The others are those of `Snapshot`.
+    N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact; `jacobian`: J as a function
+    of q; `mechanism`: the frictions. The others are those of `Snapshot`.
     """
 
     mechanism: Any
@@ -247,6 +248,7 @@ class _LinkageSnapshot(Snapshot):
     dense_mass: Array
     force: Array
     turning: Array
+    jacobian: Callable[[Array], Array]
 
     begins_stuck = True
 
@@ -282,6 +284,10 @@ class _LinkageSnapshot(Snapshot):
     @cached_property
     def coordinate_force(self) -> list[Array]:
         return [self.force[i] for i in range(len(self.q))]
+
+    def turning_at(self, u: list[Array]) -> Array:
+        rates = jnp.stack(u)
+        return jax.jvp(self.jacobian, (jnp.stack(self.q),), (rates,))[1] @ rates
 
     def given_acceleration(self, c: int) -> Any:
         """What the motion itself makes of the relative acceleration of contact c."""

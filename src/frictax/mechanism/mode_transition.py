@@ -202,6 +202,9 @@ def _chosen(
             for i, (m, f) in enumerate(zip(passing, others, strict=True))
         ]
         at_rest = [rest & (m == 0) for rest, m in zip(at_rest, passing, strict=True)]
+        # What remains of a velocity turns the levers of redundant contacts each by another rate.
+        turning = now.turning_at(stopped(now, dict(zip(group, at_rest, strict=True))))
+        free = [p - now.turning[c] + turning[c] for c, p in zip(group, free, strict=True)]
     b = _rates(free, matrix, others)
     found = modes_at_rest(
         jnp.stack([_row(row) for row in matrix]),

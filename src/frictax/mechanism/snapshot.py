@@ -64,6 +64,7 @@ class Snapshot:
     scale: list[Any]
     side: list[Any]
     elements: list[Any]
+    turning: Any
     temperature: list[Array]
     bristle_elements: list[Any]
     bristle_force: list[Array]
@@ -269,6 +270,13 @@ class Snapshot:
                 if (g := product(self.contact_jacobian[d], by)) is not None
             }
         return rows
+
+    def turning_at(self, u: list[Array]) -> Any:
+        """The accelerations of the contacts that the turn of their levers makes of the rates `u`.
+
+        Where the jacobian is constant there are none.
+        """
+        return [self.zero] * len(self.contact_jacobian)
 
     def has_lever(self, c: int) -> Array:
         """Whether a force at contact c moves anything along it.
