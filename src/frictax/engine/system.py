@@ -58,9 +58,7 @@ class AbstractHybridSystem(eqx.Module):
         """
         return False
 
-    def prepare_start(
-        self, t: Number, y: State, mode: Modes, args: PyTree
-    ) -> tuple[State, Modes]:
+    def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
         """Return state and mode of a run that begins at `t` in `y` and `mode`, as `walk` got them.
 
         The default returns both as they are. A contact that friction holds at the start has no

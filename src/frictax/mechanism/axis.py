@@ -180,9 +180,7 @@ class AbstractAxis(AbstractOwnMotion):
         y = y.at[1].set(jnp.where(leaves, arrived[1], y[1]))
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
 
-    def prepare_start(
-        self, t: Number, y: State, mode: Modes, args: PyTree
-    ) -> tuple[State, Modes]:
+    def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
         held = (mode[0] == STUCK) & jnp.all(self.guard(t, y, mode, args) > 0)
         return y.at[1].set(jnp.where(held, jax.lax.stop_gradient(y[1]), y[1])), mode
 

@@ -61,9 +61,7 @@ class Driven(AbstractHybridSystem):
             ]
         )
 
-    def prepare_start(
-        self, t: Number, y: State, mode: Modes, args: PyTree
-    ) -> tuple[State, Modes]:
+    def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
         if self.system.mode_size == mode.shape[0]:  # of the system's own `begin`
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)
