@@ -77,3 +77,4 @@ class Reused(eqx.Module):
         _method, ("flow", "guard", "jump", "deadline", "tick", "longest_step")
     )
     implicit_step, sound, safe_step = map(_method, ("implicit_step", "sound", "safe_step"))
+    prepare_start = _method("prepare_start")

@@ -58,6 +58,19 @@ class AbstractHybridSystem(eqx.Module):
         """
         return False
 
+    def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
+        """Return state and mode of a run that begins at `t` in `y` and `mode`, as `walk` got them.
+
+        The default returns both as they are. A contact that friction holds at the start has no
+        velocity, and the derivative of its velocity is removed here.
+        """
+        return y, mode
+
+    @property
+    def mode_size(self) -> int | None:
+        """The number of entries of `mode`; None where the system does not name it."""
+        return None
+
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
         """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound
         at all.

@@ -10,7 +10,7 @@ from frictax.annotations import ArrayLike
 from frictax.parameters import Integer, Number
 
 from .options import EVENTS, Adaptive, Engine, OnSamples
-from .reused import model_of
+from .reused import Reused, model_of
 from .system import AbstractHybridSystem
 
 
@@ -109,6 +109,8 @@ def walk(
         from .on_samples import run_samples as run
     else:
         from .phases import run_phases as run
-    floats, whole = run(model_of(system, args), ts[0], ts[-1], y0, mode0, ts, options)
+    model = model_of(system, args)
+    y0, mode0 = Reused(model).prepare_start(ts[0], y0, mode0)
+    floats, whole = run(model, ts[0], ts[-1], y0, mode0, ts, options)
     (ys, times), (modes, fired, before, after, count, result, steps, error, finest) = floats, whole
     return Path(ys, modes, times, fired, before, after, count, result, steps, error, finest)

@@ -152,7 +152,7 @@ class AbstractAxis(AbstractOwnMotion):
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
-        old, new = mode[0], list(mode)
+        old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
         # whether the margin that fell was computed with the right sign of `pressing`
@@ -175,7 +175,18 @@ class AbstractAxis(AbstractOwnMotion):
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
             first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
+        # A load may release it at the very start. The derivative by the start velocity lasts then.
+        leaves = (old == STUCK) & (new[0] != STUCK)
+        y = y.at[1].set(jnp.where(leaves, arrived[1], y[1]))
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
+
+    def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
+        held = (mode[0] == STUCK) & jnp.all(self.guard(t, y, mode, args) > 0)
+        return y.at[1].set(jnp.where(held, jax.lax.stop_gradient(y[1]), y[1])), mode
+
+    @property
+    def mode_size(self) -> int:
+        return 1 + self._is_pressed + has_breaks(self.friction)
 
     # -- what these are made of
 

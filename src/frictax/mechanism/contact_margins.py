@@ -47,7 +47,7 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
     eps = 500 * jnp.finfo(now.t.dtype).eps
     slides, inf = slides_in(m), jnp.full_like(now.t, jnp.inf)
     v = now.direction[c] * now.v_rel[c]
-    forward, backward = (jnp.where(m == STUCK, reserve, inf) for reserve in _reserves(now, c))
+    forward, backward = (jnp.where(m == STUCK, reserve, inf) for reserve in reserves(now, c))
     margins = {}
     if (place := now.contact(c).wall) is not None:
         wall, s = now.mode[place], now.position_of(c)
@@ -94,7 +94,7 @@ def rounding(now: Snapshot, c: int) -> Array:
     return least + eps * jax.lax.stop_gradient(sum(sizes, now.zero))
 
 
-def _reserves(now: Snapshot, c: int) -> tuple[Array, Array]:
+def reserves(now: Snapshot, c: int) -> tuple[Array, Array]:
     """How much more load a stuck contact holds, forward and backward."""
     holds, most_f, most_b = now.held_force(c), now.f0_max(c, 1), now.f0_max(c, -1)
     size = now.share(c) + sum(jnp.abs(now.held_force(d)) for d in now.contact(c).group)

@@ -61,6 +61,18 @@ class Driven(AbstractHybridSystem):
             ]
         )
 
+    def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
+        if self.system.mode_size == mode.shape[0]:  # of the system's own `begin`
+            y, mode = self.with_pieces(y, mode, t)
+        self._check(t, y, mode)
+        y, own = self.system.prepare_start(t, y, self._own(mode), self._values(t, mode))
+        return y, jnp.concatenate([own, mode[own.shape[0] :]])
+
+    @property
+    def mode_size(self) -> int | None:
+        own = self.system.mode_size
+        return None if own is None else own + len(self.signals)
+
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         return self.system.flow(t, y, self._own(mode), self._values(t, mode))
 
@@ -129,6 +141,28 @@ class Driven(AbstractHybridSystem):
 
     def states(self) -> tuple[str, ...]:
         return self.system.states()
+
+    def _check(self, t: Array, y: Array, mode: Array) -> None:
+        """Raise `ValueError` where `mode` lacks the pieces of the signals."""
+        name, size, got = type(self.system).__name__, self.mode_size, mode.shape[0]
+        wants = f"the mode of `{name}` and a piece for each signal ({', '.join(self.names)})"
+        remedy = "Write driven.begin(t, y), or driven.with_pieces(y, mode, t) with its own mode."
+        try:
+            fits = size in (None, got) and got >= len(self.signals)
+            if fits and size is None:
+                jax.eval_shape(
+                    lambda t, y, mode: self.system.guard(
+                        t, y, self._own(mode), self._values(t, mode)
+                    ),
+                    t,
+                    y,
+                    mode,
+                )
+        except IndexError:
+            fits = False
+        if not fits:
+            entries = f"{got} entr{'y' if got == 1 else 'ies'}"
+            raise ValueError(f"`Driven`: `mode` must hold {wants}, got {entries}. {remedy}")
 
     def _own(self, mode: Array) -> Array:
         return mode[: mode.shape[0] - len(self.signals)]

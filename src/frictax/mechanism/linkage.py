@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ from jaxtyping import Array, Float, PyTree
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
-from frictax.contacts.mode import FREE, mode_vector
+from frictax.contacts.mode import FREE, STUCK, mode_vector
 from frictax.contacts.rubbing import no_bristle
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
@@ -22,7 +23,7 @@ from .axis import AbstractOwnMotion
 from .contact_margins import all_margins
 from .elimination import Sparse
 from .layout import Contact, Flange, Layout
-from .mode_transition import at_rest, fallen, settled
+from .mode_transition import at_rest, direction_without_lever, fallen, settled
 from .snapshot import Snapshot
 
 
@@ -154,6 +155,17 @@ class AbstractLinkage(AbstractOwnMotion):
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         return jnp.stack(all_margins(self._snapshot(t, y, mode, args)))
 
+    def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
+        if not self._is_by_joint:
+            mode = self._started(*constant((self, t, y, mode, args)))
+        held = jnp.all(self.guard(t, y, mode, args) > 0)
+        stuck = {c: held & (mode[c] == STUCK) for c in range(len(self.frictions))}
+        return at_rest(self._snapshot(t, y, mode, args), y, stuck), mode
+
+    @property
+    def mode_size(self) -> int:
+        return len(self.frictions) + sum(map(has_breaks, self.frictions))
+
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
@@ -164,6 +176,19 @@ class AbstractLinkage(AbstractOwnMotion):
         return y, mode_vector(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
     # -- what these are made of
+
+    @staticmethod
+    def _started(still: "AbstractLinkage", t: Array, y: Array, mode: Array, args: PyTree) -> Array:
+        """The mode in which no contact is stuck that has no lever."""
+        now, new = still._snapshot(t, y, mode, args), list(mode)
+        for c, contact in enumerate(now.layout.contacts):
+            rate = now.relative_acceleration(c, now.free_acceleration)
+            slides = (mode[c] == STUCK) & ~now.has_lever(c)
+            new[c] = jnp.where(slides, direction_without_lever(mode[c], rate), mode[c])
+            if contact.piece is not None:
+                first = piece_at(now.part(c), new[c], 0.0)
+                new[contact.piece] = jnp.where(slides, first, mode[contact.piece])
+        return mode_vector(new)
 
     def _snapshot(self, t: Array, y: Array, mode: Array, args: PyTree) -> "_LinkageSnapshot":
         n, k = self.degrees_of_freedom, len(self.frictions)
@@ -180,7 +205,7 @@ class AbstractLinkage(AbstractOwnMotion):
         ]
         modes, matrices = (
             [mode[i] for i in range(mode.shape[0])],
-            (self.mass_matrix(q), self.force(t, q, u, args), turning @ u),
+            (self.mass_matrix(q), self.force(t, q, u, args), turning @ u, self.jacobian),
         )
         return _LinkageSnapshot(
             self.frictions,
@@ -204,8 +229,8 @@ class AbstractLinkage(AbstractOwnMotion):
 @dataclasses.dataclass(frozen=True)
 class _LinkageSnapshot(Snapshot):
     """A linkage at one time: `dense_mass` is M [kg or kg.m2], n x n; `force` has n entries [N or
-    N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact; `mechanism`: the frictions.
-    The others are those of `Snapshot`.
+    N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact; `jacobian`: J as a function
+    of q; `mechanism`: the frictions. The others are those of `Snapshot`.
     """
 
     mechanism: Any
@@ -221,6 +246,13 @@ class _LinkageSnapshot(Snapshot):
     dense_mass: Array
     force: Array
     turning: Array
+    jacobian: Callable[[Array], Array]
+
+    begins_stuck = True
+
+    @property
+    def levers_vary(self) -> bool:
+        return self.layout.contacts[0].redundant
 
     @property
     def elements(self) -> list[Any]:
@@ -250,6 +282,10 @@ class _LinkageSnapshot(Snapshot):
     @cached_property
     def coordinate_force(self) -> list[Array]:
         return [self.force[i] for i in range(len(self.q))]
+
+    def turning_at(self, u: list[Array]) -> Array:
+        rates = jnp.stack(u)
+        return jax.jvp(self.jacobian, (jnp.stack(self.q),), (rates,))[1] @ rates
 
     def given_acceleration(self, c: int) -> Any:
         """What the motion itself makes of the relative acceleration of contact c."""

@@ -15,6 +15,7 @@ from .contact_margins import (
     STUCK,
     is_off,
     margin_names,
+    reserves,
     rounding,
     slides_in,
 )
@@ -23,6 +24,9 @@ from .layout import Layout
 from .snapshot import Snapshot
 from .stiction import AT_LIMIT, modes_at_rest
 from .stiction_by_torque import Lines, modes_by_torque
+
+_SHORT = 1e4  # times the rounding of a velocity: a lever is short that turns it into more than this
+_THROWN = 1e-7  # of what a contact holds: a load that exceeds it by more is no located event
 
 
 def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
@@ -56,11 +60,12 @@ def settled(
             for c, f, rest in zip(group, off, at_rest, strict=True)
         ]
         off = [f & ~rest for f, rest in zip(off, at_rest, strict=True)]
+        thrown = (fired != DEADLINE) & _is_thrown_off(before, group)
         leaving, first, consistent = _chosen(before, now, group, at_rest, events)
         ok = ok & (consistent | ~touched)
         for c, free, rest, direction in zip(group, off, at_rest, leaving, strict=True):
             rests[c] = _settled_one(
-                before, now, c, events[c], (touched, free, rest, direction), new
+                before, now, c, events[c], (touched, free, rest, direction, thrown), new
             )
         if now.contact(group[0]).redundant:
             # Those that hold say how fast the others slide, a rounding before they turn as well.
@@ -132,9 +137,9 @@ def _settled_one(
     comes to rest.
 
     `found`: whether something happened to its group, whether nothing presses it on, whether it is
-    at rest, and the mode in which it would leave that.
+    at rest, the mode in which it would leave that, and whether a load throws off its group at once.
     """
-    (touched, off, rest, direction), part, contact = found, now.part(c), now.contact(c)
+    (touched, off, rest, direction, thrown), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]
     if (wall := contact.wall) is not None:
         off = off | (_is_frictionless(part) & rest & (direction != STUCK))
@@ -151,7 +156,10 @@ def _settled_one(
     _write_law_piece(before, now, c, event, new)
     # One that slides on from rest, or begins to, keeps its velocity: how that moves with the
     # parameters counts.
-    came = (old == STUCK) | event["forward"] | (mode == STUCK) | (slides_in(old) & (mode == -old))
+    came = event["forward"] | (mode == STUCK) | (slides_in(old) & (mode == -old))
+    came = jnp.where(old == STUCK, ~(thrown & slides_in(mode)), came)
+    if now.levers_vary:
+        came = came & ~(slides_in(mode) & _is_short(now, c))
     return touched & rest & ~off & came
 
 
@@ -171,17 +179,33 @@ def _chosen(
     hold, slide = _limits(before, now, group, events)
     if len(group) == 1:
         (c,) = group
-        load = now.relative_acceleration(c, now.free_acceleration) / now.delassus[c][c]
+        own, rate = (
+            now.delassus[c].get(c, now.zero),
+            now.relative_acceleration(c, now.free_acceleration),
+        )
+        load = rate / jnp.where(own > 0, own, 1.0)
         away = jnp.where(
             load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK)
         )
+        if now.levers_vary:
+            alone = direction_without_lever(before.mode[c], rate)
+            away = jnp.where(now.has_lever(c), away, alone)
         return [_released(before, c, events[c], away)], {}, jnp.array(True)
     others = [jnp.where(rest, 0.0, now.sliding(c)) for c, rest in zip(group, at_rest, strict=True)]
     matrix, free = _equations(now, group)
-    b = [
-        p - sum(g * f for g, f in zip(row, others, strict=True))
-        for p, row in zip(free, matrix, strict=True)
-    ]
+    passing = None
+    if now.levers_vary:
+        rates = _rates(free, matrix, others)
+        passing = _passing(before, now, group, at_rest, (matrix, rates, hold))
+        others = [
+            jnp.where(m == 0, f, jnp.where(m > 0, slide[1][i], -slide[-1][i]))
+            for i, (m, f) in enumerate(zip(passing, others, strict=True))
+        ]
+        at_rest = [rest & (m == 0) for rest, m in zip(at_rest, passing, strict=True)]
+        # What remains of a velocity turns the levers of redundant contacts each by another rate.
+        turning = now.turning_at(stopped(now, dict(zip(group, at_rest, strict=True))))
+        free = [p - now.turning[c] + turning[c] for c, p in zip(group, free, strict=True)]
+    b = _rates(free, matrix, others)
     found = modes_at_rest(
         jnp.stack([_row(row) for row in matrix]),
         _row(b),
@@ -190,7 +214,10 @@ def _chosen(
         _row(now.shares(group)),
         jnp.stack(at_rest),
     )
-    chosen = [_released(before, c, events[c], found.modes[i]) for i, c in enumerate(group)]
+    modes = [found.modes[i] for i in range(len(group))]
+    if passing is not None:
+        modes = [jnp.where(m == 0, mode, m) for m, mode in zip(passing, modes, strict=True)]
+    chosen = [_released(before, c, events[c], m) for c, m in zip(group, modes, strict=True)]
     if now.contact(group[0]).redundant:
         # One that slid at no speed while others held, and now holds as well, may relieve the one
         # that broke away.
@@ -203,6 +230,69 @@ def _chosen(
             for i, mode in enumerate(chosen)
         ]
     return chosen, {}, found.ok
+
+
+def direction_without_lever(old: Array, rate: Array) -> Array:
+    """The direction in which a contact slides that nothing can hold: that of the `rate` of its
+    velocity.
+
+    Where that is 0, it slides on, or forward: a wrong direction ends at a rounding of the velocity.
+    """
+    moves = jnp.where(slides_in(old), old, FORWARD)
+    return jnp.where(rate > 0, FORWARD, jnp.where(rate < 0, BACKWARD, moves))
+
+
+def _passing(
+    before: Snapshot,
+    now: Snapshot,
+    group: tuple[int, ...],
+    at_rest: list[Array],
+    known: tuple[Any, Any, Any],
+) -> list[Array]:
+    """The directions of the contacts at rest that no friction can hold, 0 for the others.
+
+    They have no lever, or one so short that all that the group holds does not stop the rate of
+    their velocity. The velocity of such a contact passes through 0 because its lever does.
+    """
+    matrix, rates, hold = known
+    most = [
+        jnp.where(rest, jnp.maximum(hold[1][i], hold[-1][i]), 0.0) for i, rest in enumerate(at_rest)
+    ]
+    found = []
+    for c, rest, row, rate in zip(group, at_rest, matrix, rates, strict=True):
+        reach = sum(jnp.abs(g) * f for g, f in zip(row, most, strict=True))
+        passes = ~now.has_lever(c) | (_is_short(now, c) & (jnp.abs(rate) > reach))
+        found.append(jnp.where(rest & passes, direction_without_lever(before.mode[c], rate), 0))
+    return found
+
+
+def _is_short(now: Snapshot, c: int) -> Array:
+    """Whether the lever of contact c is so short that to stop it would stop more than a
+    rounding.
+    """
+    along = now.accelerations_by(now.contact_jacobian[c]).values()
+    most = jnp.max(jnp.stack([jnp.abs(x) for x in along])) * jnp.abs(now.v_rel[c])
+    return most > _SHORT * rounding(now, c) * now.delassus[c][c]
+
+
+def _is_thrown_off(before: Snapshot, group: tuple[int, ...]) -> Array:
+    """Whether a load is greater than what a stuck contact of the group holds, as at a start from
+    rest.
+    """
+    thrown = jnp.array(False)
+    if before.begins_stuck:
+        for c in group:
+            least = jnp.minimum(*reserves(before, c)) < -_THROWN * before.share(c)
+            thrown = thrown | ((before.mode[c] == STUCK) & least)
+    return thrown
+
+
+def _rates(free: list[Array], matrix: list[list[Array]], forces: list[Array]) -> list[Array]:
+    """The relative accelerations under `forces` at the contacts."""
+    return [
+        p - sum(g * f for g, f in zip(row, forces, strict=True))
+        for p, row in zip(free, matrix, strict=True)
+    ]
 
 
 def _chosen_by_torque(

@@ -38,6 +38,11 @@ class Snapshot:
       forces each.
     """
 
+    # whether the jacobian of the contacts is a function of the position, and may vanish
+    levers_vary = False
+    # whether a run from rest begins with stuck contacts, which a load may release at once
+    begins_stuck = False
+
     mechanism: Any
     layout: Layout
     t: Array
@@ -59,6 +64,7 @@ class Snapshot:
     scale: list[Any]
     side: list[Any]
     elements: list[Any]
+    turning: Any
     temperature: list[Array]
     bristle_elements: list[Any]
     bristle_force: list[Array]
@@ -265,6 +271,21 @@ class Snapshot:
             }
         return rows
 
+    def turning_at(self, u: list[Array]) -> Any:
+        """The accelerations of the contacts that the turn of their levers makes of the rates `u`.
+
+        Where the jacobian is constant there are none.
+        """
+        return [self.zero] * len(self.contact_jacobian)
+
+    def has_lever(self, c: int) -> Array:
+        """Whether a force at contact c moves anything along it.
+
+        It does not where both bodies always turn alike, or at a dead centre.
+        """
+        least = jnp.finfo(self.t.dtype).tiny ** 0.5  # far below all squares of levers over masses
+        return self.delassus[c].get(c, self.zero) > least
+
     def contact_forces(
         self,
         group: tuple[int, ...],
@@ -276,11 +297,14 @@ class Snapshot:
         """Forces at the contacts of `group`: where `which`, those of which the relative
         accelerations by all sum to `aims`; else `others`.
 
+        A contact without a lever holds nothing, and bears its part of `others`.
         To `others` of a contact in `lines` comes that factor times what the forces make of the
         torque that it bears. Contacts that hold the same motion share it in proportion to their
         capacity.
         """
         lines = lines or {}
+        if not self.contact(group[0]).alone:
+            which = [hold & self.has_lever(c) for c, hold in zip(group, which, strict=True)]
         rows = {}
         for c, hold in zip(group, which, strict=True):
             own: Sparse = {c: 1.0}

@@ -98,7 +98,8 @@ def modes_by_torque(
         slope, offset = pick(lines.slope), pick(lines.offset)
         limit = jnp.where(modes > 0, limits[1], limits[0])
         at_limit = jnp.where(in_rest, modes * jnp.where(jnp.isfinite(limit), limit, 0.0), given[1])
-        stuck, by_torque = in_rest & (modes == 0), lines.is_by_torque & (modes != 0)
+        # A contact on which no force acts holds nothing.
+        stuck, by_torque = in_rest & (modes == 0) & (own > 0), lines.is_by_torque & (modes != 0)
         row = jnp.eye(k) - jnp.where(by_torque, slope, 0.0)[:, None] * lines.by
         right = jnp.where(by_torque, slope * lines.at + modes * offset, at_limit)
         matrix, right = jnp.where(stuck[:, None], G, row), jnp.where(stuck, b, right)
