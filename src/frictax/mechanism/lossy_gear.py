@@ -31,6 +31,10 @@ class _Corners(AbstractLaw):
         return jnp.zeros_like(jnp.asarray(v, dtype=float))
 
     @property
+    def is_nonnegative(self) -> bool:
+        return True
+
+    @property
     def is_smooth(self) -> bool:
         return True
 
