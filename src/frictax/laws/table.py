@@ -145,6 +145,15 @@ class Table(CheckedModule, AbstractLaw):
         falls = fall > 0
         return jnp.where(falls, self.v[-1] + self.f[-1] / jnp.where(falls, fall, 1.0), jnp.inf)
 
+    def left_at(self, slowest: float, fastest: float) -> float | None:
+        """The one of two speeds that lies beyond the rows by more than a tenth of their range; None
+        where neither does.
+        """
+        first, last = (float(x) for x in np.asarray(self.v)[[0, -1]])
+        if fastest > last + 0.1 * (last - first) and last > first:
+            return fastest
+        return slowest if slowest < first - 0.1 * (last - first) and last > first else None
+
     def on_piece(self, v: Values, piece: Int[Array, "..."] | int) -> Values:
         rows = self.v.shape[0]
         if rows == 1:
@@ -154,3 +163,25 @@ class Table(CheckedModule, AbstractLaw):
         line = f0 + (f1 - f0) / (v1 - v0) * (v - v0)
         beyond = {"linear": 0.0, "hold": self.f[-1], "error": jnp.nan}[self.extrapolation]
         return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
+
+    def continued(self) -> np.ndarray:
+        """Rows between and beyond which straight lines are this law, also where other programs
+        extend the line through the last two.
+
+        Where a table ends (``extrapolation="error"``) its own rows.
+        """
+        rows = np.column_stack([np.asarray(self.v), np.asarray(self.f)])
+        end = float(self._end) if len(rows) > 1 else np.inf
+        if self.extrapolation == "error" or not np.isfinite(end):
+            return rows
+        level = rows[-1, 1] if self.extrapolation == "hold" else 0.0
+        step = rows[-1, 0] - rows[-2, 0]
+        more = [end + step] if end == rows[-1, 0] else [end, end + step]
+        return np.vstack([rows, [[v, level] for v in more]])
+
+
+def table_of(law: Any) -> Table | None:
+    """The table that a law is, or of which it is made by temperature."""
+    while law is not None and not isinstance(law, Table):
+        law = getattr(law, "law", None) if isinstance(law, AbstractLaw) else None
+    return law
