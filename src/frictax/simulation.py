@@ -70,8 +70,7 @@ def simulate(
 
     **Returns:** a `Trajectory`.
 
-    **Warns:** with the sentences of `run.notices`, of tables that the motion leaves and of laws that
-    are below 0.
+    **Warns:** with the sentences of `run.notices`: tables that the motion leaves, laws below 0.
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` when the run does not reach its end. Under `jit` and `vmap` nothing can be

@@ -14,9 +14,9 @@ from frictax.engine.result import SECOND
 from frictax.handover import Verb
 from frictax.laws.table import Table, table_of
 from frictax.mechanism import MechanicalSystem
+from frictax.mechanism.attachments import turns_about
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
-from frictax.mechanism.attachments import turns_about
 from frictax.mechanism.variables import structure_of_variables, variables_at
 from frictax.notice import Notice
 from frictax.parameters import Integer, is_traced

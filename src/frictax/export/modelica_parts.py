@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from frictax.contacts import (
     BearingFriction,
     Brake,

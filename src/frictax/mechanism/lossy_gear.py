@@ -24,7 +24,6 @@ from frictax.parameters import (
 
 from .gears import AbstractPairGear
 
-
 _LEAST_ETA = 0.01  # [1] least efficiency that the lines beyond the last row lead to
 
 
@@ -128,8 +127,9 @@ class LossyGear(AbstractContact, AbstractPairGear):
         if np.any(drives):
             i = int(np.argmax(drives))
             raise ValueError(
-                f"`LossyGear.eta_mf1` and `eta_mf2` must be <= 1, got {eta1[i]:g} and {eta2[i]:g} in"
-                f" row {i}, counted from 0: such a gear drives. Give 1 for no loss."
+                "`LossyGear.eta_mf1` and `eta_mf2` must be <= 1, got"
+                f" {eta1[i]:g} and {eta2[i]:g} in row {i}, counted from 0: such a gear drives."
+                " Give 1 for no loss."
             )
         at_rest = [float(x[0] - w[0] * _slope(x, w, 0)) for x in (eta1, eta2, *bearings)]
         lost = min(at_rest[:2]) <= 0 or (at_rest[0] - 1) * (at_rest[1] - 1) < 0
@@ -204,7 +204,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
         k = jnp.minimum(piece, last)
         end = self._end
         is_held = (piece > last) & (end < jnp.inf)
-        v = jnp.where(is_held, jnp.where(is_held, end, 0.0), v)
+        v = jnp.where(is_held, end, v)
         slope = (column[k + 1] - column[k]) / (self.w[k + 1] - self.w[k])
         return column[k] + slope * (v - self.w[k])
 
