@@ -159,7 +159,8 @@ starts-at-another-speed
     or fit the start by own=[{subject!r}].
 
 left-at-bound
-    {subject} stays at its bound {value:g}: start it elsewhere, or name it in `free`, to fit it.
+    {subject} stays at its bound {value:g}, from which no search moves it. Start it elsewhere to fit
+    it.
 
 near-bound
     {subject} cannot be told from {bound:g}: its interval reaches that bound.

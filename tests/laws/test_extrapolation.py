@@ -2,11 +2,12 @@
 
 import warnings
 
-import frictax as fx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import frictax as fx
 
 FALLING = [[0.0, 10.0], [1.0, 5.0]]  # the line through its rows reaches 0 at 2 m/s
 

@@ -153,7 +153,9 @@ def test_a_table_passes_through_its_points_and_is_straight_between_them(rows: np
 
 
 @given(tables)
-def test_a_table_goes_on_along_its_first_and_its_last_line_and_never_below_0(rows: np.ndarray) -> None:
+def test_a_table_goes_on_along_its_first_and_its_last_line_and_never_below_0(
+    rows: np.ndarray,
+) -> None:
     table = fx.Table(rows)
     (va, fa), (vb, fb) = rows[-2:]
     scale = 1 + np.max(np.abs(np.diff(rows[:, 1]) / np.diff(rows[:, 0]))) * (1 + vb)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.annotations import ArrayLike
+from frictax.annotations import ArrayLike, Checked
 from frictax.parameters import (
     AtLeast,
     CheckedModule,
@@ -63,9 +63,9 @@ class Table(CheckedModule, AbstractLaw):
 
     v: Vector = parameter(Increasing(), "m/s", fit=False, ndim=1)
     f: Vector = parameter(AtLeast(0.0), "N", ndim=1)
-    extrapolation: Extrapolation = eqx.field(static=True, default="linear")
+    extrapolation: Checked[Extrapolation] = eqx.field(static=True, default="linear")
 
-    def __init__(self, rows: ArrayLike, extrapolation: Extrapolation = "linear") -> None:
+    def __init__(self, rows: ArrayLike, extrapolation: Checked[Extrapolation] = "linear") -> None:
         pairs: Any = as_array(rows)
         shape = np.shape(pairs) if isinstance(pairs, jax.Array | np.ndarray) else None
         if shape is None or len(shape) != 2 or shape[0] < 1 or shape[1] != 2:
