@@ -78,6 +78,15 @@ bent-between-samples
     {moved:.2g} {unit} or {errors:.2g} standard errors, and samples do not tell which they are: its
     interval reaches that far. Record faster, or fit by `ClosedLoop` what a controller drives.
 
+table-left
+    {subject} has rows from {first:.4g} to {last:.4g} {unit}, and the motion is at {reached:.4g}
+    {unit}. The friction there is extrapolated from the table. Add rows up to this speed, or choose
+    the `extrapolation` of the `Table`.
+
+law-below-zero
+    {subject} is {least:.3g} at a speed of {speed:.4g} {unit}. Friction does not drive, so its force
+    there is taken as 0. Correct the law.
+
 residuals-too-large
     What is left is {ratio:.3g} times as large as the standard deviations given: the machine lacks
     something, they are too small, or this is not the least misfit there is. Look at
@@ -150,7 +159,8 @@ starts-at-another-speed
     or fit the start by own=[{subject!r}].
 
 left-at-bound
-    {subject} stays at its bound {value:g}: start it elsewhere, or name it in `free`, to fit it.
+    {subject} stays at its bound {value:g}, from which no search moves it. Start it elsewhere to fit
+    it.
 
 near-bound
     {subject} cannot be told from {bound:g}: its interval reaches that bound.

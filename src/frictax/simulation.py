@@ -1,6 +1,7 @@
 """Simulate a mechanism."""
 
 import dataclasses
+import warnings
 
 import jax
 import numpy as np
@@ -11,13 +12,15 @@ from frictax.engine import Adaptive, Engine, OnSamples, Path, Result, walk
 from frictax.engine.options import EVENTS, room as events_room
 from frictax.engine.result import SECOND
 from frictax.engine.walk import with_room
+from frictax.laws.table import table_of
 from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.mechanism.attachments import turns_about
 from frictax.mechanism.unnamed import unnamed
 from frictax.parameters import check, is_traced
 from frictax.parameters.constant import constant
 from frictax.programs import kept_call
 from frictax.signals import Sampled
-from frictax.trajectory import OverTime, Trajectory
+from frictax.trajectory import OverTime, Trajectory, law_field
 
 _MOST_EVENTS = 256 * EVENTS
 
@@ -68,6 +71,8 @@ def simulate(
 
     **Returns:** a `Trajectory`.
 
+    **Warns:** with the sentences of `run.notices`: tables that the motion leaves, laws below 0.
+
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` when the run does not reach its end. Under `jit` and `vmap` nothing can be
     raised: look at `run.result`. What the run did not reach is NaN, with its derivatives.
@@ -114,8 +119,35 @@ def simulate(
         where = (
             f"The run stopped at {reached:.9g} s of {t1:.9g} s, after {int(run.path.count)} events."
         )
-        raise SimulationError(f"{where} {Result[run.result]}", run)
+        why = _table_ended(run) or Result[run.result]
+        raise SimulationError(f"{where} {why}", run)
+    for notice in run.notices:
+        warnings.warn(str(notice), stacklevel=2)
     return run
+
+
+def _table_ended(run: Trajectory) -> str:
+    """Which table without extrapolation the run passed the last row of; empty where none."""
+    path, mechanism = run.path, run.system.mechanism
+    events = int(path.count)
+    mode = np.asarray(path.after[events - 1] if events else path.modes[0])
+    for c, contact in enumerate(run.system.layout.contacts):
+        if contact.piece is None or mode[c] not in (1, -1):
+            continue
+        part = mechanism.parts[contact.part]
+        table = table_of(part.law(int(mode[c])))
+        ends = table is not None and table.extrapolation == "error"
+        if table is None or not ends or mode[contact.piece] < table.v.shape[0] - 1:
+            continue
+        name = mechanism.names[contact.part]
+        first, last = (float(x) for x in np.asarray(table.v)[[0, -1]])
+        unit = "rad/s" if turns_about(mechanism, name) else "m/s"
+        return (
+            f"`{name}.{law_field(part, int(mode[c]))}` is a table from {first:g} to {last:g} {unit}"
+            f" with extrapolation='error', and the motion passes {last:g} {unit}. Add rows, or"
+            " write extrapolation='hold'."
+        )
+    return ""
 
 
 def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts.mode import STUCK, UNKNOWN
@@ -12,10 +13,13 @@ from frictax.engine import Path, Result
 from frictax.engine.cut_short import as_derived, over_samples
 from frictax.engine.result import SECOND
 from frictax.handover import Verb
+from frictax.laws.table import Table, table_of
 from frictax.mechanism import MechanicalSystem
+from frictax.mechanism.attachments import turns_about
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import structure_of_variables, variables_at
+from frictax.notice import Notice
 from frictax.parameters import Integer, Number, is_traced
 from frictax.programs import kept_call
 from frictax.verbs import TrajectoryVerbs
@@ -162,6 +166,34 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
             )
         return Energy(*_energy(self.system.unnamed, self.ts, self.ys, self.modes))
 
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """Notices of friction laws at the asked times: tables that the motion leaves by more than a
+        tenth of their range, and laws of the user's own that are below 0.
+
+        None for a batch of runs and under `jit`.
+        """
+        system = self.system
+        contacts = (*system.layout.contacts, *system.layout.bristles)
+        laws = [
+            (k, m, law)
+            for k, contact in enumerate(contacts)
+            for m in (1, -1)
+            if _is_watched(law := system.mechanism.parts[contact.part].law(m))
+        ]
+        known = not any(map(is_traced, jax.tree.leaves((self.path, self.system))))
+        if not laws or not known or self.ys.ndim != 2:
+            return ()
+        seen = np.asarray(_law_use(system.unnamed, self.ts, self.ys, self.modes)[0])
+        found: dict[str, Notice] = {}
+        for k, m, law in laws:
+            name = system.mechanism.names[contacts[k].part]
+            path = f"{name}.{law_field(system.mechanism.parts[contacts[k].part], m)}"
+            unit = "rad/s" if turns_about(system.mechanism, name) else "m/s"
+            if (notice := _law_notice(path, law, unit, *seen[k, m])) is not None:
+                found.setdefault(path, notice)
+        return tuple(found.values())
+
     _repr_html_ = Verb("frictax.report.notebook.cards:run_html")
 
     def __repr__(self) -> str:
@@ -179,6 +211,69 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.names)
+
+
+def _is_watched(law: Any) -> bool:
+    """Whether a run may leave a law's range, or find it below 0."""
+    table = table_of(law)
+    is_extended = table is not None and table.v.shape[0] > 1 and table.extrapolation != "error"
+    return is_extended or not law.is_nonnegative
+
+
+def law_field(part: Any, direction: int) -> str:
+    """The name of the field that holds the law of a direction."""
+    forward = getattr(part, "forward", "f_pos")
+    backward = forward.replace("_pos", "_neg")
+    return backward if direction < 0 and getattr(part, backward, None) is not None else forward
+
+
+def _law_notice(
+    path: str, law: Any, unit: str, slowest: float, fastest: float, least: float, speed: float
+) -> Notice | None:
+    """The notice of a law between these speeds, with its least value and where that is."""
+    if least < 0 and not law.is_nonnegative:
+        return Notice("law-below-zero", path, {"least": least, "speed": speed, "unit": unit})
+    return table_notice(path, law, slowest, fastest, unit)
+
+
+def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str) -> Notice | None:
+    """The notice of a table that a motion between these speeds leaves."""
+    table: Table | None = table_of(law)
+    if table is None or (reached := table.left_at(slowest, fastest)) is None:
+        return None
+    first, last = (float(x) for x in np.asarray(table.v)[[0, -1]])
+    numbers = {"first": first, "last": last, "reached": reached, "unit": unit}
+    return Notice("table-left", path, numbers)
+
+
+@kept_call(SECOND, jax.tree.structure((0,)))
+def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
+    """For each contact, those with a bristle last, and the directions 0 (none), 1 and -1: the
+    lowest and the highest speed, the least value of the law, and the speed there.
+    """
+
+    def at(t: Array, y: Array, mode: Array) -> Array:
+        now = system.snapshot(t, y, mode)
+        speeds = [*now.v_rel, *now.bristle_v]
+        rows = []
+        for v, element in zip(speeds, (*now.elements, *now.bristle_elements), strict=True):
+            ways = [(s, element.law(m)(s)) for m in (1, -1) for s in [jnp.maximum(m * v, 0.0)]]
+            rows.append(jnp.stack([jnp.stack([jnp.abs(v), s, f]) for s, f in ways]))
+        return jnp.stack(rows)
+
+    seen = jax.vmap(at)(ts, ys, modes)
+    size, speed, value = seen[..., 0], seen[..., 1], seen[..., 2]
+    lowest = jnp.argmin(value, axis=0)
+    found = jnp.stack(
+        [
+            jnp.min(size, axis=0),
+            jnp.max(speed, axis=0),
+            jnp.min(value, axis=0),
+            jnp.take_along_axis(speed, lowest[None], axis=0)[0],
+        ],
+        axis=-1,
+    )
+    return (jnp.concatenate([jnp.zeros_like(found[:, :1]), found], axis=1),)
 
 
 @kept_call(

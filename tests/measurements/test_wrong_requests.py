@@ -149,7 +149,11 @@ BAD = [
         ask(model=block(peak=1.0), free=["friction.peak"]),
         ["SupportFriction.peak", "1"],
     ),
-    ("start on the edge of a law", ask(model=block(F_prop=0.0)), ["Stribeck.F_prop"]),
+    (
+        "start on the edge of a law",
+        ask(model=block(F_prop=0.0), free=["friction.f_pos.F_prop"]),
+        ["Stribeck.F_prop"],
+    ),
     (
         "window too long",
         ask(made(outputs={"mass.s": V}), objective=fx.Windows(7.0)),

@@ -102,7 +102,13 @@ def law_value(
 
 
 def _evaluate(law: AbstractLaw, v, piece) -> Any:
-    return law(v) if piece is None else law.on_piece(v, jnp.minimum(piece, law.breaks.shape[0]))
+    value = law(v) if piece is None else law.on_piece(v, jnp.minimum(piece, law.breaks.shape[0]))
+    return _never_driving(law, value)
+
+
+def _never_driving(law: AbstractLaw, value: Number) -> Number:
+    """The value of a law as friction: 0 where a law of the user's own is below 0."""
+    return value if law.is_nonnegative else jnp.where(value < 0, 0.0, value)
 
 
 class AbstractByLaws(AbstractContact):
@@ -145,7 +151,8 @@ class AbstractPressed(AbstractByLaws):
 
 def f0(contact: AbstractContact, direction: int, scale: ScalarLike) -> Number:
     """Sliding friction at rest in `direction`, >= 0 [N]."""
-    return contact.law(direction).f0 * scale
+    law = contact.law(direction)
+    return _never_driving(law, law.f0) * scale
 
 
 def has_breaks(contact: AbstractContact) -> bool:

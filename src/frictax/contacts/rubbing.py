@@ -32,6 +32,7 @@ class _PeakOfBristle(AtLeast):
         return f"{super().suggestion()} and without a bristle"
 
 
+_LEAST_LIMIT = 1e-6  # of the law at rest: least value of the law for a bristle
 _PEAK_HELD = Declaration(_PeakOfBristle(1.0), "1", fit=False)
 
 
@@ -83,6 +84,12 @@ class AbstractRubbing(AbstractByLaws):
                     f"`{kind}` must have a law > 0 at rest with a bristle, got {float(f0):g}. Leave"
                     " out the bristle, or write a small F_Coulomb."
                 )
+            if (speed := _vanishes_at(self.law(direction))) is not None:
+                raise ValueError(
+                    f"`{kind}` must have a law > 0 at all speeds with a bristle, got one that is 0"
+                    f" at a speed of {speed:g}. Leave out the bristle, add a row, or write"
+                    " Table(rows, extrapolation='hold')."
+                )
             start, share = bristle.start(), getattr(bristle, "share", 1.0)
             if any(map(is_traced, (start, share))):
                 continue
@@ -94,6 +101,16 @@ class AbstractRubbing(AbstractByLaws):
                     f" {getattr(bristle, 'z', None)}, which holds {np.asarray(start)}. Start less"
                     " bent."
                 )
+
+
+def _vanishes_at(law: AbstractLaw) -> float | None:
+    """The least corner of a law at which it is 0; None where there is none, or it is not known."""
+    if any(map(is_traced, jax.tree.leaves(law))):
+        return None
+    speeds = np.asarray(law.breaks)
+    speeds = speeds[np.isfinite(speeds)]
+    low = speeds[np.asarray(law(jnp.asarray(speeds))) <= 0] if speeds.size else speeds
+    return float(low[0]) if low.size else None
 
 
 def bristle_of(contact: object) -> AbstractBristle | None:
@@ -152,8 +169,13 @@ def _laws(contact: Any) -> list[AbstractLaw]:
 
 
 def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Number]:
-    least = law.f0 if law.stribeck_dip is None else law.stribeck_dip[0]
-    return law(speed) - law.viscous_slope * speed, law.viscous_slope, least
+    most = law.f0
+    least = most if law.stribeck_dip is None else law.stribeck_dip[0]
+    # A bristle divides by its limit. Rules and checks keep that above 0 for known values only.
+    floor = _LEAST_LIMIT * most
+    g = law(speed) - law.viscous_slope * speed
+    g = jnp.where(g < floor, floor, g)
+    return g, law.viscous_slope, jnp.where(g < least, g, least)
 
 
 def _by_direction(v: Number | Integer, values: list[Any]) -> Any:

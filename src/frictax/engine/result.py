@@ -57,7 +57,8 @@ class Result(eqx.Enumeration):
     )
     nonfinite = (
         "The state or its derivative is not finite. Look for a parameter or a drive that is NaN or"
-        " infinite, or for a law that grows without bound."
+        " infinite, for a law that grows without bound, or for a `Table` with"
+        " extrapolation='error' whose last row the motion passes."
     )
     inconsistent = (
         "No mode is consistent with the forces at an event. Look at the last entry of `run.events`"

@@ -20,6 +20,7 @@ from frictax.fitting import (
     Windows,
 )
 from frictax.fitting.posing import sensors
+from frictax.fitting.problem.initial_state import named_paths
 from frictax.fitting.problem.setup import Setup, signal_field, variable_at
 from frictax.fitting.result.units import unit_of
 from frictax.mechanism import (
@@ -31,7 +32,7 @@ from frictax.mechanism import (
 )
 from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.bodies import AbstractBody
-from frictax.parameters import Parameter, check, select
+from frictax.parameters import Parameter, check, on_edge_unasked, select
 from frictax.text import suggestion
 
 from .criteria import CRITERIA
@@ -281,8 +282,8 @@ def _limited(
 
 def _chosen(setup: Setup, free: str | Iterable[str] | None) -> list[Parameter]:
     chosen = select(setup, free)
-    if free is None:
-        chosen = [p for p in chosen if not p.declaration.domain.on_edge(np.asarray(p.value))]
+    edge = on_edge_unasked(chosen, named_paths(free))
+    chosen = [p for p in chosen if p not in edge]
     if not chosen:
         raise ValueError(
             "`design` has nothing to find out: name parameters in `free`, such as free=['mass.m',"

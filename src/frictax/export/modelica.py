@@ -64,7 +64,7 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
     ([[0.0, 5.0], [2.0, 7.0]], 0.0)
     """
     if isinstance(law, Table):
-        return np.column_stack([np.asarray(law.v), np.asarray(law.f)]), 0.0
+        return law.continued(), 0.0
     breaks = np.asarray(law.breaks)
     nodes = [0.0, *breaks[(breaks > 0) & (breaks < v_max)], v_max]
     even, near_rest = np.linspace(0, v_max, 8001), np.geomspace(1e-9 * v_max, v_max, 4500)

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from frictax.contacts import (
     BearingFriction,
     Brake,
@@ -250,8 +248,7 @@ def _gear(sheet: Sheet, name: str, part: Any) -> None:
                 f"{name!r} is a `LossyGear`, which is written with the Modelica Standard Library"
                 " only: leave out `self_contained`."
             )
-        columns = (part.w, part.eta_mf1, part.eta_mf2, part.tau_bf1, part.tau_bf2)
-        table = matrix(np.column_stack(list(map(np.asarray, columns))))
+        table = matrix(part.continued())
         ratio = f"ratio={number(part.ratio)}"
         sheet.declare("LossyGear", here, [ratio, f"lossTable={table}"])
     else:

@@ -70,7 +70,12 @@ def law_table(
         rows, said = law_table(law.law, what, tolerance, v_max, unit)
         return rows, f"{said}; at {number(law.T_ref)} K, T_ref; beta={number(law.beta)} 1/K is lost"
     if isinstance(law, Table):
-        return np.column_stack([np.asarray(law.v), np.asarray(law.f)]), f"{what}: the table itself"
+        said = f"{what}: the table itself"
+        if law.extrapolation == "error":
+            said += (
+                f", which ends at {number(law.v[-1])}; beyond it Modelica goes on, frictax does not"
+            )
+        return law.continued(), said
     if isinstance(law, Coulomb):
         f, d = float(law.F_Coulomb), float(law.F_prop)
         said = f"{what}: Coulomb, F_Coulomb={number(f)}, F_prop={number(d)}"

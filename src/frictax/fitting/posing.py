@@ -22,6 +22,7 @@ from frictax.parameters import (
     check_not_on_edge,
     check_value,
     get,
+    on_edge_unasked,
     parameters,
     select,
 )
@@ -301,11 +302,12 @@ def _chosen(
         )
     mine = {p.path for p in each}
     mine = mine.union(tied)
-    shared, notes = [p for p in select(setup, free) if p.path not in mine], []
-    if free is None:
-        edge = [p for p in shared if p.declaration.domain.on_edge(np.asarray(p.value))]
-        shared = [p for p in shared if p not in edge]
-        notes = [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
+    shared = [p for p in select(setup, free) if p.path not in mine]
+    edge = on_edge_unasked([*shared, *each], [*free_paths, *own_paths])
+    shared, each = ([p for p in some if p not in edge] for some in (shared, each))
+    notes = [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
+    if edge and not shared and not each:
+        check_not_on_edge(edge[0].path, edge[0].value, edge[0].declaration.domain)
     if not shared and not each:
         raise ValueError(
             "`fit` has nothing to move: name parameters in `free`, such as free=['mass.m',"

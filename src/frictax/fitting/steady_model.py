@@ -14,6 +14,7 @@ from frictax.parameters import (
     Parameter,
     as_array,
     check,
+    on_edge_unasked,
     parameters,
     replace,
     select,
@@ -21,6 +22,7 @@ from frictax.parameters import (
 )
 
 from .problem.initial_guess import near_law, starting_law
+from .problem.initial_state import named_paths
 from .problem.problem import Problem, residuals_and_jacobian
 from .problem.steady import SteadyFriction, as_steady
 from .result.identifiability import null_directions
@@ -113,6 +115,10 @@ def movable(
             f"Nothing is left to fit: `free` is {free!r}. Name some of"
             f" {', '.join(p.path for p in parameters(model))}."
         )
+    edge = on_edge_unasked(chosen, named_paths(free))
+    if len(edge) < len(chosen):
+        chosen = [p for p in chosen if p not in edge]
+        notes += [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
     # raises for a start on the edge of its domain
     to_unconstrained(model, [p.path for p in chosen])
     return chosen, notes

@@ -33,5 +33,9 @@ class Coulomb(CheckedModule, AbstractLaw):
         return self.F_prop
 
     @property
+    def is_nonnegative(self) -> bool:
+        return True
+
+    @property
     def is_smooth(self) -> bool:
         return True

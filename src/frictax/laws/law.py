@@ -82,6 +82,14 @@ class AbstractLaw(eqx.Module):
         """
         return False
 
+    @property
+    def is_nonnegative(self) -> bool:
+        """Whether it is >= 0 at all speeds by its own rules.
+
+        Of any other law a contact takes what is below 0 as 0, since friction never drives.
+        """
+        return False
+
     def on_piece(self, v: Number, piece: Integer) -> Number:
         """The piece between two breaks, continued smoothly beyond them; a law without breaks has
         one.

@@ -81,6 +81,10 @@ class Stribeck(CheckedModule, AbstractLaw):
         return self.F_Coulomb, self.fexp
 
     @property
+    def is_nonnegative(self) -> bool:
+        return True
+
+    @property
     def is_smooth(self) -> bool:
         return isinstance(self.exponent, float) and self.exponent.is_integer()
 

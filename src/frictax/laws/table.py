@@ -1,13 +1,14 @@
 """A characteristic given by points."""
 
-from typing import Any
+from typing import Any, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.annotations import ArrayLike
+from frictax.annotations import ArrayLike, Checked
 from frictax.parameters import (
     AtLeast,
     CheckedModule,
@@ -22,18 +23,27 @@ from frictax.parameters import (
 
 from .law import AbstractLaw, entry
 
+Extrapolation = Literal["linear", "hold", "error"]
+EXTRAPOLATIONS: tuple[Extrapolation, ...] = ("linear", "hold", "error")
+
 
 class Table(CheckedModule, AbstractLaw):
     """A characteristic through given points, straight between them, as Modelica's `f_pos`,
     `tau_pos` and `mu_pos`.
 
-    Outside the table the line through the first two or the last two points goes on, also to v = 0
-    when the first speed lies above it; one row is a constant.
+    Below its first row the line through the first two rows goes on to v = 0. One row is a constant
+    at all speeds.
 
-    **Arguments:** `rows`, M x 2: speeds [m/s], strictly increasing, and forces [N], >= 0.
+    **Arguments:**
+
+    - `rows`, M x 2: speeds [m/s], strictly increasing, and forces [N], >= 0.
+    - `extrapolation`: the law beyond its last row. ``"linear"``, as in Modelica: the line through
+      the last two rows goes on, and the force stays 0 from the speed on at which that line reaches
+      0. ``"hold"``: the force of the last row. ``"error"``: the law is NaN there, so that a run
+      that passes the last row ends as `Result.nonfinite`, and `simulate` names the law.
 
     **Raises:** `ValueError` for another shape, repeated or falling speeds, a negative or non-finite
-    value.
+    value, another word for `extrapolation`.
 
     **Source:** Modelica.Blocks.Tables.CombiTable1D (LinearSegments, LastTwoPoints).
 
@@ -43,12 +53,19 @@ class Table(CheckedModule, AbstractLaw):
     >>> f_pos = fx.Table([[0, 0], [1, 2], [2, 5], [3, 8]])
     >>> [float(f_pos(v)) for v in (0.0, 0.5, 1.0, 1.5, 3.0, 4.0, -1.0)]
     [0.0, 1.0, 2.0, 3.5, 8.0, 11.0, -2.0]
+
+    A table that falls, 3 m/s beyond its last row:
+
+    >>> rows = [[0, 10], [1, 5]]
+    >>> [float(fx.Table(rows, extrapolation=how)(4.0)) for how in ("linear", "hold", "error")]
+    [0.0, 5.0, nan]
     """
 
     v: Vector = parameter(Increasing(), "m/s", fit=False, ndim=1)
     f: Vector = parameter(AtLeast(0.0), "N", ndim=1)
+    extrapolation: Checked[Extrapolation] = eqx.field(static=True, default="linear")
 
-    def __init__(self, rows: ArrayLike) -> None:
+    def __init__(self, rows: ArrayLike, extrapolation: Checked[Extrapolation] = "linear") -> None:
         pairs: Any = as_array(rows)
         shape = np.shape(pairs) if isinstance(pairs, jax.Array | np.ndarray) else None
         if shape is None or len(shape) != 2 or shape[0] < 1 or shape[1] != 2:
@@ -58,8 +75,14 @@ class Table(CheckedModule, AbstractLaw):
                 " [[0, 5]]."
             )
         self.v, self.f = pairs[:, 0], pairs[:, 1]
+        self.extrapolation = extrapolation
 
     def check_rules(self) -> None:
+        if self.extrapolation not in EXTRAPOLATIONS:
+            raise ValueError(
+                f"`Table.extrapolation` must be one of {', '.join(map(repr, EXTRAPOLATIONS))}, got"
+                f" {self.extrapolation!r}. Write 'hold' to keep the force of the last row."
+            )
         if is_traced(self.v) or is_traced(self.f):
             return
         v, f = np.asarray(self.v), np.asarray(self.f)
@@ -77,8 +100,10 @@ class Table(CheckedModule, AbstractLaw):
 
     def __call__(self, v: Values | float) -> Values:
         v = jnp.asarray(v)
+        # The last row itself still belongs to a table that ends there.
+        side = "left" if self.extrapolation == "error" else "right"
         piece = (
-            jnp.searchsorted(self.breaks, v, side="right")
+            jnp.searchsorted(self.breaks, v, side=side)
             if self.breaks.shape[0]
             else jnp.zeros(v.shape, int)
         )
@@ -98,11 +123,65 @@ class Table(CheckedModule, AbstractLaw):
         return True
 
     @property
+    def is_nonnegative(self) -> bool:
+        return True
+
+    @property
     def breaks(self) -> Float[Array, " n"]:
-        return self.v[1:-1]
+        if self.v.shape[0] == 1:
+            return self.v[:0]
+        return jnp.concatenate([self.v[1:-1], self._end[None]])
+
+    @property
+    def _end(self) -> Array:
+        """The speed at which the last piece begins: where the line through the last two rows
+        reaches 0, inf where it never does; without extrapolation the last row's.
+        """
+        if self.extrapolation == "hold":
+            return self.v[-1]
+        if self.extrapolation == "error":  # a rounding beyond, so that a run may begin at it
+            return self.v[-1] * (1 + 500 * jnp.finfo(self.v.dtype).eps)
+        fall = (self.f[-2] - self.f[-1]) / (self.v[-1] - self.v[-2])
+        falls = fall > 0
+        return jnp.where(falls, self.v[-1] + self.f[-1] / jnp.where(falls, fall, 1.0), jnp.inf)
+
+    def left_at(self, slowest: float, fastest: float) -> float | None:
+        """The one of two speeds that lies beyond the rows by more than a tenth of their range; None
+        where neither does.
+        """
+        first, last = (float(x) for x in np.asarray(self.v)[[0, -1]])
+        if fastest > last + 0.1 * (last - first) and last > first:
+            return fastest
+        return slowest if slowest < first - 0.1 * (last - first) and last > first else None
 
     def on_piece(self, v: Values, piece: Int[Array, "..."] | int) -> Values:
-        if self.v.shape[0] == 1:
+        rows = self.v.shape[0]
+        if rows == 1:
             return self.f[0] + 0.0 * v
-        v0, f0, v1, f1 = (entry(x, k) for k in (piece, piece + 1) for x in (self.v, self.f))
-        return f0 + (f1 - f0) / (v1 - v0) * (v - v0)
+        k = jnp.minimum(piece, rows - 2)
+        v0, f0, v1, f1 = (entry(x, j) for j in (k, k + 1) for x in (self.v, self.f))
+        line = f0 + (f1 - f0) / (v1 - v0) * (v - v0)
+        beyond = {"linear": 0.0, "hold": self.f[-1], "error": jnp.nan}[self.extrapolation]
+        return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
+
+    def continued(self) -> np.ndarray:
+        """Rows between and beyond which straight lines are this law, also where other programs
+        extend the line through the last two.
+
+        Where a table ends (``extrapolation="error"``) its own rows.
+        """
+        rows = np.column_stack([np.asarray(self.v), np.asarray(self.f)])
+        end = float(self._end) if len(rows) > 1 else np.inf
+        if self.extrapolation == "error" or not np.isfinite(end):
+            return rows
+        level = rows[-1, 1] if self.extrapolation == "hold" else 0.0
+        step = rows[-1, 0] - rows[-2, 0]
+        more = [end + step] if end == rows[-1, 0] else [end, end + step]
+        return np.vstack([rows, [[v, level] for v in more]])
+
+
+def table_of(law: Any) -> Table | None:
+    """The table that a law is, or of which it is made by temperature."""
+    while law is not None and not isinstance(law, Table):
+        law = getattr(law, "law", None) if isinstance(law, AbstractLaw) else None
+    return law

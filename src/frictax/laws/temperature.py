@@ -34,6 +34,10 @@ class _Around(AbstractLaw):
         return self.law.is_smooth
 
     @property
+    def is_nonnegative(self) -> bool:
+        return self.law.is_nonnegative
+
+    @property
     def viscous_slope(self) -> Number | float:
         return self.law.viscous_slope
 

@@ -186,7 +186,9 @@ def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
     """A part cannot turn in one channel and move along a line in another."""
     first: dict[str, str] = {}
     for name, unit in units_of.items():
-        part = name.rpartition(".")[0]
+        part, _, last = name.rpartition(".")
+        if last in ("fn", "lossPower"):  # a normal force and a power do not tell
+            continue
         other = first.setdefault(part, name)
         if units_of[other].rotational != unit.rotational:
             raise ValueError(

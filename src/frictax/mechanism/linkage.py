@@ -195,12 +195,12 @@ class AbstractLinkage(AbstractOwnMotion):
         q, u = y[:n], y[n : 2 * n]
         jacobian, turning = jax.jvp(self.jacobian, (q,), (u,))
         speeds = jacobian @ u
-        laid = _layout(self.frictions, n, not self._is_by_joint)
+        laid = _layout(self.frictions, n, not self.is_by_joint)
         v_rel = [speeds[c] for c in range(k)]
         direction = [jnp.where(mode[c] == FREE, 0, mode[c]) for c in range(k)]
         pieces = [None if c.piece is None else mode[c.piece] for c in laid.contacts]
         contact_jacobian: list[Sparse] = [
-            {c: 1.0} if self._is_by_joint else {i: jacobian[c, i] for i in range(n)}
+            {c: 1.0} if self.is_by_joint else {i: jacobian[c, i] for i in range(n)}
             for c in range(k)
         ]
         modes, matrices = (
@@ -222,7 +222,8 @@ class AbstractLinkage(AbstractOwnMotion):
         )
 
     @property
-    def _is_by_joint(self) -> bool:
+    def is_by_joint(self) -> bool:
+        """Whether contact c is that of coordinate c, as it is unless `jacobian` says otherwise."""
         return type(self).jacobian is AbstractLinkage.jacobian
 
 

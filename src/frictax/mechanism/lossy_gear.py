@@ -1,5 +1,7 @@
 """Modelica.Mechanics.Rotational.Components.LossyGear."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -16,10 +18,13 @@ from frictax.parameters import (
     Values,
     Vector,
     as_array,
+    is_traced,
     parameter,
 )
 
 from .gears import AbstractPairGear
+
+_LEAST_ETA = 0.01  # [1] least efficiency that the lines beyond the last row lead to
 
 
 class _Corners(AbstractLaw):
@@ -31,12 +36,16 @@ class _Corners(AbstractLaw):
         return jnp.zeros_like(jnp.asarray(v, dtype=float))
 
     @property
+    def is_nonnegative(self) -> bool:
+        return True
+
+    @property
     def is_smooth(self) -> bool:
         return True
 
     @property
     def breaks(self) -> Float[Array, " n"]:
-        return self.speeds[1:-1]
+        return self.speeds
 
 
 class LossyGear(AbstractContact, AbstractPairGear):
@@ -50,7 +59,10 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     which is the greater of the two; backward it is the lesser of (1 - eta_mf1)*tau_a - tau_bf1 and
     (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest it holds any tauLoss between the least and the
-    greatest. Efficiencies and bearing torques are straight lines between the given speeds.
+    greatest. Efficiencies and bearing torques are straight lines between the given speeds. Beyond
+    the last row the lines through the last two rows go on. From the speed on at which one of them
+    leads to an efficiency above 1 or below 0.01, or to a bearing torque below 0, all stay as they
+    are there: losses never drive.
 
     Body `b` follows `a`: start values are those of `a`. On body `a` no other gear may act.
 
@@ -106,11 +118,65 @@ class LossyGear(AbstractContact, AbstractPairGear):
             rows[:, k] for k in range(5)
         )
 
+    def check_rules(self) -> None:
+        columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
+        if any(map(is_traced, columns)):
+            return
+        w, eta1, eta2, *bearings = map(np.asarray, columns)
+        drives = (eta1 - 1) * (eta2 - 1) < 0
+        if np.any(drives):
+            i = int(np.argmax(drives))
+            raise ValueError(
+                "`LossyGear.eta_mf1` and `eta_mf2` must be <= 1, got"
+                f" {eta1[i]:g} and {eta2[i]:g} in row {i}, counted from 0: such a gear drives."
+                " Give 1 for no loss."
+            )
+        at_rest = [float(x[0] - w[0] * _slope(x, w, 0)) for x in (eta1, eta2, *bearings)]
+        lost = min(at_rest[:2]) <= 0 or (at_rest[0] - 1) * (at_rest[1] - 1) < 0
+        if lost or min(at_rest[2:]) < 0:
+            raise ValueError(
+                "`LossyGear.lossTable` must lead to efficiencies from 0 to 1 and to bearing torques"
+                f" >= 0 at rest, but its first two rows lead to {at_rest}. Add a row for speed 0."
+            )
+
     def between(self) -> tuple[str, str | None]:
         return self.a, None
 
     def law(self, direction: int) -> AbstractLaw:
-        return _Corners(self.w)
+        if self.w.shape[0] == 1:
+            return _Corners(self.w[:0])
+        return _Corners(jnp.concatenate([self.w[1:-1], self._end[None]]))
+
+    @property
+    def _end(self) -> Array:
+        """The speed from which on the columns stay as they are [rad/s], inf where they never do."""
+        last, ends = self.w[-1], []
+        for column, low, high in (
+            (self.eta_mf1, _LEAST_ETA, 1.0),
+            (self.eta_mf2, _LEAST_ETA, 1.0),
+            (self.tau_bf1, 0.0, jnp.inf),
+            (self.tau_bf2, 0.0, jnp.inf),
+        ):
+            slope = _slope(column, self.w, -2)
+            falls, rises = slope < 0, (slope > 0) & (high < jnp.inf)
+            room = jnp.where(falls, column[-1] - low, jnp.where(rises, high - column[-1], 0.0))
+            speed = last + jnp.maximum(room, 0.0) / jnp.where(falls | rises, jnp.abs(slope), 1.0)
+            ends.append(jnp.where(falls | rises, speed, jnp.inf))
+        return jnp.min(jnp.stack(ends))
+
+    def continued(self) -> np.ndarray:
+        """Rows of the loss table that other programs, which extend the last two, take for the same
+        gear.
+        """
+        columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
+        rows = np.column_stack(list(map(np.asarray, columns)))
+        if len(rows) == 1 or not np.isfinite(end := float(self._end)):
+            return rows
+        share = (end - rows[-1, 0]) / (rows[-1, 0] - rows[-2, 0])
+        held = rows[-1] + share * (rows[-1] - rows[-2])
+        beyond = held.copy()
+        beyond[0] += rows[-1, 0] - rows[-2, 0]
+        return np.vstack([rows, *([held] if end > rows[-1, 0] else []), beyond])
 
     def breakaway(self) -> Number:
         return jnp.ones_like(self.ratio)
@@ -132,7 +198,19 @@ class LossyGear(AbstractContact, AbstractPairGear):
     def _at(self, column: Array, v: Array, piece: Array | None) -> Array:
         if column.shape[0] == 1:
             return column[0]
-        k = jnp.asarray(0) if piece is None else jnp.minimum(piece, column.shape[0] - 2)
-        return column[k] + (column[k + 1] - column[k]) / (self.w[k + 1] - self.w[k]) * (
-            v - self.w[k]
-        )
+        last = column.shape[0] - 2
+        if piece is None:
+            return column[0] + _slope(column, self.w, 0) * (v - self.w[0])
+        k = jnp.minimum(piece, last)
+        end = self._end
+        is_held = (piece > last) & (end < jnp.inf)
+        v = jnp.where(is_held, end, v)
+        slope = (column[k + 1] - column[k]) / (self.w[k + 1] - self.w[k])
+        return column[k] + slope * (v - self.w[k])
+
+
+def _slope(column: Any, speeds: Any, k: int) -> Any:
+    """How steeply a column rises from row k to the next; 0 of a table of one row."""
+    if column.shape[0] == 1:
+        return 0.0
+    return (column[k + 1] - column[k]) / (speeds[k + 1] - speeds[k])

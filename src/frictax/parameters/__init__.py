@@ -45,5 +45,6 @@ from .shapes import (
 from .unconstrained import (
     check_not_on_edge as check_not_on_edge,
     from_unconstrained as from_unconstrained,
+    on_edge_unasked as on_edge_unasked,
     to_unconstrained as to_unconstrained,
 )

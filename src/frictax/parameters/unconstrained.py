@@ -1,6 +1,6 @@
 """Between physical values and the unconstrained space of a fit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -11,7 +11,7 @@ from jaxtyping import Array
 from .checks import check_value
 from .declaration import is_traced
 from .domains import AbstractDomain
-from .paths import replace, select
+from .paths import Parameter, replace, select
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -39,6 +39,21 @@ def to_unconstrained(
         check_not_on_edge(name, p.value, p.declaration.domain)
         result[p.path] = p.declaration.domain.to_unconstrained(jnp.asarray(p.value))
     return result
+
+
+def on_edge_unasked(chosen: Sequence[Parameter], asked: Iterable[Any]) -> list[Parameter]:
+    """Those numbers of `chosen` that lie on the edge of their domain and are not in `asked` by
+    their own path: a search leaves them where they are.
+    """
+    named = set(asked)
+    return [
+        p
+        for p in chosen
+        if p.path not in named
+        and np.ndim(p.value) == 0
+        and not is_traced(p.value)
+        and p.declaration.domain.on_edge(np.asarray(p.value))
+    ]
 
 
 def check_not_on_edge(name: str, value: Any, domain: AbstractDomain) -> None:

@@ -105,7 +105,9 @@ def _law(law: AbstractLaw) -> dict[str, Any]:
     out: dict[str, Any] = {"kind": type(law).__name__}
     if isinstance(law, Stribeck):
         out["exponent"] = float(law.exponent)
-    return out | {"v": np.asarray(law.v)} if isinstance(law, Table) else out
+    if isinstance(law, Table):
+        out |= {"v": np.asarray(law.v), "extrapolation": law.extrapolation}
+    return out
 
 
 def plain(value: Any) -> Any:

@@ -68,7 +68,8 @@ def _model(found: FitResult) -> str:
 
 def _law(law: AbstractLaw) -> str:
     if isinstance(law, Table):
-        return f"fx.Table({np.column_stack([law.v, law.f]).tolist()!r})"
+        how = "" if law.extrapolation == "linear" else f", extrapolation={law.extrapolation!r}"
+        return f"fx.Table({np.column_stack([law.v, law.f]).tolist()!r}{how})"
     values = [f"{p.path}={float(p.value)!r}" for p in parameters(law)]
     if isinstance(law, Stribeck):
         values.append(f"exponent={float(law.exponent)!r}")

@@ -196,7 +196,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
         f"a delay of input {drive}",
         [-np.gradient(np.asarray(p.inputs[drive]), p.t) for p in prepared],
     )
-    motions = [_motions(found, i) for i in range(len(prepared))]
+    motions = [motions_of(found, i) for i in range(len(prepared))]
     names = [b for b in motions[0] if all(b in m for m in motions)]
     if isinstance(machine, Mechanism):
         driven = machine[drive.partition(".")[0]].body.partition(".")[0]
@@ -212,7 +212,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
                 yield f"a {named(term, body)}", forces
 
 
-def _motions(found: FitResult, i: int) -> dict[str, _Motion]:
+def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
     """Of each body that record i shows: as simulated, or on windows as read from the record."""
     problem, machine = found.problem, found.problem.setup.machine
     prepared: Any = problem.prepared[i]

@@ -21,6 +21,7 @@ from frictax.fitting import (
 )
 from frictax.fitting.checks import labelled
 from frictax.fitting.limits import shared_limits
+from frictax.fitting.problem.initial_state import begun_at
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.problem.simulations import in_turn
@@ -181,7 +182,7 @@ def _fitted(
     first, last, _ = work.parts({" start": 1.0, " fit": 2.0, " rest": 3.0}).values()
     if start is not None:
         before = fit(model, records, objective=start, bounds=limits, progress=first, **common)
-        model = before.model
+        model = begun_at(before.model, model, before.problem)
     found = fit(
         model,
         records,

@@ -51,17 +51,19 @@ def own_parameters(model: Any, own: Any) -> dict[str, Any]:
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """`model` as a first fit found it, with the values of `before` where they fell to a bound or
-    ran off: no search leads back.
+    """`model` as a first fit found it, with the values of `before` where they came to a lower or an
+    upper bound or ran off: no search leads back.
     """
     for u in problem.unknowns:
-        bound = u.declaration.domain.bound()
-        if np.isfinite(bound) and not u.path.startswith(("inputs.", "outputs.")):
-            found, old = np.asarray(get(model, u.path)), np.asarray(get(before, u.path))
-            astray = (found - bound < 1e-3 * (old - bound)) | (found - bound > 1e3 * (old - bound))
-            model = (
-                replace(model, {u.path: np.where(astray, old, found)}) if astray.any() else model
-            )
+        low, high = u.declaration.domain.bound(), u.declaration.domain.upper()
+        if not np.isfinite(low) or u.path.startswith(("inputs.", "outputs.")):
+            continue
+        found, old = np.asarray(get(model, u.path)), np.asarray(get(before, u.path))
+        astray = (found - low < 1e-3 * (old - low)) | (found - low > 1e3 * (old - low))
+        if np.isfinite(high):
+            astray |= high - found < 1e-3 * (high - old)
+        if astray.any():
+            model = replace(model, {u.path: np.where(astray, old, found)})
     return model
 
 

@@ -15,6 +15,7 @@ from frictax.engine.sensitive import pushed
 from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
+from frictax.mechanism.attachments import turns_about
 from frictax.parameters import Declaration, Numbers, Real, replace
 from frictax.programs import kept
 from frictax.pytree import pytree_dataclass, static
@@ -389,6 +390,13 @@ def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
                 " 'run': record}."
             )
         contact = label if label in contacts else contacts[0]
+        turns = turns_about(machine, contact)
+        if turns is not None and turns != sweep.rotational:
+            does, units = ("slides", "turns")[turns], ("m/s and N", "rad/s and N.m")[turns]
+            raise ValueError(
+                f"The sweep of {contact!r} must be in {units}, or units like them, since it {does},"
+                f" got {sweep.velocity_unit.name} and {sweep.force_unit.name}. Correct the units."
+            )
     weight = np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma
     return PreparedSweep(
         sweep.velocity,

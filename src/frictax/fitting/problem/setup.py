@@ -20,7 +20,7 @@ from frictax.mechanism import (
     Torque,
     hybrid,
 )
-from frictax.mechanism.attachments import is_rotational
+from frictax.mechanism.attachments import is_rotational, turns_about
 from frictax.mechanism.bristles.along import bent_along, is_moved, places
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Integer, Modes, Number, Numbers, State, children
@@ -30,6 +30,10 @@ from frictax.signals import AbstractSignal, Sampled
 from frictax.text import suggestion
 
 from .sensors import perfect
+
+# SI units of what slides, each with that of what turns.
+_OF_ROTATION = {"m": "rad", "m/s": "rad/s", "m/s2": "rad/s2", "N": "N.m"}
+_OF_TRANSLATION = {turning: sliding for sliding, turning in _OF_ROTATION.items()}
 
 
 class Named(eqx.Module):
@@ -273,12 +277,15 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
         for name in record.inputs:
             signal_field(machine, name)
             drive, unit = machine[name.partition(".")[0]], record.units[name]
-            if isinstance(drive, Force | Torque) and unit.si_name not in ("N", "N.m"):
+            fits = "N" if isinstance(drive, Force) else "N.m"
+            if isinstance(drive, Force | Torque) and unit.si_name != fits:
                 kind = "a force [N]" if isinstance(drive, Force) else "a torque [N.m]"
                 raise ValueError(
                     f"The record's input {name!r} must be {kind}, got one in {unit.name}. Correct"
                     " its unit, or drive the part by `Position` or a controller in `ClosedLoop`."
                 )
+        for name in (*record.inputs, *record.outputs):
+            _check_turning(machine, name, record.units[name])
     if set(record.outputs) <= set(state_names(machine) if states is None else states):
         return
     t = jnp.zeros(())
@@ -301,6 +308,25 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
                 f"The record's output {name!r} is no variable of the"
                 f" machine.{suggestion(name, known)} It has: {', '.join(known)}."
             )
+
+
+def _check_turning(machine: Mechanism, name: str, unit: Any) -> None:
+    """Raise `ValueError` for a channel in units of rotation of what slides, or the other way
+    round.
+    """
+    part, _, variable = name.partition(".")
+    if part not in machine.names or variable == "fn":  # a normal force, also of a brake that turns
+        return
+    turns = turns_about(machine, part)
+    right = (_OF_ROTATION if turns else _OF_TRANSLATION).get(unit.si_name)
+    if turns is None or right is None:
+        return
+    does = ("slides", "turns")
+    raise ValueError(
+        f"The record's channel {name!r} must be in {right}, or a unit like it, since {part!r}"
+        f" {does[turns]}, got {unit.name}. Correct the unit, or take a part that"
+        f" {does[not turns]}."
+    )
 
 
 def channel_unit(machine: Any, record: Record, name: str) -> str:

@@ -194,6 +194,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             out = standing_still(problem, norms) + (out if norms.any() else [])
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
             out += look() if norms.any() else ()
+            out += self._tables_left()
             if has_bristles(self.start):
                 out += presliding(problem, self.model, self.records, self.x)
             if np.any(self.active) and known.condition > 100 and not known.null_directions:
@@ -387,6 +388,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     _by_bends = Verb("frictax.fitting.result.step_error:by_bends")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
+    _tables_left = Verb("frictax.analysis.missing.tables_left:tables_left")
     _text = Verb("frictax.fitting.result.text:fit_text")
 
     def __str__(self) -> str:

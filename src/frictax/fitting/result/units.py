@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from frictax.bristles import AbstractBristle
 from frictax.contacts import Brake
-from frictax.contacts.contact import AbstractPressed
+from frictax.contacts.contact import AbstractContact, AbstractPressed
+from frictax.laws import AbstractLaw
 from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit
-from frictax.mechanism import Mechanism
+from frictax.mechanism import AbstractLinkage, Mechanism
 from frictax.mechanism.attachments import is_rotational, turns_about
 from frictax.mechanism.forces import AbstractSource
 from frictax.parameters import rotational_unit
@@ -24,11 +26,12 @@ _COEFFICIENTS = {"N": "1", "N.s/m": "s/m", "N/m": "1/m", "N/s": "1/s"}
 
 
 def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
-    """The unit of an unknown, or of a parameter.
+    """Return the function that tells the unit of an unknown, or of a parameter.
 
-    Of a channel's offset and drift it is the channel's; a part's own fields say theirs; those of
-    its laws are of translation, until it turns or their force is a coefficient, and of its signals
-    the drive's.
+    A field of a machine or part of the user's own has the unit that it declares. The offset and
+    drift of a channel have the channel's unit. Laws, bristles and contacts declare units of
+    translation, which become those of rotation where they turn, and coefficients where a normal
+    force multiplies them. A signal has the unit of its drive.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {
@@ -45,8 +48,11 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
         if channel in channels and last in ("offset", "drift"):
             return channels[channel].si_name + ("/s" if last == "drift" else "")
         declared, (name, _, field) = u.declaration.unit, u.path.partition(".")
+        if _is_of_user(machine, u.path):
+            return declared
         if not isinstance(machine, Mechanism) or name not in machine.names:
-            return rotational_unit(declared) if measured else declared
+            turns = _coordinate_turns(machine, u.path, motions)
+            return rotational_unit(declared) if (measured if turns is None else turns) else declared
         part, turns = machine[name], turns_about(machine, name)
         if "." not in field:
             if turns and isinstance(part, AbstractSource) and is_rotational(part) is None:
@@ -62,6 +68,43 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
         return rotational_unit(declared) if turns else declared
 
     return unit
+
+
+def _is_of_user(machine: Any, path: str) -> bool:
+    """Whether a class of the user's own declares the field at `path`, and not as that of a law,
+    bristle or contact, which may slide or turn.
+    """
+    owner, field = machine, path.rpartition(".")[2]
+    for step in path.split(".")[:-1]:
+        is_named = isinstance(owner, Mechanism) and step in owner.names
+        at = owner[int(step)] if isinstance(owner, tuple) else getattr(owner, step, None)
+        owner = owner[step] if is_named else at
+    if isinstance(owner, AbstractLaw | AbstractBristle | AbstractContact):
+        return False
+    declares = (cls for cls in type(owner).__mro__ if field in vars(cls).get("__annotations__", {}))
+    cls = next(declares, None)
+    return cls is not None and cls.__module__.partition(".")[0] != "frictax"
+
+
+def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
+    """Whether the friction at `path` of a machine of the user's own is that of an angle; None where
+    neither a record nor the name of its state tells.
+    """
+    first, *more = path.split(".")
+    states = machine.states() if callable(getattr(machine, "states", None)) else ()
+    number = {"friction": 0, "frictions": int(more[0]) if more and more[0].isdigit() else 0}
+    if first not in number or not states:
+        return None
+    dofs = getattr(machine, "degrees_of_freedom", 1)
+    if isinstance(machine, AbstractLinkage) and not machine.is_by_joint:
+        return None
+    for name in states[number[first] :: dofs][:2]:
+        for record in records:
+            if name in record.outputs:
+                return record.units[name].rotational
+        if (last := name.rpartition(".")[2]) in ("phi", "w", "s", "v"):
+            return last in ("phi", "w")
+    return None
 
 
 def in_records(

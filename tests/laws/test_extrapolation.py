@@ -1,0 +1,233 @@
+"""What a table is beyond its last row, and that friction never drives."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.contacts.contact import law_value, piece_at
+
+FALLING = [[0.0, 10.0], [1.0, 5.0]]  # the line through its rows reaches 0 at 2 m/s
+
+
+def sliding(law, v: float = 4.0, force: float = 0.0) -> fx.Mechanism:
+    """A block of 1 kg that slides on `law`."""
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0, v=v),
+        friction=fx.SupportFriction("mass", f_pos=law),
+        drive=fx.Force("mass", force),
+    )
+
+
+def quiet(machine: fx.Mechanism, ts, engine=None) -> fx.Trajectory:
+    """A run whose warnings are read from its notices."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fx.simulate(machine, ts, engine)
+
+
+@pytest.mark.parametrize(
+    ("how", "value"), [("linear", 0.0), ("hold", 5.0), ("error", float("nan"))]
+)
+def test_beyond_its_last_row_a_table_that_falls_is_0_or_held_or_not_a_number(how, value) -> None:
+    table = fx.Table(FALLING, extrapolation=how)
+    inside = [float(table(v)) for v in (0.0, 0.5, 1.0)]
+    assert inside == [10.0, 7.5, 5.0]
+    assert float(table(4.0)) == pytest.approx(value, nan_ok=True)
+
+
+def test_another_word_for_the_extrapolation_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`Table.extrapolation` must be one of 'linear', 'hold'"):
+        fx.Table(FALLING, extrapolation="constant")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "samples"])
+def test_a_block_beyond_where_its_table_reaches_0_keeps_its_speed_and_is_told_of(engine) -> None:
+    run = quiet(sliding(FALLING), jnp.linspace(0.0, 2.0, 41), engine)
+    assert np.asarray(run["mass"].v) == pytest.approx(4.0, abs=1e-12)
+    assert np.asarray(run["friction"].lossPower) == pytest.approx(0.0, abs=1e-12)
+    (notice,) = run.notices
+    assert (notice.code, notice.subject) == ("table-left", "friction.f_pos")
+    assert notice.numbers["reached"] == pytest.approx(4.0)
+
+
+def test_a_run_within_a_tenth_beyond_its_table_is_not_told_of() -> None:
+    assert quiet(sliding(FALLING, v=1.09), jnp.linspace(0.0, 2.0, 41)).notices == ()
+
+
+def test_simulate_warns_of_a_table_that_the_motion_leaves() -> None:
+    with pytest.warns(UserWarning, match=r"friction.f_pos has rows from 0 to 1 m/s, and the"):
+        fx.simulate(sliding(FALLING), jnp.linspace(0.0, 2.0, 41))
+
+
+@pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "samples"])
+def test_a_run_that_passes_the_last_row_of_a_table_without_extrapolation_ends_there(
+    engine,
+) -> None:
+    machine = sliding(fx.Table(FALLING, extrapolation="error"), v=0.5, force=8.0)
+    with pytest.raises(fx.SimulationError, match="table from 0 to 1 m/s with") as told:
+        fx.simulate(machine, jnp.linspace(0.0, 2.0, 41), engine)
+    assert told.value.run.result == fx.Result.nonfinite
+    v = np.asarray(told.value.run["mass"].v)
+    assert np.nanmax(v) <= 1.0
+    assert np.isnan(v[-1])
+
+
+def test_a_run_may_begin_at_the_last_row_of_a_table_without_extrapolation() -> None:
+    machine = sliding(fx.Table([[0.0, 5.0], [1.0, 5.0]], extrapolation="error"), v=1.0)
+    run = fx.simulate(machine, jnp.linspace(0.0, 0.1, 3))
+    assert float(run["mass"].v[-1]) == pytest.approx(0.5)
+
+
+# Closed form of a block of 1 kg that slides from v0 = 4 with f = 5 held down to 1 m/s, then with
+# f = 10 - 5 v: t1 = 0.6, v = 2 - exp(5 (t - t1)).
+def test_a_held_table_brakes_as_in_closed_form() -> None:
+    law = fx.Table(FALLING, extrapolation="hold")
+    for engine in (fx.Adaptive(rtol=1e-10, atol=1e-12), fx.OnSamples()):
+        run = quiet(sliding(law), jnp.linspace(0.0, 0.7, 141), engine)
+        assert float(run["mass"].v[-1]) == pytest.approx(2 - np.exp(0.5), abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["linear", "hold"])
+def test_derivatives_through_the_kink_beyond_the_last_row_equal_central_differences(how) -> None:
+    ts = jnp.linspace(0.0, 1.2, 61)
+    for engine in (fx.Adaptive(rtol=1e-11, atol=1e-12), fx.OnSamples(substeps=4)):
+
+        @jax.jit
+        def ends(x, engine=engine):
+            rows = jnp.stack([jnp.array([0.0, 1.0]), x[:2]], axis=1)
+            drive = fx.Sine(amplitude=30.0 * x[2], f=0.8)
+            machine = fx.Mechanism(
+                mass=fx.Mass(m=1.0, v=0.2),
+                friction=fx.SupportFriction("mass", f_pos=fx.Table(rows, extrapolation=how)),
+                drive=fx.Force("mass", drive),
+            )
+            run = fx.simulate(machine, ts, engine)
+            return jnp.stack([run["mass"].v[40], run["mass"].s[-1]])
+
+        x, h = np.array([10.0, 5.0, 1.0]), 1e-5
+        forward = np.asarray(jax.jit(jax.jacfwd(ends))(x))
+        moved = [(ends(x + h * e) - ends(x - h * e)) / (2 * h) for e in np.eye(3)]
+        assert forward == pytest.approx(np.stack(moved, axis=1), rel=1e-5, abs=1e-7)
+        if isinstance(engine, fx.Adaptive):
+            assert np.asarray(jax.jit(jax.jacrev(ends))(x)) == pytest.approx(forward, rel=1e-8)
+
+
+def test_a_law_of_the_users_own_below_0_brakes_no_more_and_is_told_of() -> None:
+    class Falling(fx.AbstractLaw):
+        slope: float
+
+        def __call__(self, v):
+            return 3.0 - self.slope * v
+
+    run = quiet(sliding(Falling(1.0)), jnp.linspace(0.0, 2.0, 11))
+    assert np.asarray(run["mass"].v) == pytest.approx(4.0)
+    (notice,) = run.notices
+    assert (notice.code, notice.numbers["least"]) == ("law-below-zero", -1.0)
+
+
+def test_a_bristle_is_refused_where_its_table_reaches_0() -> None:
+    with pytest.raises(ValueError, match=r"got one that is 0 at a speed of 2\. Leave out"):
+        fx.SupportFriction("mass", f_pos=FALLING, bristle=fx.LuGre(sigma_0=1e4))
+
+
+def random_law(rng: np.random.Generator):
+    """A law of any kind."""
+    rows = np.stack([np.cumsum(rng.uniform(0.1, 1.0, 3)) - 0.1, rng.uniform(0.0, 9.0, 3)], axis=1)
+    rows[0, 0] = 0.0
+
+    class Polynomial(fx.AbstractLaw):
+        c: jax.Array
+
+        def __call__(self, v):
+            return self.c[0] + self.c[1] * v + self.c[2] * v**2
+
+    kinds = [
+        fx.Table(rows),
+        fx.Table(rows, extrapolation="hold"),
+        fx.Stribeck(*rng.uniform(0.0, 5.0, 4), exponent=float(rng.choice([1.0, 2.0, 0.7]))),
+        fx.Coulomb(*rng.uniform(0.0, 5.0, 2)),
+        Polynomial(jnp.asarray(rng.normal(size=3) * 3)),
+        fx.TemperatureDependent(fx.Table(rows), beta=float(rng.normal() * 0.05)),
+    ]
+    return kinds[rng.integers(len(kinds))]
+
+
+def random_machine(rng: np.random.Generator) -> fx.Mechanism:
+    """Bodies that slide and turn with every kind of contact."""
+
+    def pushed(top: float) -> fx.Sine:
+        return fx.Sine(amplitude=float(rng.uniform(1.0, top)), f=float(rng.uniform(0.2, 1.0)))
+
+    a, b = rng.uniform(0.3, 0.99, 2), rng.uniform(0.0, 1.0, 4)
+    loss = [[0.0, a[0], a[1], b[0], b[1]], [3.0, a[1], a[0], b[2], b[3]]]
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0, v=float(rng.normal() * 5)),
+        guide=fx.SupportFriction("mass", f_pos=random_law(rng), f_neg=random_law(rng)),
+        push=fx.Force("mass", pushed(40.0)),
+        rotor=fx.Inertia(J=1.0, w=float(rng.normal() * 5)),
+        bearing=fx.BearingFriction("rotor", tau_pos=random_law(rng)),
+        brake=fx.Brake("rotor", mu_pos=random_law(rng), fn_max=2.0, f_normalized=pushed(1.5)),
+        twist=fx.Torque("rotor", pushed(40.0)),
+        disc=fx.Inertia(J=0.5),
+        clutch=fx.Clutch("rotor", "disc", mu_pos=random_law(rng), fn_max=3.0),
+        drum=fx.Inertia(J=0.4),
+        gear=fx.LossyGear("disc", "drum", ratio=2.0, lossTable=loss),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_no_contact_of_any_law_ever_drives(seed: int) -> None:
+    machine = random_machine(np.random.default_rng(seed))
+    run = quiet(machine, jnp.linspace(0.0, 5.0, 251))
+    for name in ("guide", "bearing", "brake", "clutch", "gear"):
+        assert np.min(np.asarray(run[name].lossPower)) >= -1e-9
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_friction_of_any_law_opposes_the_motion_at_every_speed(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    contact = fx.SupportFriction("mass", f_pos=random_law(rng), f_neg=random_law(rng))
+    speeds = jnp.linspace(0.0, 50.0, 401)
+    for way in (jnp.array(1), jnp.array(-1)):
+        values = jax.vmap(lambda v, way=way: law_value(contact, way, v, None))(speeds)
+        assert float(jnp.min(values)) >= 0.0
+        assert float(contact.holds(int(way), 1.0)) >= 0.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_losses_of_a_gear_brake_at_every_speed(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack(
+        [[0.0, 1.0, 2.5], rng.uniform(0.2, 1.0, (3, 2)), rng.uniform(0.0, 2.0, (3, 2))]
+    )
+    gear = fx.LossyGear("a", "b", ratio=2.0, lossTable=rows)
+    for w in np.linspace(0.0, 40.0, 41):
+        piece = piece_at(gear, jnp.array(1), w)
+        for torque in (-3.0, 0.0, 3.0):
+            (k1, d1), (k2, d2) = gear.lines(jnp.asarray(w), piece)
+            assert max(float(k1 * torque + d1), float(k2 * torque + d2)) >= -1e-12
+
+
+def test_a_gear_whose_efficiencies_lie_on_both_sides_of_1_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"must be <= 1, got 1\.2 and 0\.9 in row 0"):
+        fx.LossyGear("a", "b", ratio=1.0, lossTable=[[0, 1.2, 0.9, 0, 0]])
+
+
+@pytest.mark.parametrize("how", ["linear", "hold"])
+@pytest.mark.parametrize("rows", [FALLING, [[0, 9], [2, 4], [3, 0]], [[0, 1], [1, 2], [2, 4]]])
+def test_rows_for_other_programs_are_the_same_law_where_these_extend_the_last_line(
+    how, rows
+) -> None:
+    table = fx.Table(rows, extrapolation=how)
+    plain = table.continued()
+    v = np.linspace(0.0, 30.0, 301)
+    (va, fa), (vb, fb) = plain[-2:]
+    line = fb + (fb - fa) / (vb - va) * (v - vb)
+    extended = np.where(v > vb, line, np.interp(v, plain[:, 0], plain[:, 1]))
+    assert extended == pytest.approx(np.asarray(table(v)), abs=1e-12)
