@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import frictax as fx
+from frictax.files.targets import made_folder
 from frictax.problems import (
     check_results,
     claimed,
@@ -26,7 +27,6 @@ from frictax.problems import (
     write_results,
 )
 from frictax.problems.results import FILES, result_json
-from frictax.report.files import made_folder
 from problems.conftest import PROBLEM
 
 Write = Callable[..., Path]
@@ -139,7 +139,7 @@ def test_a_full_disk_leaves_what_was_there(
 
 def test_a_file_that_outgrows_its_limit_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     script = (
-        "import resource, sys\nfrom pathlib import Path\nfrom frictax.report.files import"
+        "import resource, sys\nfrom pathlib import Path\nfrom frictax.files.replacing import"
         " write_together\nimport signal; signal.signal(signal.SIGXFSZ,"
         " signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000,"
         f" 1000))\nwrite_together({{Path({str(tmp_path / 'a.txt')!r}): 'x',"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from frictax.report.files import check_target, write_whole
+from frictax.files.replacing import write_whole
+from frictax.files.targets import check_target
 from frictax.text import amount, shown
 
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"

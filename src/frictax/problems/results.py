@@ -14,7 +14,8 @@ import numpy as np
 
 import frictax as fx
 from frictax.analysis import Validation
-from frictax.report.files import check_folder, check_target, write_together
+from frictax.files.replacing import write_together
+from frictax.files.targets import check_folder, check_target
 from frictax.report.json_text import estimate, plain
 from frictax.report.versions import versions
 

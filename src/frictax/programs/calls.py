@@ -8,6 +8,7 @@ values, values and tangents, values and what the way back needs, the way back, e
 lanes as `jax.vmap` asks for.
 """
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -24,7 +25,8 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from .executables import Programs, config_of, jitted
+from .executables import Programs, jitted
+from .store import config_of
 
 _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 
@@ -157,6 +159,10 @@ def _there(function: Callable, moves: tuple[bool, ...]) -> Callable:
 _ways_back: dict[bytes, Any] = {}
 
 
+class _UnknownWay(Exception):
+    """The program of the way back cannot be read, and the one of the way there was."""
+
+
 def _back(function: Callable, moves, needs: int, told: tuple[Any, ...], stamp: bytes) -> Callable:
     """Of all arguments, what the way back needs and cotangents of floats, the cotangents of what
     moves. `told`, of each float: None where its cotangent is given, else shape and type of zeros.
@@ -164,6 +170,8 @@ def _back(function: Callable, moves, needs: int, told: tuple[Any, ...], stamp: b
 
     def back(*flat) -> Any:
         first = len(moves) + needs
+        if stamp not in _ways_back:
+            raise _UnknownWay
         way = jax.tree.unflatten(_ways_back[stamp], flat[len(moves) : first - 1])
         return way(_filled(flat[first:], told))
 
@@ -237,10 +245,13 @@ def _computed(*arrays, call: _Call) -> list[Any]:
             stamp = np.asarray(arrays[len(moves) + needs - 1]).reshape(-1, 4)[0].tobytes()
             back = (*made[:i], (what, moves, needs, told, stamp), *made[i + 1 :])
             call = dataclasses.replace(call, made=back)
-            known = stamp in _ways_back or _programs.has(call.function, _told(call, arrays))
-            if not known:
-                again = (*made[:i], ("again", moves, needs, told), *made[i + 1 :])
-                call = dataclasses.replace(call, made=again)
+            if stamp in _ways_back or _programs.has(call.function, _told(call, arrays)):
+                with contextlib.suppress(_UnknownWay):
+                    return _programs.called(
+                        call, call.function, call.flat(), _told(call, arrays), arrays
+                    )
+            again = (*made[:i], ("again", moves, needs, told), *made[i + 1 :])
+            call = dataclasses.replace(call, made=again)
     return _programs.called(call, call.function, call.flat(), _told(call, arrays), arrays)
 
 

@@ -18,11 +18,12 @@ import numpy as np
 
 import frictax
 from frictax.analysis import Posterior
+from frictax.files.replacing import finish_interrupted, write_whole
+from frictax.files.targets import check_target
 from frictax.fitting import FitResult
 from frictax.measurements.columns import existing_file
 from frictax.parameters import check
 
-from ..files import check_target, write_whole
 from .things import Packed, Unpacked, called, handed_over
 
 FORMAT = 1  # goes up when what is written cannot be read by those who know less
@@ -139,6 +140,7 @@ def _read(path: str | Path, known: Any, kind: type) -> Any:
             f"`{_READ_BY[kind.__name__]}` needs 64 bit numbers, got 32: the fit would not be the"
             ' same. Write jax.config.update("jax_enable_x64", True) before the first computation.'
         )
+    finish_interrupted(Path(path).parent, reading=True)
     head, arrays = _opened(existing_file(path, ".fit"))
     if (is_a := head.get("kind")) != kind.__name__:
         if is_a not in _READ_BY:
