@@ -89,8 +89,9 @@ def test_nothing_is_loaded_from_where_others_may_write_or_kept_there_and_one_lin
     with monkeypatch.context() as patch:
         spoil(part, patch)
         with pytest.warns(RuntimeWarning) as said:
-            assert doubled(np.arange(3.0)) == [0.0, 2.0, 4.0]
-            assert doubled(np.arange(4.0)) == [0.0, 2.0, 4.0, 6.0]
+            found = doubled(np.arange(3.0))
+        assert found == [0.0, 2.0, 4.0]
+        assert doubled(np.arange(4.0)) == [0.0, 2.0, 4.0, 6.0]  # without a second line
         assert not marker.exists()
         assert len(list(folder.rglob("*.program"))) == 1
         (line,) = [str(warning.message) for warning in said]
