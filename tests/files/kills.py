@@ -21,6 +21,8 @@ CALLS = ("open", "write", "fsync", "link", "replace", "unlink", "chmod", "close"
 
 def load(path):
     spec = importlib.util.spec_from_file_location("replacing", path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

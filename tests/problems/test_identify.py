@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import frictax as fx
+from formats import check_fields, keys
 from frictax.files.targets import made_folder
 from frictax.problems import (
     check_results,
@@ -26,7 +27,7 @@ from frictax.problems import (
     write_overview,
     write_results,
 )
-from frictax.problems.results import FILES, result_json
+from frictax.problems.results import FILES, FORMAT, result_json
 from problems.conftest import PROBLEM
 
 Write = Callable[..., Path]
@@ -74,6 +75,20 @@ def test_results_say_what_was_found_with_units_sources_and_versions(
     parameters = tomllib.loads(targets["parameters.toml"].read_text())
     assert parameters["mass.m"]["value"] == made.found.values["mass.m"]
     assert parameters["mass.m"]["interval"][0] == rows["mass.m"]["lower"]
+
+
+def test_the_format_of_results_rises_with_their_keys(made: Any) -> None:
+    content = keys(json.loads(result_json(made)))
+    check_fields("result.json", "problems/results.py:FORMAT", FORMAT, content)
+
+
+def test_a_result_of_a_newer_format_is_named_in_the_table(made: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    whole = json.loads(result_json(made))
+    (folder / "result.json").write_text(json.dumps(whole | {"format": FORMAT + 1}))
+    with pytest.raises(ValueError, match=rf"format {FORMAT + 1}, and this frictax knows up to"):
+        overview(tmp_path)
 
 
 def test_the_fit_itself_lies_beside_the_report(

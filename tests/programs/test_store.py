@@ -166,7 +166,9 @@ def test_the_command_line_lets_jax_keep_programs_and_makes_a_damaged_one_again(
     keep_compiled()
     place = Path(getattr(jax.config, "jax_compilation_cache_dir"))  # noqa: B009
     assert place.is_relative_to(folder)
-    cache, _ = compilation_cache.get_file_cache(str(place))
+    made = compilation_cache.get_file_cache(str(place))
+    assert made is not None
+    cache = made[0]
     assert cache.get("some-key") is None
     cache.put("some-key", b"compiled")
     assert cache.get("some-key") == b"compiled"

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.report.saving.fit_file import FORMAT
 
 from .saved_fits import huber_sweep
 
@@ -99,7 +100,7 @@ def test_a_file_that_was_cut_or_of_which_bits_fell_over_is_always_noticed(
 
 
 def rewritten(
-    content: bytes, change: Callable[[dict[str, bytes]], None], version: int = 1
+    content: bytes, change: Callable[[dict[str, bytes]], None], version: int = FORMAT
 ) -> bytes:
     """The file with other members, and the checksum that goes with them."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -117,7 +118,7 @@ def rewritten(
 def test_a_newer_format_is_told(content: bytes, tmp_path: Path) -> None:
     newer = rewritten(content, lambda members: None, 12)
     assert re.search(
-        r"is of format 12, and frictax \S+ knows up to 1. Read it by a newer frictax.",
+        rf"is of format 12, and frictax \S+ knows up to {FORMAT}. Read it by a newer frictax.",
         refused(newer, tmp_path / "x.fit"),
     )
 

@@ -22,6 +22,7 @@ from frictax.report.versions import versions
 from .identification import Identification
 from .reading import find
 
+FORMAT = 1  # of result.json: rises by 1 when a key comes, goes or changes its meaning
 FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 
@@ -98,7 +99,7 @@ def result_json(made: Identification) -> str:
     )
 
     whole = {
-        "format": 1,
+        "format": FORMAT,
         "kind": "identification",
         "title": problem.content.title,
         "citation": problem.content.citation,

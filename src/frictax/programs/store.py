@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -32,7 +33,7 @@ report_line: Callable[[str], None] = _warn  # the command line writes it to the 
 _reported: set[Path] = set()
 
 
-def config_of(name: str) -> object:
+def config_of(name: str) -> Any:
     """Return one of `jax.config`, whose types know only some."""
     return getattr(jax.config, name)
 
@@ -66,12 +67,12 @@ def users_folder() -> Path:
     return platformdirs.user_cache_path("frictax") / "compiled"
 
 
-def device() -> jax.Device:
+def device() -> Any:
     """Return the device on which programs run that do not name one."""
     asked = config_of("jax_default_device")
     if asked is None or isinstance(asked, str):
         return jax.devices(asked)[0]
-    return asked  # type: ignore[return-value]
+    return asked
 
 
 def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
