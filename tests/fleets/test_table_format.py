@@ -12,6 +12,7 @@ import frictax as fx
 from formats import check_fields
 from frictax.fleets.parts import Parts
 from frictax.fleets.table import FORMAT, META, failed_row, joined, row_of, table_of
+from half_written import leave_half_written
 
 SAVED = Path(__file__).parents[1] / "report" / "saved" / "axis.fit"
 ABOUT = pd.DataFrame({"machine": ["m"], "date": [pd.NaT], "temperature": [20.0]})
@@ -48,6 +49,13 @@ def test_rows_of_an_older_format_lack_what_came_later(tmp_path: Path) -> None:
     assert np.isnan(again.table["condition"][0])
     assert "declared" in again.table.attrs[META]
     assert not parts.folder.exists()
+
+
+def test_a_table_whose_writer_was_killed_between_two_renames_is_the_new_one(tmp_path: Path) -> None:
+    table = joined([frame_of("a")], ["a"], "title", "digest")
+    leave_half_written(tmp_path / "x.parquet", table.to_parquet(index=False))
+    assert list(fx.Fleet.read(tmp_path / "x.parquet").table["record"]) == ["a"]
+    assert [p.name for p in tmp_path.iterdir()] == ["x.parquet"]
 
 
 def test_a_newer_format_is_named(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from frictax.problems import (
     write_results,
 )
 from frictax.problems.results import FILES, FORMAT, result_json
+from half_written import leave_half_written
 from problems.conftest import PROBLEM
 
 Write = Callable[..., Path]
@@ -87,6 +88,7 @@ def test_a_result_of_a_newer_format_is_named_in_the_table(made: Any, tmp_path: P
     folder.mkdir()
     whole = json.loads(result_json(made))
     (folder / "result.json").write_text(json.dumps(whole | {"format": FORMAT + 1}))
+    leave_half_written(folder / "result.json", (folder / "result.json").read_bytes())
     with pytest.raises(ValueError, match=rf"format {FORMAT + 1}, and this frictax knows up to"):
         overview(tmp_path)
 

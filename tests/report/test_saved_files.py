@@ -18,6 +18,7 @@ import pytest
 
 import frictax as fx
 from frictax.report.saving.fit_file import FORMAT
+from half_written import leave_half_written
 
 from .saved_fits import huber_sweep
 
@@ -61,6 +62,14 @@ def test_what_is_no_fit_file_is_told(given: bytes, says: str, tmp_path: Path) ->
     (tmp_path / "x.fit").write_bytes(given)
     with pytest.raises(ValueError, match=says):
         fx.load_fit(tmp_path / "x.fit")
+
+
+def test_a_fit_whose_writer_was_killed_between_two_renames_is_the_new_one(
+    content: bytes, sweep_fit: fx.FitResult, tmp_path: Path
+) -> None:
+    leave_half_written(tmp_path / "x.fit", content)
+    assert fx.load_fit(tmp_path / "x.fit").values == sweep_fit.values
+    assert [p.name for p in tmp_path.iterdir()] == ["x.fit"]
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ values, values and tangents, values and what the way back needs, the way back, e
 lanes as `jax.vmap` asks for.
 """
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -157,6 +156,7 @@ def _there(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 _ways_back: dict[bytes, Any] = {}
+_lost: set[bytes] = set()  # ways there whose way back could not be read
 
 
 class _UnknownWay(Exception):
@@ -245,11 +245,13 @@ def _computed(*arrays, call: _Call) -> list[Any]:
             stamp = np.asarray(arrays[len(moves) + needs - 1]).reshape(-1, 4)[0].tobytes()
             back = (*made[:i], (what, moves, needs, told, stamp), *made[i + 1 :])
             call = dataclasses.replace(call, made=back)
-            if stamp in _ways_back or _programs.has(call.function, _told(call, arrays)):
-                with contextlib.suppress(_UnknownWay):
-                    return _programs.called(
-                        call, call.function, call.flat(), _told(call, arrays), arrays
-                    )
+            known = stamp in _ways_back or _programs.has(call.function, _told(call, arrays))
+            if known and stamp not in _lost:
+                try:
+                    given = _told(call, arrays)
+                    return _programs.called(call, call.function, call.flat(), given, arrays)
+                except _UnknownWay:
+                    _lost.add(stamp)
             again = (*made[:i], ("again", moves, needs, told), *made[i + 1 :])
             call = dataclasses.replace(call, made=again)
     return _programs.called(call, call.function, call.flat(), _told(call, arrays), arrays)

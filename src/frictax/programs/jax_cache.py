@@ -44,6 +44,7 @@ def check_jax_cache(*, keep: bool) -> None:
         return
     given, asked = getattr(jax.config, _DIRECTORY), os.environ.get("FRICTAX_CACHE")
     if given is not None:
+        given = given.removeprefix("file://")
         if "://" in given:
             return  # another machine's folder, whose owner nobody can see here
         is_on = is_safe(Path(given), "JAX_COMPILATION_CACHE_DIR")

@@ -97,8 +97,13 @@ def read_entry(path: Path) -> bytes | None:
     """Return what `write_entry` kept; None if there is nothing, if it is damaged, or if another
     user could have written it.
     """
-    mark, newline, content = (read_private(path) or b"").partition(b"\n")
+    whole = read_private(path)
+    if whole is None:
+        return None
+    mark, newline, content = whole.partition(b"\n")
     if not newline or mark != _mark(content):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)  # nobody can use it
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
