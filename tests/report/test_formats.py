@@ -30,7 +30,7 @@ RESULTS = """
 def stored() -> dict[str, tuple[str, ...]]:
     """Each class whose name a fit file may hold, and its fields or members."""
     names = {*things._INSIDE, *(name for name in dir(fx) if things._known(name))} - {*RESULTS}
-    out = {"answers of a fit": things._ANSWERS}
+    out: dict[str, tuple[str, ...]] = {"answers of a fit": things._ANSWERS}
     for name in names:
         cls = things._known(name)
         is_enum = issubclass(cls, enum.Enum)
