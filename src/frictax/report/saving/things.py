@@ -236,15 +236,14 @@ class Unpacked:
         is_own = any(cls is other for other in self.own)
         if self.is_older and not is_own and (cls.__name__, name) in BEFORE:
             return BEFORE[cls.__name__, name]
+        made: Any = _NO_DEFAULT
         if issubclass(cls, tuple):
-            defaults = cls._field_defaults
+            default = getattr(cls, "_field_defaults", {}).get(name, _NO_DEFAULT)
         else:
-            fields = {field.name: field for field in dataclasses.fields(cls)}
-            if fields[name].default_factory is not _NO_DEFAULT:
-                return fields[name].default_factory()
-            defaults = {n: f.default for n, f in fields.items() if f.default is not _NO_DEFAULT}
-        if name in defaults:
-            return defaults[name]
+            (field,) = [f for f in dataclasses.fields(cls) if f.name == name]
+            default, made = field.default, field.default_factory
+        if default is not _NO_DEFAULT or made is not _NO_DEFAULT:
+            return default if made is _NO_DEFAULT else made()
         if self.is_older and not is_own:
             return None
         raise ValueError(f"Its {cls.__name__} lacks {name}, which the class here has.")
