@@ -29,6 +29,7 @@ GROUND = [
     "interrupts",
     "progress",
     "xla",
+    "files",
     "programs",
 ]
 FORWARD = [

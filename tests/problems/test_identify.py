@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import frictax as fx
+from formats import check_fields, keys
+from frictax.files.targets import made_folder
 from frictax.problems import (
     check_results,
     claimed,
@@ -25,8 +27,8 @@ from frictax.problems import (
     write_overview,
     write_results,
 )
-from frictax.problems.results import FILES, result_json
-from frictax.report.files import made_folder
+from frictax.problems.results import FILES, FORMAT, result_json
+from half_written import leave_half_written
 from problems.conftest import PROBLEM
 
 Write = Callable[..., Path]
@@ -74,6 +76,21 @@ def test_results_say_what_was_found_with_units_sources_and_versions(
     parameters = tomllib.loads(targets["parameters.toml"].read_text())
     assert parameters["mass.m"]["value"] == made.found.values["mass.m"]
     assert parameters["mass.m"]["interval"][0] == rows["mass.m"]["lower"]
+
+
+def test_the_format_of_results_rises_with_their_keys(made: Any) -> None:
+    content = keys(json.loads(result_json(made)))
+    check_fields("result.json", "problems/results.py:FORMAT", FORMAT, content)
+
+
+def test_a_result_of_a_newer_format_is_named_in_the_table(made: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    whole = json.loads(result_json(made))
+    (folder / "result.json").write_text(json.dumps(whole | {"format": FORMAT + 1}))
+    leave_half_written(folder / "result.json", (folder / "result.json").read_bytes())
+    with pytest.raises(ValueError, match=rf"format {FORMAT + 1}, and this frictax knows up to"):
+        overview(tmp_path)
 
 
 def test_the_fit_itself_lies_beside_the_report(
@@ -139,7 +156,7 @@ def test_a_full_disk_leaves_what_was_there(
 
 def test_a_file_that_outgrows_its_limit_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     script = (
-        "import resource, sys\nfrom pathlib import Path\nfrom frictax.report.files import"
+        "import resource, sys\nfrom pathlib import Path\nfrom frictax.files.replacing import"
         " write_together\nimport signal; signal.signal(signal.SIGXFSZ,"
         " signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000,"
         f" 1000))\nwrite_together({{Path({str(tmp_path / 'a.txt')!r}): 'x',"

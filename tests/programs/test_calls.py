@@ -3,7 +3,6 @@ found by the next process.
 """
 
 import os
-import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import pytest
 import frictax as fx
 import frictax.programs.calls as kept_calls
 import frictax.programs.executables as kept_programs
+import frictax.programs.store as store
 from frictax.programs import kept_call
 
 AT = jnp.array([0.3, 0.7, 1.9])
@@ -146,34 +146,18 @@ def test_programs_are_found_again_and_the_way_back_fits_the_way_there(
         patch.setattr(kept_calls._Call, "of", lambda *_: pytest.fail("traced"))
         assert np.allclose(gradient(), expected, rtol=1e-14, atol=0)
     for lost in names:
-        (folder / lost).unlink()
-        assert np.allclose(gradient(), expected, rtol=1e-14, atol=0)
-        assert np.allclose(gradient(), expected, rtol=1e-14, atol=0)
-
-
-def test_a_folder_that_others_may_write_to_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import platformdirs
-
-    monkeypatch.delenv("FRICTAX_CACHE")
-    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
-    kept_programs._users_own.cache_clear()
-    own = kept_programs._folder()
-    assert own is not None
-    assert own.is_relative_to(tmp_path / "frictax")
-    if os.name == "posix":
-        assert stat.S_IMODE(own.stat().st_mode) == 0o700
-        own.chmod(0o777)
-        kept_programs._users_own.cache_clear()
-        assert kept_programs._folder() is None
-    kept_programs._users_own.cache_clear()
+        for content in (None, b"damaged"):
+            (folder / lost).unlink(missing_ok=True)
+            if content is not None:
+                (folder / lost).write_bytes(content)
+            assert np.allclose(gradient(), expected, rtol=1e-14, atol=0)
+            assert np.allclose(gradient(), expected, rtol=1e-14, atol=0)
 
 
 @pytest.mark.parametrize("word", ["off", "0", ""])
 def test_a_word_switches_it_off(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRICTAX_CACHE", word)
-    assert kept_programs._folder() is None
+    assert store.program_folder() is None
 
 
 def test_the_folder_stays_within_its_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,8 +165,8 @@ def test_the_folder_stays_within_its_room(folder: Path, monkeypatch: pytest.Monk
     call(AT, jnp.array(1.0), "up")
     (first,) = folder.glob("*.program")
     os.utime(first, (1e9, 1e9))
-    monkeypatch.setattr(kept_programs, "_KEPT", np.inf)
-    monkeypatch.setattr(kept_programs, "_ROOM", int(2.5 * first.stat().st_size))
+    monkeypatch.setattr(store, "_KEPT", np.inf)
+    monkeypatch.setattr(store, "_ROOM", int(2.5 * first.stat().st_size))
     call(AT, jnp.array(1.0), "down")
     assert first.exists()
     call(AT[:2], jnp.array(1.0), "up")

@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_written_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("no folder")
-    monkeypatch.setattr(kept_programs, "_folder", lambda: tmp_path / "file" / "frictax")
+    monkeypatch.setattr(kept_programs, "program_folder", lambda: tmp_path / "file" / "frictax")
     assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
 
 

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.report.saving.fit_file import FORMAT
+from half_written import leave_half_written
 
 from .saved_fits import huber_sweep
 
@@ -62,6 +64,14 @@ def test_what_is_no_fit_file_is_told(given: bytes, says: str, tmp_path: Path) ->
         fx.load_fit(tmp_path / "x.fit")
 
 
+def test_a_fit_whose_writer_was_killed_between_two_renames_is_the_new_one(
+    content: bytes, sweep_fit: fx.FitResult, tmp_path: Path
+) -> None:
+    leave_half_written(tmp_path / "x.fit", content)
+    assert fx.load_fit(tmp_path / "x.fit").values == sweep_fit.values
+    assert [p.name for p in tmp_path.iterdir()] == ["x.fit"]
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="There is no file .*x.fit"):
         fx.load_fit(tmp_path / "x.fit")
@@ -99,7 +109,7 @@ def test_a_file_that_was_cut_or_of_which_bits_fell_over_is_always_noticed(
 
 
 def rewritten(
-    content: bytes, change: Callable[[dict[str, bytes]], None], version: int = 1
+    content: bytes, change: Callable[[dict[str, bytes]], None], version: int = FORMAT
 ) -> bytes:
     """The file with other members, and the checksum that goes with them."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -117,7 +127,7 @@ def rewritten(
 def test_a_newer_format_is_told(content: bytes, tmp_path: Path) -> None:
     newer = rewritten(content, lambda members: None, 12)
     assert re.search(
-        r"is of format 12, and frictax \S+ knows up to 1. Read it by a newer frictax.",
+        rf"is of format 12, and frictax \S+ knows up to {FORMAT}. Read it by a newer frictax.",
         refused(newer, tmp_path / "x.fit"),
     )
 

@@ -38,9 +38,10 @@ def design(
         raise typer.BadParameter(f"--check must be at least 10 records, got {check}.")
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
+        from frictax.files.replacing import write_whole
+        from frictax.files.targets import check_target
         from frictax.problems import designed, read
         from frictax.report import check_report
-        from frictax.report.files import check_target, write_whole
 
         target = check_target(out, "the table")
         if target.exists() and not overwrite:

@@ -47,6 +47,7 @@ def identify(
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
+        from frictax.files.targets import made_folder
         from frictax.problems import (
             check as check_problem,
             check_results,
@@ -56,7 +57,6 @@ def identify(
             result_files,
             write_results,
         )
-        from frictax.report.files import made_folder
 
         if check:
             asked = read(problem, allow_code=allow_code)

@@ -24,10 +24,10 @@ def simulate(
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
+        from frictax.files.replacing import write_whole
         from frictax.problems import preview_page, read, simulate as run
         from frictax.problems.reading import find
         from frictax.report import check_report
-        from frictax.report.files import write_whole
 
         target = find(problem).parent / "simulation.html" if out is None else out
         if target.exists() and not overwrite:

@@ -107,17 +107,16 @@ def keys_are_raised() -> None:
 
 
 def keep_compiled() -> None:
-    """Keep what is compiled in this user's cache folder, or where JAX_COMPILATION_CACHE_DIR says,
-    so that the next run begins at once.
+    """Keep what is compiled, so that the next run begins at once, where no other user can write:
+    see `frictax.programs.store`.
     """
     import jax
-    import platformdirs
 
-    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
-        folder = platformdirs.user_cache_path("frictax") / "compiled"
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            jax.config.update("jax_compilation_cache_dir", str(folder))
+    from frictax.programs import store
+    from frictax.programs.jax_cache import check_jax_cache
+
+    store.report_line = lambda sentence: typer.echo(f"frictax: {sentence}", err=True)
+    check_jax_cache(keep=True)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
@@ -181,7 +180,7 @@ def check_files(options: Mapping[str, Any]) -> None:
 
             check_report(path)
         else:
-            from frictax.report.files import check_target
+            from frictax.files.targets import check_target
 
             check_target(path, "the JSON")
 
@@ -256,7 +255,8 @@ def write_json(path: Path, text: str, overwrite: bool) -> None:
     if is_stdout(path):
         sys.stdout.write(text)
         return
-    from frictax.report.files import check_target, write_whole
+    from frictax.files.replacing import write_whole
+    from frictax.files.targets import check_target
 
     write_whole(check_target(path, "the JSON"), text, replace=overwrite)
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.files.replacing import write_whole
 from frictax.fitting import AbstractObjective
 from frictax.handover import Verb
 from frictax.measurements import Record
@@ -176,7 +177,7 @@ class Design(DesignVerbs):
         path = Path(path)
         if not path.parent.is_dir():
             raise ValueError(f"`to_csv`: the folder {path.parent} does not exist. Make it first.")
-        path.write_text(self.csv_text(), encoding="utf-8")
+        write_whole(path.resolve(), self.csv_text(), replace=True)
         return path
 
     def csv_text(self) -> str:

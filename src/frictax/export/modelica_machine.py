@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from frictax.files.replacing import write_together
 from frictax.mechanism import HeatCapacitor, Mechanism, ThermalConductor
 
 from .modelica_elements import with_all_that_they_need
@@ -141,8 +142,7 @@ def write_machine(
             f"{there[0]} exists. Give overwrite=True to replace it, or another folder or name."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    for path, content in texts.items():
-        path.write_text(content, encoding="utf-8")
+    write_together(texts, replace=overwrite)
     return list(texts)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from frictax.report.files import write_whole
+from frictax.files.replacing import write_whole
 
 from .plan import Plan
 from .table import joined

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from frictax.report.files import check_target
+from frictax import __version__
+from frictax.files.replacing import finish_interrupted, write_whole
+from frictax.files.targets import check_target
 
-from .table import needs_pyarrow
+from .table import FORMAT, needs_pyarrow
 
 _PLAN = "plan.json"
 
@@ -44,8 +46,16 @@ class Parts:
                 f"{self.folder} holds what an earlier run has done. Give resume=True to go on with"
                 " it, or overwrite=True to begin anew."
             )
+        finish_interrupted(self.out.resolve().parent)
+        finish_interrupted(self.folder)
         if resume and plan.is_file():
             before = json.loads(plan.read_text(encoding="utf-8"))
+            if before.get("format", 1) > FORMAT:
+                raise ValueError(
+                    f"{self.folder} is of format {before['format']}, and frictax {__version__}"
+                    f" knows up to {FORMAT}. Go on with a newer frictax, or give overwrite=True"
+                    " to begin anew."
+                )
             if before["digest"] != digest:
                 raise ValueError(
                     f"{self.folder} holds what was done with other records, another problem or"
@@ -56,12 +66,12 @@ class Parts:
         if self.folder.exists():
             shutil.rmtree(self.folder)
         self.folder.mkdir()
-        _whole(plan, lambda path: path.write_text(json.dumps({"digest": digest}), "utf-8"))
+        write_whole(plan, json.dumps({"format": FORMAT, "digest": digest}), replace=True)
         return set()
 
     def keep(self, number: int, frame: Any) -> None:
         """The rows of a chunk, whole or not at all."""
-        _whole(self._file(number), lambda path: frame.to_parquet(path))
+        write_whole(self._file(number), frame.to_parquet(), replace=True)
 
     def read(self, number: int) -> Any:
         import pandas as pd
@@ -70,7 +80,7 @@ class Parts:
 
     def end(self, table: Any) -> None:
         """The whole table, in the place of its parts."""
-        _whole(self.out, lambda path: table.to_parquet(path, index=False))
+        write_whole(self.out.resolve(), table.to_parquet(index=False), replace=True)
         shutil.rmtree(self.folder)
 
     def _file(self, number: int) -> Path:
@@ -105,12 +115,3 @@ def _runs(lock: Path) -> bool:
     except (ValueError, OSError):
         return False
     return True
-
-
-def _whole(target: Path, write: Any) -> None:
-    part = target.with_name(f"{target.name}.part")
-    try:
-        write(part)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .table import META, needs_pyarrow
+from frictax import __version__
+from frictax.files.replacing import finish_interrupted
+
+from .table import FORMAT, META, needs_pyarrow
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,6 +55,7 @@ class Fleet:
         import pandas as pd
 
         path = Path(path)
+        finish_interrupted(path.parent, reading=True)
         if not path.is_file():
             raise FileNotFoundError(f"There is no file {path} with the table of a fleet.")
         needs_pyarrow()
@@ -62,6 +66,11 @@ class Fleet:
             raise ValueError(
                 f"{path.name} is not the table of a fleet. Name the file that `fleet` has written."
             ) from None
+        if (of := table.attrs[META].get("format", 1)) > FORMAT:
+            raise ValueError(
+                f"{path} is of format {of}, and frictax {__version__} knows up to {FORMAT}. Read it"
+                " by a newer frictax."
+            )
         return cls(table)
 
     def __repr__(self) -> str:

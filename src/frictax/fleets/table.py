@@ -13,6 +13,7 @@ from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
+FORMAT = 1  # of the table: rises by 1 with each column or attribute that is added
 META = "frictax"  # in the attributes of a table: what its columns mean
 FIRST = ("record", "machine", "date", "temperature")
 LAST = ("samples", "seconds", "version")
@@ -100,7 +101,9 @@ def joined(
     """The rows of all chunks in the order of the records, with the columns in theirs."""
     import pandas as pd
 
-    says = next((f.attrs[META] for f in frames if META in f.attrs), {"names": [], "units": {}})
+    says = {"names": [], "units": {}}
+    for frame in reversed(frames):  # an older frame lacks what a newer one has
+        says |= frame.attrs.get(META, {})
     # a chunk of failures has no column of numbers
     columns = list(dict.fromkeys(c for f in sorted(frames, key=_width) for c in f.columns))
     with_all = [f.reindex(columns=columns) for f in frames]
@@ -114,7 +117,7 @@ def joined(
     own = [c for c in inner if c in _given(frames)]
     inner = [c for c in inner if c not in own]
     table = table[[*FIRST, *own, *inner, *LAST]].reset_index(drop=True)
-    table.attrs = {META: {**says, "title": title, "problem": problem}}
+    table.attrs = {META: {**says, "title": title, "problem": problem, "format": FORMAT}}
     if limits:
         table.attrs[META]["limits"] = {name: list(pair) for name, pair in limits.items()}
     return table

@@ -11,6 +11,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from frictax.programs.store import is_safe, program_folder
+
 from .chunk import fitted_chunk
 from .table import failed_row, table_of
 from .task import Chunk, Task
@@ -39,6 +41,9 @@ def in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tup
     """
     tries = {chunk.number: 0 for chunk in chunks}
     left = {chunk.number: chunk for chunk in chunks}
+    folder = program_folder()
+    if folder is not None:
+        is_safe(folder)  # one line for all processes
     with _threads_of_one():
         while left:
             suspects = [chunk for number, chunk in left.items() if tries[number]]
@@ -134,6 +139,11 @@ def begun(places: Any = None) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     import jax
 
+    from frictax.programs import store
+    from frictax.programs.jax_cache import check_jax_cache
+
+    store.report_line = lambda sentence: None  # the process that asks has said it
+    check_jax_cache(keep=False)
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 

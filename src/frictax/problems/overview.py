@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from frictax.report.files import check_target, write_whole
+from frictax.files.replacing import finish_interrupted, write_whole
+from frictax.files.targets import check_target
 from frictax.text import amount, shown
+
+from .results import FORMAT
 
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
 _HEAD = (
@@ -50,12 +53,18 @@ def write_overview(folder: str | Path) -> Path:
 def _row(file: Path) -> tuple[str, ...]:
     name = file.parent.name
     try:
+        finish_interrupted(file.parent, reading=True)
         result = json.loads(file.read_text(encoding="utf-8"))
+        if result["format"] > FORMAT:
+            raise ValueError(
+                f"it is of format {result['format']}, and this frictax knows up to {FORMAT}"
+            )
         cells = (tell(result) for tell in (_law, _parameters, _left, _validation))
         return f"[{name}]({name}/README.md)", *cells
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ValueError(
-            f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite."
+            f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite,"
+            " or use a newer frictax."
         ) from None
 
 

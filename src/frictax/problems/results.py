@@ -14,13 +14,15 @@ import numpy as np
 
 import frictax as fx
 from frictax.analysis import Validation
-from frictax.report.files import check_folder, check_target, write_together
+from frictax.files.replacing import write_together
+from frictax.files.targets import check_folder, check_target
 from frictax.report.json_text import estimate, plain
 from frictax.report.versions import versions
 
 from .identification import Identification
 from .reading import find
 
+FORMAT = 1  # of result.json: rises by 1 when a key comes, goes or changes its meaning
 FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 
@@ -97,7 +99,7 @@ def result_json(made: Identification) -> str:
     )
 
     whole = {
-        "format": 1,
+        "format": FORMAT,
         "kind": "identification",
         "title": problem.content.title,
         "citation": problem.content.citation,

@@ -6,13 +6,14 @@ its way back is read while the way there is.
 """
 
 import contextlib
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from frictax.files.private import read_private
+from frictax.files.replacing import write_whole
 from frictax.interrupts import begun, result_of, waited
 
 _MOST = 8  # programs that are read ahead and not yet asked for
@@ -40,16 +41,14 @@ def in_succession(read: Callable[[Path], Any], path: Path) -> Any:
 
 
 def _follower(path: Path) -> Path | None:
-    with contextlib.suppress(OSError):
-        return path.with_name(_notes(path).read_text())
+    with contextlib.suppress(ValueError):  # of a damaged note: it is written again
+        return path.with_name((read_private(_notes(path)) or b"").decode("ascii"))
     return None
 
 
 def _note(path: Path, following: Path) -> None:
-    partial = path.with_suffix(f".program.{os.getpid()}.{threading.get_ident()}")
     with contextlib.suppress(OSError):
-        partial.write_text(following.name)
-        partial.replace(_notes(path))
+        write_whole(_notes(path), following.name, replace=True, sync=False, mode=0o600)
 
 
 def _notes(path: Path) -> Path:

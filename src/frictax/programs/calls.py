@@ -24,7 +24,8 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from .executables import Programs, config_of, jitted
+from .executables import Programs, jitted
+from .store import config_of
 
 _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 
@@ -155,6 +156,11 @@ def _there(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 _ways_back: dict[bytes, Any] = {}
+_lost: set[bytes] = set()  # ways there whose way back could not be read
+
+
+class _UnknownWay(Exception):
+    """The program of the way back cannot be read, and the one of the way there was."""
 
 
 def _back(function: Callable, moves, needs: int, told: tuple[Any, ...], stamp: bytes) -> Callable:
@@ -164,6 +170,8 @@ def _back(function: Callable, moves, needs: int, told: tuple[Any, ...], stamp: b
 
     def back(*flat) -> Any:
         first = len(moves) + needs
+        if stamp not in _ways_back:
+            raise _UnknownWay
         way = jax.tree.unflatten(_ways_back[stamp], flat[len(moves) : first - 1])
         return way(_filled(flat[first:], told))
 
@@ -238,9 +246,14 @@ def _computed(*arrays, call: _Call) -> list[Any]:
             back = (*made[:i], (what, moves, needs, told, stamp), *made[i + 1 :])
             call = dataclasses.replace(call, made=back)
             known = stamp in _ways_back or _programs.has(call.function, _told(call, arrays))
-            if not known:
-                again = (*made[:i], ("again", moves, needs, told), *made[i + 1 :])
-                call = dataclasses.replace(call, made=again)
+            if known and stamp not in _lost:
+                try:
+                    given = _told(call, arrays)
+                    return _programs.called(call, call.function, call.flat(), given, arrays)
+                except _UnknownWay:
+                    _lost.add(stamp)
+            again = (*made[:i], ("again", moves, needs, told), *made[i + 1 :])
+            call = dataclasses.replace(call, made=again)
     return _programs.called(call, call.function, call.flat(), _told(call, arrays), arrays)
 
 

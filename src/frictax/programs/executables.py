@@ -6,18 +6,13 @@ derivatives and of fits are kept under what they are made from: the structure an
 goes in, the sources of frictax, and the versions of all that takes part. What holds anything of the
 user's own, a part or a function, is left to JAX.
 
-They lie in this user's cache folder, which nobody else may write to, at most 512 MiB of them; where
-JAX's cache is switched on (``JAX_COMPILATION_CACHE_DIR``, or ``jax.config``), beside it; or where
-the environment variable ``FRICTAX_CACHE`` says. ``FRICTAX_CACHE=off`` keeps none.
+`store` says in which folder they are, and who may have written it.
 """
 
-import contextlib
 import functools
 import hashlib
 import math
-import os
 import pickle
-import stat
 import threading
 import time
 import uuid
@@ -41,11 +36,9 @@ from frictax.xla import options_of_fits
 
 from .ahead import in_succession
 from .key import Unknown, key_text, surroundings
+from .store import config_of, device, is_safe, program_folder, read_entry, write_entry
 
-_KEPT = 30 * 86400.0  # seconds that a program is kept unread
-_ROOM = 512 * 2**20  # bytes of all programs: the longest unread go first
 _WORTH = 0.05  # seconds
-_OFF = ("", "0", "off", "no", "false")
 _MANY = 200  # programs of one kind that a process holds
 _SETTINGS = (
     "jax_default_device",
@@ -74,7 +67,7 @@ class Programs:
         What is kept in a folder is found by the name of `function` and by what `told` says, see
         `key_text`. Raises `TypeError` where `key` cannot be hashed.
         """
-        folder = _folder()
+        folder = program_folder()
         shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]
         whole = (key, folder, _settings(), *shapes)
         with self.lock:
@@ -92,9 +85,9 @@ class Programs:
     @staticmethod
     def has(function: Callable, told: Any) -> bool:
         """Whether the folder has it."""
-        folder = _folder()
+        folder = program_folder()
         path = None if folder is None else _path(function, folder, told)
-        return path is not None and path.exists()
+        return path is not None and path.exists()  # whether it can be used is seen later
 
 
 def kept(function: Callable) -> Callable:
@@ -228,7 +221,11 @@ def _strip(module: Any) -> None:
 
 
 def _path(function: Callable, folder: Path, args: Any) -> Path | None:
-    """The file of the program for `args`; None where it cannot be told by name."""
+    """The file of the program for `args`; None where it cannot be told by name, or where another
+    user could have written it.
+    """
+    if not is_safe(folder):
+        return None
     try:
         made_from = "\n".join(
             (
@@ -243,38 +240,6 @@ def _path(function: Callable, folder: Path, args: Any) -> Path | None:
     return folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
 
 
-def _folder() -> Path | None:
-    """Where programs are kept, if they are: where ``FRICTAX_CACHE`` says, beside JAX's own, or in
-    this user's cache folder.
-    """
-    asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
-    if config_of("jax_disable_jit") or jax.device_count() > 1:
-        return None
-    if asked is not None:
-        return None if asked.strip().lower() in _OFF else Path(asked)
-    if not config_of("jax_enable_compilation_cache"):
-        return None
-    if beside and "://" not in beside:
-        return Path(beside) / "frictax"
-    return _users_own() if device().platform == "cpu" else None
-
-
-@functools.cache
-def _users_own() -> Path | None:
-    """In the user's cache folder; None where that is not private."""
-    import platformdirs
-
-    folder = platformdirs.user_cache_path("frictax") / "compiled" / "frictax"
-    with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        about = folder.stat()
-        private = os.name != "posix" or (
-            about.st_uid == os.getuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        )
-        return folder if private else None
-    return None
-
-
 def _least() -> float:
     """Seconds: what is made in less is not kept."""
     if config_of("jax_compilation_cache_dir"):
@@ -282,76 +247,28 @@ def _least() -> float:
     return _WORTH
 
 
-def device() -> Any:
-    """On which programs run that are not told otherwise."""
-    asked = config_of("jax_default_device")
-    if asked is None or isinstance(asked, str):
-        return jax.devices(asked)[0]
-    return asked
-
-
-def config_of(name: str) -> Any:
-    """One of `jax.config`, whose types know only some."""
-    return getattr(jax.config, name)
-
-
 def _read(path: Path) -> Any:
     """The program in that file; None where there is none, or none that can be used."""
-    try:
-        mark, content = path.read_bytes().split(b"\n", 1)
-    except (OSError, ValueError):
-        return None
-    if mark != _mark(content):
+    content = read_entry(path)
+    if content is None:
         return None
     from jax.experimental.serialize_executable import deserialize_and_load
 
     try:
-        compiled = deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
+        return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
     except Exception:  # of another machine, say: it is compiled again
         return None
-    with contextlib.suppress(OSError):
-        os.utime(path)
-    return compiled
 
 
 def _write(path: Path, compiled) -> None:
-    """Keep a program, whole or not at all; what was not read for a month goes."""
+    """Keep a program, whole or not at all."""
     from jax.experimental.serialize_executable import serialize
 
     try:
         content = pickle.dumps(serialize(compiled))
-        content = _mark(content) + b"\n" + content
     except Exception:  # one with a callback, say, cannot be kept
         return
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make_room(path.parent, len(content))
-        partial = path.with_suffix(f".program.{os.getpid()}.{threading.get_ident()}")
-        try:
-            partial.write_bytes(content)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-
-
-def _make_room(folder: Path, size: int) -> None:
-    """What was not read for a month goes, and what was unread longest, until there is room."""
-    files = []
-    for file in folder.glob("*.program*"):
-        with contextlib.suppress(OSError):  # another process removes them, too
-            about = file.stat()
-            files.append((about.st_mtime, about.st_size, file))
-    files.sort(reverse=True)
-    for read, bytes_, file in files:
-        size += bytes_
-        if size > _ROOM or time.time() - read > _KEPT:
-            with contextlib.suppress(OSError):
-                file.unlink()
-
-
-def _mark(content: bytes) -> bytes:
-    """What stands before a program, so that a damaged one is seen."""
-    return hashlib.sha256(content).hexdigest().encode()
+    write_entry(path, content)
 
 
 def _settings() -> tuple[str, ...]:

@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 
 import frictax
 from frictax.analysis.derived.derived import common_estimates
+from frictax.files.replacing import write_whole
+from frictax.files.targets import check_target
 from frictax.fitting import Estimate, FitResult
 
-from .files import check_target, write_whole
 from .style import pinned
 
 GENERATOR = "frictax"

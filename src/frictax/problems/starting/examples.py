@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from frictax.report.files import check_folder, made_folder, write_together
+from frictax.files.replacing import write_together
+from frictax.files.targets import check_folder, made_folder
 from frictax.text import suggestion
 
 _BUNDLED = Path(__file__).parent / "bundled"

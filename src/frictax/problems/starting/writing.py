@@ -5,9 +5,9 @@ import os
 import tempfile
 from pathlib import Path
 
+from frictax.files.targets import check_folder, made_folder
 from frictax.problems.checking import check
 from frictax.problems.reading import NAME, read
-from frictax.report.files import check_folder, made_folder
 
 from .draft import Draft
 from .examples import write_folder
@@ -27,7 +27,7 @@ def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) 
     texts = problem_texts(draft, folder)
     check_folder(folder, texts, overwrite=overwrite)
     with made_folder(folder):
-        with tempfile.TemporaryDirectory(prefix=".frictax-", dir=folder) as trial:
+        with tempfile.TemporaryDirectory(prefix="frictax-") as trial:
             place = Path(trial)
             for name, text in problem_texts(draft, place).items():
                 (place / name).write_text(text, encoding="utf-8")

@@ -37,6 +37,12 @@ _INSIDE: dict[str, Any] = {
 # Found when a fit is asked for them, and kept in its file beside what they are found from.
 _ANSWERS = ("estimates", "tied", "covariance", "identifiability", "notices")
 _NUMBERS = "biufc"
+_NO_DEFAULT = dataclasses.MISSING
+# What a field meant before it existed, where that is not the default of today. An old file that
+# lacks any other field gets its default, or None.
+BEFORE: dict[tuple[str, str], Any] = {
+    ("OnSamples", "tolerance"): None,  # steps were as long as the samples say
+}
 
 
 @functools.cache
@@ -170,10 +176,13 @@ def handed_over(known: Any) -> list[Any]:
 
 @dataclasses.dataclass
 class Unpacked:
-    """How what was written becomes things again; `own`: the user's, in the order of the file."""
+    """How what was written becomes things again; `own`: the user's, in the order of the file;
+    `is_older`: the file is of a format in which fields of today may be missing.
+    """
 
     arrays: Mapping[str, np.ndarray]
     own: list[Any]
+    is_older: bool = False
 
     def of(self, packed: Any) -> Any:
         """The thing again. Nothing is called: objects are made empty, and their fields set."""
@@ -209,22 +218,35 @@ class Unpacked:
             raise ValueError(
                 f"Its {cls.__name__} has a {min(strange)}, which the class here has not."
             )
+        for name in _fields(cls):
+            if name not in has:
+                has[name] = self._absent(cls, name)
         if issubclass(cls, tuple):
             return tuple.__new__(cls, [has[name] for name in _fields(cls)])
         thing = object.__new__(cls)
-        for field in dataclasses.fields(cls):
-            if field.name not in has:
-                made = field.default_factory
-                if field.default is made is dataclasses.MISSING:
-                    raise ValueError(
-                        f"Its {cls.__name__} lacks {field.name}, which the class here has."
-                    )
-                has[field.name] = field.default if made is dataclasses.MISSING else made()
-            object.__setattr__(thing, field.name, has[field.name])
+        for name in _fields(cls):
+            object.__setattr__(thing, name, has[name])
         for name, answer in packed.get("found", {}).items():
             if cls is FitResult and name in _ANSWERS:
                 vars(thing)[name] = self.of(answer)
         return thing
+
+    def _absent(self, cls: Any, name: str) -> Any:
+        """Return the value of a field that the file lacks."""
+        is_own = any(cls is other for other in self.own)
+        if self.is_older and not is_own and (cls.__name__, name) in BEFORE:
+            return BEFORE[cls.__name__, name]
+        made: Any = _NO_DEFAULT
+        if issubclass(cls, tuple):
+            default = getattr(cls, "_field_defaults", {}).get(name, _NO_DEFAULT)
+        else:
+            (field,) = [f for f in dataclasses.fields(cls) if f.name == name]
+            default, made = field.default, field.default_factory
+        if default is not _NO_DEFAULT or made is not _NO_DEFAULT:
+            return default if made is _NO_DEFAULT else made()
+        if self.is_older and not is_own:
+            return None
+        raise ValueError(f"Its {cls.__name__} lacks {name}, which the class here has.")
 
     def _array(self, packed: dict[str, Any]) -> Any:
         kind = "jax" if "jax" in packed else "numpy"

@@ -1,9 +1,11 @@
-"""Writing a file whole or not at all."""
+"""Checks that a file can be written, before the work that it takes."""
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from .replacing import finish_interrupted
 
 
 def check_target(path: str | Path, what: str) -> Path:
@@ -45,6 +47,7 @@ def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None
 
     **Raises:** `FileExistsError` with one sentence.
     """
+    finish_interrupted(folder, reading=True)
     for path in (folder / name for name in names):
         if path.is_symlink():
             raise FileExistsError(
@@ -74,72 +77,3 @@ def made_folder(folder: Path) -> Iterator[None]:
             for one in new:
                 one.rmdir()
         raise
-
-
-def write_whole(target: Path, content: str | bytes, *, replace: bool) -> None:
-    """Write beside `target` first and then put it in its place: a failure leaves what was there.
-
-    **Raises:** `FileExistsError` where something is there and `replace` is false.
-    """
-    write_together({target: content}, replace=replace)
-
-
-def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
-    """Write several files, all of them or none: first beside their targets, and in their places
-    only when each is complete.
-
-    **Raises:** `FileExistsError` where one is there and `replace` is false.
-    """
-    parts = {
-        target: target.with_name(f".{target.name[:100]}.{os.getpid()}.part") for target in files
-    }
-    here = next(iter(files))
-    try:
-        try:
-            for here, content in files.items():
-                whole = (
-                    content
-                    if isinstance(content, bytes)
-                    else content.encode("utf-8", "xmlcharrefreplace")
-                )
-                with open(parts[here], "xb") as file:
-                    file.write(whole)
-            for here in files:
-                if not replace and here.exists():
-                    raise FileExistsError(
-                        f"{here.name} has come into being meanwhile. It was left as it is: name"
-                        " another file."
-                    )
-            _exchange(parts)
-        finally:
-            for part in parts.values():
-                part.unlink(missing_ok=True)
-    except OSError as error:
-        if error.strerror is None:
-            raise
-        raise type(error)(
-            f"{here.name} could not be written ({error.strerror}). Nothing was changed: free some"
-            " space, or write elsewhere."
-        ) from None
-
-
-def _exchange(parts: Mapping[Path, Path]) -> None:
-    """Put each part in its target's place; what was there comes back if one of them fails."""
-    before: dict[Path, Path | None] = {}
-    try:
-        for target, part in parts.items():
-            old = part.with_suffix(".old") if target.exists() else None
-            before[target] = old
-            if old is not None:
-                os.replace(target, old)
-            os.replace(part, target)
-    except BaseException:
-        for target, old in before.items():
-            if old is None:
-                target.unlink(missing_ok=True)
-            elif old.exists():
-                os.replace(old, target)
-        raise
-    for old in before.values():
-        if old is not None:
-            old.unlink(missing_ok=True)

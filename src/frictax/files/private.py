@@ -1,0 +1,97 @@
+"""Folders and files that no other user can have written: what is loaded from them runs as code."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+_MOST_LINKS = 40  # links on the way to a folder, as many as Linux follows
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_HAS_OWNERS = os.name == "posix"
+
+
+def unsafe_part(folder: Path) -> tuple[Path, str] | None:
+    """Return the first folder or link on the way to `folder` through which another user could put
+    files into it, and the rule that it breaks; None if `folder` is safe, or not there.
+
+    Each folder from the root on has to belong to this user or to root, and nobody else may write
+    to it. Folders such as /tmp, in which users cannot touch the files of others, may stand above.
+    Links are followed, and the folders on their way obey the same rule. Windows has no such modes:
+    there every folder passes.
+    """
+    if not _HAS_OWNERS:
+        return None
+    steps = list(_steps(folder))
+    for i, (place, about) in enumerate(steps):
+        if about is None:
+            return None
+        if about.st_uid not in (0, os.geteuid()):
+            return place, f"{place} belongs to {_name(about.st_uid)}, and not to you or root"
+        if stat.S_ISLNK(about.st_mode) or not about.st_mode & _OTHERS:
+            continue
+        if not about.st_mode & stat.S_ISVTX or i == len(steps) - 1:
+            mode = stat.S_IMODE(about.st_mode)
+            return place, f"other users may write to {place} (mode {mode:04o})"
+    return None
+
+
+def read_private(path: Path) -> bytes | None:
+    """Return the content of a file; None if it cannot be read, or another user could have written
+    it.
+    """
+    if unsafe_part(path.parent) is not None:
+        return None
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody writes to
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                return None
+            if _HAS_OWNERS:
+                if about.st_uid not in (0, os.geteuid()) or about.st_mode & _OTHERS:
+                    return None
+            return file.read()
+    except OSError:
+        return None
+
+
+def _steps(folder: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
+    """Yield every folder and link from the root to `folder`, and None at the first that is not
+    there.
+    """
+    whole = Path.cwd() / folder
+    place, links = Path(whole.anchor), 0
+    yield place, _looked_at(place)
+    left = list(reversed(whole.parts[1:]))
+    while left:
+        name = left.pop()
+        here = place.parent if name == ".." else place / name
+        about = _looked_at(here) if links <= _MOST_LINKS else None
+        yield here, about
+        if about is None:
+            return
+        if not stat.S_ISLNK(about.st_mode):
+            place = here
+            continue
+        links += 1
+        target = Path(os.readlink(here))
+        if target.is_absolute():
+            place = Path(target.anchor)
+        left += reversed([part for part in target.parts if part != target.anchor])
+
+
+def _looked_at(place: Path) -> os.stat_result | None:
+    try:
+        return os.lstat(place)
+    except OSError:
+        return None
+
+
+def _name(uid: int) -> str:
+    import pwd
+
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (user {uid})"
+    except KeyError:
+        return f"user {uid}"

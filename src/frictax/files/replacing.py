@@ -1,0 +1,383 @@
+"""Write files so that a kill at any moment leaves the old content or the new content.
+
+One file is written beside its target, and one rename puts it in place.
+
+Several files have a journal, `.frictax-TOKEN.journal`. Its first line names the targets. Then the
+parts `.frictax-TOKEN.N.part` are written beside the targets, and the links `.frictax-TOKEN.N.old`
+keep the old content. The line "forward" in the journal is the moment at which the new files count:
+from there on the renames are completed, by this process or by the next one that finds the journal.
+A failed rename adds the line "back", and the old files return.
+
+A process locks its journal, or its only part, as long as it works. What nobody locks was left by a
+process that was killed.
+"""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_OURS = re.compile(r"\.frictax-([0-9a-f]{16})\.(journal|\d+\.part|\d+\.old)")
+_FORWARD, _BACK = b"forward\n", b"back\n"
+_PATIENCE = 10.0  # [s] that a reader waits for a process that is between two renames
+_OLD_AGE = 3600.0  # [s] after which a file without lock is litter on a system that has no locks
+_FLAGS = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def write_whole(
+    target: Path,
+    content: str | bytes,
+    *,
+    replace: bool,
+    sync: bool = True,
+    mode: int | None = None,
+) -> None:
+    """Write one file: a failure or a kill leaves what was there.
+
+    A file that is replaced keeps its mode.
+
+    **Arguments:** `sync`: whether the content must survive a power failure; `mode`: of the file,
+    whatever was there.
+
+    **Raises:** `FileExistsError` if the file exists and `replace` is false; `OSError` with one
+    sentence if the file cannot be written.
+    """
+    with _one_sentence([target]):
+        finish_interrupted(target.parent)
+        part, file = _create_locked(target.parent, "0.part")
+        try:
+            try:
+                _fill(file, part, content, target, sync, mode)
+                if os.name == "nt":  # Windows does not rename open files
+                    os.close(file)
+                    file = -1
+                _check_absent(target, replace)
+                os.replace(part, target)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+        finally:
+            if file >= 0:
+                os.close(file)
+        if sync:
+            _sync_folder(target.parent)
+
+
+def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
+    """Write several files of one folder: all of them or none, see the head of this module.
+
+    **Raises:** `FileExistsError` if one of them exists and `replace` is false; `OSError` with one
+    sentence if they cannot be written.
+    """
+    targets = list(files)
+    if len(targets) < 2:
+        for target in targets:
+            write_whole(target, files[target], replace=replace)
+        return
+    folder = targets[0].parent
+    if {target.parent for target in targets} != {folder}:
+        raise ValueError("`write_together` writes the files of one folder, got several folders.")
+    current = targets[:1]
+    with _one_sentence(current):
+        finish_interrupted(folder)
+        path, journal = _create_locked(folder, "journal")
+        token, is_pending = _token(path), False
+        try:
+            names = [[target.name, not target.exists()] for target in targets]
+            _append(journal, json.dumps(names).encode() + b"\n")
+            _sync_folder(folder)
+            for i, target in enumerate(targets):
+                current[0] = target
+                part = _part(folder, token, i)
+                file = os.open(part, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
+                try:
+                    _fill(file, part, files[target], target)
+                finally:
+                    os.close(file)
+            for i, target in enumerate(targets):
+                current[0] = target
+                _check_absent(target, replace)
+                if not names[i][1]:
+                    _keep_old(target, _old(folder, token, i))
+            _sync_folder(folder)
+            _append(journal, _FORWARD)
+            try:
+                for i, target in enumerate(targets):
+                    current[0] = target
+                    os.replace(_part(folder, token, i), target)
+                _sync_folder(folder)
+            except BaseException:
+                is_pending = True  # for the next process, if the old files do not return here
+                _append(journal, _BACK)
+                _go_back(folder, token, names)
+                is_pending = False
+                raise
+        finally:
+            if is_pending:
+                os.close(journal)
+            else:
+                _remove_all(folder, token, journal)
+
+
+def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
+    """Complete or undo what a killed process left unfinished in `folder`, and remove its parts.
+
+    **Arguments:** `reading`: the caller only reads. Then a folder that cannot be written raises
+    nothing, and the function waits for a process that is renaming files at this moment.
+
+    **Raises:** `OSError` if files of the user cannot be put in place.
+    """
+    try:
+        found = [match for name in os.listdir(folder) if (match := _OURS.fullmatch(name))]
+    except OSError:
+        return
+    with contextlib.suppress(OSError) if reading else contextlib.nullcontext():
+        for token in {match[1] for match in found if match[2] == "journal"}:
+            _finish(folder, token, reading)
+        for match in found:
+            journal = _journal(folder, match[1])
+            if match[2] != "journal" and not journal.exists():
+                _remove_if_abandoned(folder / match[0])
+
+
+# -- the steps
+
+
+def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
+    """Return a new file that this process has open and locked."""
+    while True:
+        path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
+        file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
+        # another process may have taken the new file for litter
+        if _lock(file) is not False and _is_at(path, file):
+            return path, file
+        os.close(file)
+
+
+def _fill(
+    file: int,
+    path: Path,
+    content: str | bytes,
+    target: Path,
+    sync: bool = True,
+    mode: int | None = None,
+) -> None:
+    """Write `content`, with `mode` or else with mode and owner of the file that it replaces."""
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "xmlcharrefreplace")
+    if mode is None and target.exists():
+        before = target.stat()
+        mode = stat.S_IMODE(before.st_mode)
+        os.chmod(path, 0o600)  # until it has its owner, nobody else reads it
+        mine = os.fstat(file)
+        if os.name == "posix" and (before.st_uid, before.st_gid) != (mine.st_uid, mine.st_gid):
+            with contextlib.suppress(OSError):  # only root gives files to others
+                os.chown(path, before.st_uid, before.st_gid)
+    if mode is not None:
+        os.chmod(path, mode)
+    with os.fdopen(os.dup(file), "wb") as stream:
+        stream.write(data)
+    if sync:
+        os.fsync(file)
+
+
+def _check_absent(target: Path, replace: bool) -> None:
+    if not replace and target.exists():
+        raise FileExistsError(
+            f"{target.name} has come into being meanwhile. It was left as it is: name another file."
+        )
+
+
+def _keep_old(target: Path, old: Path) -> None:
+    try:
+        os.link(target, old)
+    except OSError:  # a file system without hard links
+        shutil.copy2(target, old)
+
+
+def _go_back(folder: Path, token: str, names: list[list]) -> None:
+    """Put the old files in place again. The second time it changes nothing."""
+    for i, (name, is_new) in enumerate(names):
+        if not is_new and _old(folder, token, i).exists():
+            os.replace(_old(folder, token, i), folder / name)
+        elif is_new and not _part(folder, token, i).exists():
+            (folder / name).unlink(missing_ok=True)
+    _sync_folder(folder)
+
+
+def _go_forward(folder: Path, token: str, names: list[list]) -> None:
+    """Complete the renames. The second time it changes nothing."""
+    for i, (name, _) in enumerate(names):
+        if _part(folder, token, i).exists():
+            os.replace(_part(folder, token, i), folder / name)
+    _sync_folder(folder)
+
+
+def _finish(folder: Path, token: str, reading: bool) -> None:
+    """Complete or undo the work of a journal whose process is gone."""
+    path = _journal(folder, token)
+    try:
+        journal = _open(path)
+    except FileNotFoundError:
+        return
+    is_finished = False
+    try:
+        until = time.monotonic() + _PATIENCE
+        while not _is_abandoned(journal):
+            if not reading or _FORWARD not in _lines(journal) or time.monotonic() > until:
+                return
+            time.sleep(0.01)
+        if not _is_at(path, journal):
+            return  # another process has finished it
+        lines = _lines(journal)
+        names = _names(lines)
+        if _BACK in lines:
+            _go_back(folder, token, names)
+        elif _FORWARD in lines:
+            _go_forward(folder, token, names)
+        is_finished = True
+    finally:
+        if is_finished:
+            _remove_all(folder, token, journal)
+        else:
+            os.close(journal)
+
+
+def _lines(journal: int) -> list[bytes]:
+    os.lseek(journal, 0, os.SEEK_SET)
+    return os.read(journal, 2**20).splitlines(keepends=True)
+
+
+def _names(lines: list[bytes]) -> list[list]:
+    """Return the targets of a journal; none if it is not one that `write_together` writes."""
+    try:
+        names = [[str(name), bool(is_new)] for name, is_new in json.loads(lines[0])]
+    except (ValueError, TypeError, IndexError):
+        return []
+    plain = all(os.path.basename(name) == name not in ("", ".", "..") for name, _ in names)
+    return names if plain else []
+
+
+def _remove_all(folder: Path, token: str, journal: int) -> None:
+    """Remove what belongs to a journal, and the journal last."""
+    for name in os.listdir(folder):
+        match = _OURS.fullmatch(name)
+        if match and match[1] == token and match[2] != "journal":
+            (folder / name).unlink(missing_ok=True)
+    if os.name == "nt":  # Windows does not remove open files
+        os.close(journal)
+    _journal(folder, token).unlink(missing_ok=True)
+    if os.name != "nt":
+        os.close(journal)
+
+
+def _remove_if_abandoned(part: Path) -> None:
+    with contextlib.suppress(OSError):  # of another user, or removed by another process
+        file = _open(part)
+        try:
+            is_abandoned = _is_abandoned(file)
+            if is_abandoned and os.name != "nt":
+                part.unlink(missing_ok=True)
+        finally:
+            os.close(file)
+        if is_abandoned:
+            part.unlink(missing_ok=True)
+
+
+# -- names, locks and the disk
+
+
+def _token(journal: Path) -> str:
+    return journal.name.removeprefix(".frictax-").removesuffix(".journal")
+
+
+def _journal(folder: Path, token: str) -> Path:
+    return folder / f".frictax-{token}.journal"
+
+
+def _part(folder: Path, token: str, i: int) -> Path:
+    return folder / f".frictax-{token}.{i}.part"
+
+
+def _old(folder: Path, token: str, i: int) -> Path:
+    return folder / f".frictax-{token}.{i}.old"
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, _FLAGS)
+    except PermissionError:  # a file of another user, in a folder that both may write to
+        return os.open(path, _FLAGS & ~os.O_RDWR | os.O_RDONLY)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    """Return whether the open file still has this name."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    except OSError:
+        return False
+
+
+def _lock(file: int) -> bool | None:
+    """Lock an open file until it is closed. Return False if another process has the lock, and None
+    if the system has no locks.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(file, 2**30, os.SEEK_SET)  # a byte that nobody writes
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+            os.lseek(file, 0, os.SEEK_SET)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except (ImportError, OSError):
+        return None
+    return True
+
+
+def _is_abandoned(file: int) -> bool:
+    """Return whether the process that wrote an open file is gone."""
+    is_free = _lock(file)
+    if is_free is None:
+        return time.time() - os.fstat(file).st_mtime > _OLD_AGE
+    return is_free
+
+
+def _append(journal: int, line: bytes) -> None:
+    os.lseek(journal, 0, os.SEEK_END)
+    os.write(journal, line)
+    os.fsync(journal)
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # Windows opens no folders, and some systems sync none
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+@contextlib.contextmanager
+def _one_sentence(current: list[Path]) -> Iterator[None]:
+    """Turn an error of the system into one sentence about the file that is `current` now."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        raise type(error)(
+            f"{current[0].name} could not be written ({error.strerror}). Nothing was changed: free"
+            " some space, or write elsewhere."
+        ) from None

@@ -1,0 +1,146 @@
+"""Where compiled programs are kept, and who may have written them.
+
+A program runs as code, so it is loaded only from a folder that no other user can write to: the
+folder and all folders above it are checked before each load, however their path was given. Where
+the check fails, nothing is loaded or kept, and one line says so.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from frictax.files.private import read_private, unsafe_part
+from frictax.files.replacing import write_whole
+
+_KEPT = 30 * 86400.0  # [s] that an entry is kept unread
+_ROOM = 512 * 2**20  # [bytes] of all entries of a folder: the longest unread go first
+_OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that keep nothing
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, RuntimeWarning, stacklevel=2)
+
+
+report_line: Callable[[str], None] = _warn  # the command line writes it to the error stream
+_reported: set[Path] = set()
+
+
+def config_of(name: str) -> Any:
+    """Return one of `jax.config`, whose types know only some."""
+    return getattr(jax.config, name)
+
+
+def program_folder() -> Path | None:
+    """Return where programs are kept: where ``FRICTAX_CACHE`` says, beside JAX's own, or in this
+    user's cache folder; None if they are not kept.
+    """
+    asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
+    if config_of("jax_disable_jit") or jax.device_count() > 1:
+        return None
+    if asked is not None:
+        return None if is_off(asked) else Path(asked)
+    if not config_of("jax_enable_compilation_cache"):
+        return None
+    if isinstance(beside, str) and beside and "://" not in beside:
+        return Path(beside) / "frictax"
+    return users_folder() / "frictax" if device().platform == "cpu" else None
+
+
+def is_off(asked: str) -> bool:
+    """Return whether this value of ``FRICTAX_CACHE`` keeps nothing."""
+    return asked.strip().lower() in _OFF
+
+
+@functools.cache
+def users_folder() -> Path:
+    """Return the folder of compiled programs in this user's cache folder."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("frictax") / "compiled"
+
+
+def device() -> Any:
+    """Return the device on which programs run that do not name one."""
+    asked = config_of("jax_default_device")
+    if asked is None or isinstance(asked, str):
+        return jax.devices(asked)[0]
+    return asked
+
+
+def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
+    """Return whether programs may be loaded from `folder` and kept there; one line says why not.
+
+    **Arguments:** `variable`: the environment variable that names another folder.
+    """
+    found = unsafe_part(folder)
+    if found is None:
+        return True
+    part, rule = found
+    if part not in _reported:
+        _reported.add(part)
+        remedy = f"Name another folder by {variable}"
+        if rule.endswith(")") and "may write" in rule and not part.stat().st_mode & 0o1000:
+            remedy = f"Run `chmod go-w {part}`, or name another folder by {variable}"
+        report_line(f"No compiled program is loaded from {folder} or kept there: {rule}. {remedy}.")
+    return False
+
+
+def read_entry(path: Path) -> bytes | None:
+    """Return what `write_entry` kept; None if there is nothing, if it is damaged, or if another
+    user could have written it.
+    """
+    whole = read_private(path)
+    if whole is None:
+        return None
+    mark, newline, content = whole.partition(b"\n")
+    if not newline or mark != _mark(content):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)  # nobody can use it
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return content
+
+
+def write_entry(path: Path, content: bytes) -> None:
+    """Keep `content`, whole or not at all, if nobody else can write to the folder; what was not
+    read for a month goes.
+    """
+    if unsafe_part(path.parent) is not None:
+        return
+    with contextlib.suppress(OSError):
+        for folder in reversed([path.parent, *path.parent.parents]):
+            if not folder.exists():
+                folder.mkdir(mode=0o700, exist_ok=True)
+        if unsafe_part(path.parent) is None:  # another user may have been faster
+            _make_room(path.parent, len(content))
+            marked = _mark(content) + b"\n" + content
+            write_whole(path, marked, replace=True, sync=False, mode=0o600)
+
+
+def _mark(content: bytes) -> bytes:
+    """Return the line before a content that shows whether it is damaged."""
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _make_room(folder: Path, size: int) -> None:
+    """Remove what was not read for a month, and what was unread longest, until there is room."""
+    files = []
+    for file in folder.glob("*.program*"):
+        with contextlib.suppress(OSError):  # another process removes them, too
+            about = file.stat()
+            files.append((about.st_mtime, about.st_size, file))
+    files.sort(reverse=True)
+    for read, bytes_, file in files:
+        size += bytes_
+        if size > _ROOM or time.time() - read > _KEPT:
+            with contextlib.suppress(OSError):
+                file.unlink()
