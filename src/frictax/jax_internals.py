@@ -1,8 +1,8 @@
 """Everything that frictax uses and that JAX and equinox do not promise to keep.
 
-JAX changes its internals without notice. No other file imports them, so a new version of JAX
-breaks frictax here or not at all. tests/test_jax_internals.py lists and tries each of them. Three
-differ between JAX 0.7.2 and 0.12. Callers see one form:
+JAX changes its internals without notice. No other file imports them, so this is the file to change
+for a new version. tests/test_jax_internals.py lists and tries each of them. Three differ between
+JAX 0.7.2 and 0.12. Callers see one form:
 
 - A linearization rule gets `is_vjp` first from 0.8 on. From 0.11.1 on it also returns structured
   residuals, and its linear function gets them.

@@ -3,9 +3,10 @@
 from typing import Any
 
 import equinox as eqx
-import equinox.internal as eqxi  # nondifferentiable: there is no public way to refuse a derivative
 import jax
 import jax.numpy as jnp
+
+from frictax.jax_internals import nondifferentiable, unvmap_any
 
 from ..implicit.stiff import step
 from ..linear import linear, read_later, split
@@ -32,7 +33,7 @@ def _run_samples_jvp(primals, tangents) -> Any:
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
     # What is constant in an event is first-order exact only; a second derivative of it would be
     # silently wrong.
-    model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
+    model_, t0_, y0_, ts_ = nondifferentiable((model, t0, y0, ts), msg=SECOND)
     moved, rest, d_moved = split(model_, d_model)
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
@@ -128,7 +129,7 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
 
             first = (c_t, c_y, add(c_moved, d_moved), c_all[j], e, here)
             c_t, c_y, c_moved, c_now, e, _ = jax.lax.while_loop(
-                lambda c: eqxi.unvmap_any(c[5]), event, first
+                lambda c: unvmap_any(c[5]), event, first
             )
             return c_t, c_y + c_now, c_moved, e, c_read, ticked
 

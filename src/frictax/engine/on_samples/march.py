@@ -3,10 +3,10 @@
 from typing import Any
 
 # unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 
+from frictax.jax_internals import unvmap_any
 from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
@@ -55,7 +55,7 @@ def march(
         y1, mode1, calm = quiet_step(
             system, options, (row_at(grid, j), row_at(grid, j + 1), row_at(slacks, j)), y, mode
         )
-        stop = eqxi.unvmap_any(alive & ~calm)
+        stop = unvmap_any(alive & ~calm)
         ys, modes = written(ys, j + 1, y1), written(modes, j, mode1)
 
         def goes_on(olds, news):
@@ -196,7 +196,7 @@ def eventful_step(
 
     first = (Piece(t + nought, y, mode), (y, mode), alive, jnp.array(0), log, count, result)
     piece, now, _, _, log, count, result = jax.lax.while_loop(
-        lambda c: eqxi.unvmap_any(c[2]), body, first
+        lambda c: unvmap_any(c[2]), body, first
     )
     return (
         *now,
