@@ -1,9 +1,12 @@
 # make demo      identify the friction of a measured lead-screw drive and write an HTML report
 # make test      style, types and tests, but for those that are exhaustive
 # make test-all  these too, and the documentation site
+# make newest    try README's commands and every transformation on the newest Python and packages, in .venv-newest
+# make oldest    the same on the oldest that pyproject.toml allows, in .venv-oldest
+# make cases     the small inputs that failed once, in the folder that FRICTAX_CASES names
 # make docs      the documentation site, build/docs/index.html, with its notebooks run and its links checked
 # make dist      the wheel and the source, in dist/, as an index would take them
-# All set up .venv themselves. Another interpreter: make test PYTHON=python3.12
+# All set up their environment themselves. Another interpreter: make test PYTHON=python3.12
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -12,10 +15,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all docs dist lint format bench clean
+.PHONY: help demo test test-slow test-all newest oldest cases docs dist lint format bench clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -9
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -62,6 +65,30 @@ test-slow: $(VENV)/.installed-test
 
 test-all: test test-slow docs
 
+# The newest Python that runs, from 3.12 on: make newest NEWEST=/path/to/python3.14
+PYTHONS = $(foreach v,14 13 12,python3.$(v) $(wildcard $(HOME)/.pyenv/versions/3.$(v).*/bin/python))
+NEWEST ?= $(firstword $(foreach p,$(PYTHONS),$(shell $(p) -c 'print("$(p)")' 2>/dev/null)))
+# The oldest Python that pyproject.toml allows: make oldest OLDEST=/path/to/python3.11
+OLDEST ?= python$(shell $(PYTHON) tests/lower_bounds.py --python)
+UNCONSTRAINED := -m pip install -qq --disable-pip-version-check
+
+newest:
+	@test -n "$(NEWEST)" || { echo "make newest needs Python 3.12 or newer. Name it: make newest NEWEST=/path/to/python3.13"; exit 1; }
+	@echo "Installing frictax and the newest packages into .venv-newest with $$($(NEWEST) --version)"
+	@$(NEWEST) -m venv --clear .venv-newest
+	@.venv-newest/bin/python $(UNCONSTRAINED) .
+	.venv-newest/bin/python -W error tests/try_installed.py
+
+oldest:
+	@$(OLDEST) --version >/dev/null || { echo "make oldest needs $(OLDEST). Name it: make oldest OLDEST=/path/to/python"; exit 1; }
+	@echo "Installing frictax and the oldest packages into .venv-oldest with $$($(OLDEST) --version)"
+	@$(OLDEST) -m venv --clear .venv-oldest
+	@.venv-oldest/bin/python $(UNCONSTRAINED) . $$($(OLDEST) tests/lower_bounds.py)
+	.venv-oldest/bin/python tests/try_installed.py
+
+cases: $(VENV)/.installed-test
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 tests/test_cases.py
+
 # NOTEBOOKS=off leaves the tutorials without figures, for a quick look at text.
 NOTEBOOKS ?= force
 docs: $(VENV)/.installed-docs
@@ -93,5 +120,5 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python experiments/benchmarks/import_time.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis experiments/benchmarks/build
+	rm -rf $(VENV) .venv-newest .venv-oldest build dist .pytest_cache .ruff_cache .hypothesis experiments/benchmarks/build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import frictax as fx
+from lower_bounds import lower_bounds, oldest_python
 
 CONDA = {"matplotlib": "matplotlib-base"}  # the names that differ there
 
@@ -55,6 +56,14 @@ def test_conda_asks_for_what_pip_asks_for(root: Path, project: Any) -> None:
     assert asked == {python} | {f"{CONDA.get(name, name)} {least}" for name, least in by_pip}
     build = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
     assert built == {python} | {one.replace(">=", " >=") for one in build["requires"]}
+
+
+def test_make_oldest_takes_each_lower_bound_and_the_oldest_python(project: Any) -> None:
+    assert lower_bounds() == [one.replace(">=", "==") for one in project["dependencies"]]
+    assert [one for one in lower_bounds(["fleet"]) if one not in lower_bounds()] == ["pyarrow==17"]
+    assert f">={oldest_python()}" == project["requires-python"]
+    pythons = [one.rsplit(" ", 1)[1] for one in project["classifiers"] if ":: 3." in one]
+    assert pythons[0] == oldest_python()
 
 
 def test_the_hook_before_a_commit_has_the_ruff_of_the_tests(root: Path) -> None:

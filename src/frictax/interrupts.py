@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, wait
 from typing import Any, NoReturn
 
-_X64 = "enable_x64"
 _OFTEN = 0.2  # seconds after which a waiting thread looks up: on Windows no key wakes it
 _PATIENCE = 0.3  # seconds that the end of the process waits for a call that was left to itself
 
@@ -275,11 +274,11 @@ def _under(settings: tuple[Any, bool] | None, function: Callable[..., Any], *arg
     if settings is None or settings == _settings():
         return function(*args)
     import jax
-    import jax.experimental
+
+    from frictax.jax_internals import enable_x64
 
     device, x64 = settings
-    there = jax if hasattr(jax, _X64) else jax.experimental  # before jax 0.8
-    with jax.default_device(device), getattr(there, _X64)(x64):
+    with jax.default_device(device), enable_x64(x64):
         return function(*args)
 
 

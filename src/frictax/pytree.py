@@ -5,8 +5,9 @@ from typing import Any, TypeVar, dataclass_transform
 
 import equinox as eqx
 import jax
-import jax.core
 import numpy as np
+
+from frictax.jax_internals import Tracer
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ def readable(thing: Any) -> str:
     """
 
     def shown(leaf: Any) -> Any:
-        known = isinstance(leaf, jax.Array | np.ndarray) and not isinstance(leaf, jax.core.Tracer)
+        known = isinstance(leaf, jax.Array | np.ndarray) and not isinstance(leaf, Tracer)
         return _Number(np.asarray(leaf)[()]) if known and leaf.ndim == 0 else leaf
 
     return eqx.tree_pformat(jax.tree.map(shown, thing))

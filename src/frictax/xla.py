@@ -122,6 +122,6 @@ def has_started() -> bool:
     """Whether jax has begun to compute, so that XLA reads its flags no more."""
     if "jax" not in sys.modules:
         return False
-    from jax._src import xla_bridge  # jax has no public way to ask without starting
+    from frictax.jax_internals import has_backend
 
-    return xla_bridge.backends_are_initialized()
+    return has_backend()

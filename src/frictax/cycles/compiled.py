@@ -6,11 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
 from frictax.engine import Adaptive
 from frictax.engine.options import ForwardAlone
+from frictax.jax_internals import Tracer
 from frictax.mechanism import Machine
 
 from .extremes import extremes as _extremes, sampled as _sampled

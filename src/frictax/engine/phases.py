@@ -5,10 +5,10 @@ from typing import Any
 
 import diffrax
 import equinox as eqx
-import equinox.internal as eqxi  # nondifferentiable: there is no public way to refuse a derivative
 import jax
 import jax.numpy as jnp
 
+from frictax.jax_internals import nondifferentiable
 from frictax.parameters import Integer
 
 from .cut_short import nan_where, pull_known, unknown_after_cut, zero_if_unused
@@ -48,7 +48,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
     # What is constant here is first-order exact only; a second derivative of it would be silently
     # wrong.
-    model_, t1_, ts_, record_ = eqxi.nondifferentiable((model, t1, ts, record), msg=SECOND)
+    model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
     moved, rest, d_moved = split(model_, d_model)
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])

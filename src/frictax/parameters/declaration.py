@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+from frictax.jax_internals import Tracer
 
 from .domains import AbstractDomain, Real
 
@@ -98,7 +99,7 @@ def is_traced(value: Any) -> bool:
     """Whether `value` stands for a number that JAX does not know yet: such values cannot be
     checked.
     """
-    return isinstance(value, jax.core.Tracer)
+    return isinstance(value, Tracer)
 
 
 def rotational_unit(unit: str) -> str:

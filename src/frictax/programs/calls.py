@@ -17,12 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# there is no public way to ask whether a call is traced for a program, nor to linearize it
-from jax._src import core as _core
-from jax._src.interpreters.ad import primitive_linearizations as _linearizations
-from jax.core import ShapedArray, Tracer
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from frictax.jax_internals import (
+    Operation,
+    ShapedArray,
+    Tracer,
+    Zero,
+    computes_at_once,
+    instantiate_zeros,
+)
 
 from .executables import Programs, jitted
 from .store import config_of
@@ -109,12 +111,7 @@ def _is_eager() -> bool:
     """Whether numbers come out: nothing is traced for a program."""
     if jax.device_count() > 1 or config_of("jax_disable_jit"):
         return False
-    trace = _core.trace_ctx.trace
-    while not isinstance(trace, _core.EvalTrace):
-        if type(trace).__name__ not in ("JVPTrace", "BatchTrace", "LinearizeTrace"):
-            return False
-        trace = trace.parent_trace
-    return True
+    return computes_at_once()
 
 
 # -- what is made of a function of arrays
@@ -231,8 +228,7 @@ def _filled(given: Sequence[Any], told: tuple[Any, ...]) -> tuple[Any, ...]:
 # -- the operation
 
 
-call_p = Primitive("frictax_call")
-call_p.multiple_results = True
+call_p = Operation("frictax_call")
 _programs = Programs()
 
 
@@ -263,6 +259,7 @@ def _told(call: _Call, arrays) -> Any:
     return call.arguments(arrays[:first]), tuple(arrays[first:]), call.made
 
 
+@call_p.def_batching
 def _batched(arrays, dims, *, call: _Call) -> Any:
     arrays = [jnp.moveaxis(x, dim, 0) if dim else x for x, dim in zip(arrays, dims, strict=True)]
     many = tuple(dim is not None for dim in dims)
@@ -271,9 +268,6 @@ def _batched(arrays, dims, *, call: _Call) -> Any:
     out = call_p.bind(*arrays, call=call.then("lanes", many, alone))
     first = call.outputs if alone else 0
     return out, [None] * first + [0] * (len(out) - first)
-
-
-batching.primitive_batchers[call_p] = _batched
 
 
 def _moving(arrays, has_tangent: Sequence[bool]) -> tuple[bool, ...]:
@@ -290,29 +284,24 @@ def _refuse_second(call: _Call) -> None:
         raise RuntimeError(call.second)
 
 
+@call_p.def_jvp
 def _pushed(arrays, tangents, *, call: _Call) -> Any:
     _refuse_second(call)
     arrays = _as_arrays(arrays)
-    moves = _moving(arrays, [type(d) is not ad.Zero for d in tangents])
+    moves = _moving(arrays, [type(d) is not Zero for d in tangents])
     along = _picked(tangents, moves)
     out = call_p.bind(*arrays, *along, call=call.then("tangents", moves))
     return out[: call.outputs], _with_zeros(out[: call.outputs], out[call.outputs :])
 
 
-ad.primitive_jvps[call_p] = _pushed
-
-
 def _with_zeros(values, d_floats) -> list[Any]:
     left = iter(d_floats)
-    return [
-        next(left) if _is_float(x) else ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values
-    ]
+    return [next(left) if _is_float(x) else Zero(jax.typeof(x).to_tangent_aval()) for x in values]
 
 
-def _linearized(*given, call: _Call) -> Any:
+@call_p.def_linearization
+def _linearized(has_tangent, *arrays, call: _Call) -> Any:
     _refuse_second(call)
-    # jax before 0.8 does not say for which of the two ways it asks
-    has_tangent, *arrays = given[1:] if isinstance(given[0], bool) else given
     arrays = _as_arrays(arrays)
     moves = _moving(arrays, has_tangent)
     out = call_p.bind(*arrays, call=call.then("there", moves))
@@ -320,18 +309,15 @@ def _linearized(*given, call: _Call) -> Any:
     floats = tuple((np.shape(x), str(x.dtype)) for x in values if _is_float(x))
 
     def along(needed, *tangents) -> list[Any]:
-        moving = [ad.instantiate_zeros(d) for d in _picked(tangents, moves)]
+        moving = [instantiate_zeros(d) for d in _picked(tangents, moves)]
         how = {"call": call, "moves": moves, "needs": len(needed) - len(moves), "floats": floats}
         return _with_zeros(values, linear_p.bind(*needed, *moving, **how))
 
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-_linearizations[call_p] = _linearized
-
 # Tangents of the floats by those of what moves, with all that its transpose needs.
-linear_p = Primitive("frictax_linear")
-linear_p.multiple_results = True
+linear_p = Operation("frictax_linear")
 
 
 def _along(*flat, call: _Call, moves, needs: int, floats) -> list[Any]:
@@ -343,7 +329,7 @@ def _along(*flat, call: _Call, moves, needs: int, floats) -> list[Any]:
 
 
 linear_p.def_impl(_along)
-mlir.register_lowering(linear_p, mlir.lower_fun(_along, multiple_results=True))
+linear_p.def_lowering(_along)
 
 
 @linear_p.def_abstract_eval
@@ -351,17 +337,16 @@ def _shapes(*flat, call, moves, needs, floats) -> list[ShapedArray]:
     return [ShapedArray(shape, np.dtype(kind)) for shape, kind in floats]
 
 
+@linear_p.def_batching
 def _many_along(flat, dims, **how) -> Any:
     out = jax.vmap(lambda *flat: linear_p.impl(*flat, **how), in_axes=tuple(dims))(*flat)
     return out, [0] * len(out)
 
 
-batching.primitive_batchers[linear_p] = _many_along
-
-
+@linear_p.def_transpose
 def _transposed(cotangents, *flat, call: _Call, moves, needs: int, floats) -> list[Any]:
     first = len(moves) + needs
-    is_zero = [type(c) is ad.Zero for c in cotangents]
+    is_zero = [type(c) is Zero for c in cotangents]
     told = tuple(like if zero else None for zero, like in zip(is_zero, floats, strict=True))
     given = _picked(cotangents, [not zero for zero in is_zero])
     if not given:
@@ -373,6 +358,3 @@ def _transposed(cotangents, *flat, call: _Call, moves, needs: int, floats) -> li
         again = call.then("again", moves, needs, told)
         out = jax.tree.leaves(again.whole()(*flat[:first], *given))
     return [*[None] * first, *out]
-
-
-ad.primitive_transposes[linear_p] = _transposed

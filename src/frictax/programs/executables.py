@@ -11,7 +11,6 @@ user's own, a part or a function, is left to JAX.
 
 import functools
 import hashlib
-import math
 import pickle
 import threading
 import time
@@ -27,11 +26,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-# there is no public way to leave one program out of the cache
-from jax._src import config as _config
-from jax.core import Tracer
-
 from frictax.interrupts import Keys, begun, result_of, waited
+from frictax.jax_internals import Tracer, strip_locations, without_compilation_cache
 from frictax.xla import options_of_fits
 
 from .ahead import in_succession
@@ -196,28 +192,19 @@ def _lowered(
     begin, least = time.perf_counter(), _least()
     lowered = jax.jit(flat, compiler_options=options).lower(*arrays)
     if path is not None:
-        _strip(lowered.compiler_ir())
+        # Locations are two fifths of a program's file and a fifth of the time in which it is read.
+        strip_locations(lowered)
 
     def compiled() -> Callable:
         if path is None:
             return lowered.compile()
-        with _config.persistent_cache_min_compile_time_secs(math.inf):
+        with without_compilation_cache():
             program = lowered.compile()
         if time.perf_counter() - begin >= least:
             _write(path, program)
         return program
 
     return compiled
-
-
-def _strip(module: Any) -> None:
-    """Take out where each operation was written: two fifths of a program's file, and a fifth of the
-    time in which it is read.
-    """
-    from jaxlib.mlir.passmanager import PassManager
-
-    with module.context:
-        PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
 
 
 def _path(function: Callable, folder: Path, args: Any) -> Path | None:

@@ -3,9 +3,9 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from equinox.internal import nondifferentiable  # there is no public way to refuse a derivative
 from jaxtyping import Array, Bool
 
+from frictax.jax_internals import nondifferentiable
 from frictax.parameters import CheckedModule, Increasing, Number, Real, Vector, parameter
 from frictax.parameters.shapes import row_at
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 import equinox as eqx
-import equinox.internal as eqxi  # nondifferentiable: there is no public way to refuse a derivative
 import jax
 import jax.numpy as jnp
 
+from frictax.jax_internals import nondifferentiable
 from frictax.parameters.shapes import row_at
 
 from ..cut_short import nan_where, pull_known, unknown_after_cut, zero_if_unused
@@ -35,7 +35,7 @@ def _run_samples_jvp(primals, tangents) -> Any:
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
     # What is constant in an event is first-order exact only; a second derivative of it would be
     # silently wrong.
-    model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
+    model_, t0_, y0_, ts_ = nondifferentiable((model, t0, y0, ts), msg=SECOND)
     moved, rest, d_moved = split(model_, d_model)
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 
 # unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, State
 from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
@@ -101,7 +101,7 @@ def march(
             sums,
             start,
         )
-        stop = eqxi.unvmap_any(alive & ~(calm & good))
+        stop = unvmap_any(alive & ~(calm & good))
         ys, modes = written(ys, j + 1, y1), written(modes, j, mode1)
 
         def goes_on(olds, news):
@@ -119,7 +119,7 @@ def march(
     def body(carry) -> Any:
         j, now, ys, modes = carry
         alive = now.result == Result.successful
-        divides = now.control is not None and eqxi.unvmap_any(alive & (now.control.width < PARTS))
+        divides = now.control is not None and unvmap_any(alive & (now.control.width < PARTS))
         first = (
             j,
             entries(now.y),
@@ -367,9 +367,9 @@ def divided_step(
             return eventful(c)
         log = c.now.log  # it does not change where nothing happens
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=None))
-        c = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c.active & ~c.has_event), quiet, c)
+        c = jax.lax.while_loop(lambda c: unvmap_any(c.active & ~c.has_event), quiet, c)
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=log))
-        return jax.lax.cond(eqxi.unvmap_any(c.active & c.has_event), eventful, lambda c: c, c)
+        return jax.lax.cond(unvmap_any(c.active & c.has_event), eventful, lambda c: c, c)
 
     # Without error control nothing is known of the step but that something may happen in it.
     first = _InStep(
@@ -379,7 +379,7 @@ def divided_step(
         alive,
         alive & known & (now.control.width == PARTS) if is_judged else alive,
     )
-    last = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c.active), next_parts, first)
+    last = jax.lax.while_loop(lambda c: unvmap_any(c.active), next_parts, first)
     now = last.now
     # a factor whose derivative is NaN, too
     reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
@@ -476,7 +476,7 @@ def eventful_part(
         error,
     )
     piece, shown, _, _, log, count, result, error = jax.lax.while_loop(
-        lambda c: eqxi.unvmap_any(c[2]), body, first
+        lambda c: unvmap_any(c[2]), body, first
     )
     return Progress(piece.y, piece.mode, count, result, now.control, log, now.parts), shown, error
 

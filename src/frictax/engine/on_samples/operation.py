@@ -2,16 +2,15 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import ShapedArray
-from jax.extend.core import JaxprEqn, Primitive
-from jax.interpreters import batching, mlir, partial_eval
+
+from frictax.jax_internals import JaxprEqn, Operation, ShapedArray
 
 from ..options import OnSamples
 from .lanes import march_lanes, parted
@@ -211,8 +210,7 @@ def _alike(lanes: int, values, tangents, many, along_many, seeded) -> Any:
     return [jax.tree.unflatten(structure, part) for part in zip(*done, strict=True)]
 
 
-run_p = Primitive("frictax_run")
-run_p.multiple_results = True
+run_p = Operation("frictax_run")
 
 
 @run_p.def_abstract_eval
@@ -243,6 +241,7 @@ def _eager(*flat, **how) -> list[Any]:
     return jax.jit(functools.partial(run_p.bind, **how))(*flat)
 
 
+@run_p.def_batching
 def _batched(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
     """A further axis: of lanes where a run itself differs, else of seeds."""
     hit = [dim is not None for dim in dims]
@@ -312,6 +311,7 @@ def _joined(x, dim, place: int, flag: bool, size: int, before: int | None) -> An
     return x.reshape(*x.shape[:place], size * x.shape[place + 1], *x.shape[place + 2 :])
 
 
+@run_p.def_dead_code
 def _needed(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
     """Without what nobody uses: that many lanes need not write."""
     if not any(used):
@@ -327,11 +327,5 @@ def _needed(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | Non
     return [True] * len(eqn.invars), eqn
 
 
-def _lowering(together: bool) -> Callable[..., Any]:
-    return mlir.lower_fun(functools.partial(_computed, together=together), multiple_results=True)
-
-
-batching.primitive_batchers[run_p] = _batched
-partial_eval.dce_rules[run_p] = _needed
-mlir.register_lowering(run_p, _lowering(together=False))
-mlir.register_lowering(run_p, _lowering(together=True), platform="cpu")
+run_p.def_lowering(functools.partial(_computed, together=False))
+run_p.def_lowering(functools.partial(_computed, together=True), platform="cpu")

@@ -7,11 +7,11 @@ from typing import Any
 import equinox as eqx
 
 # unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
@@ -150,7 +150,7 @@ def search_end(
     first = _Look(jnp.array(1), values, bracket, expired, fell, idle)
 
     end_ = jax.lax.while_loop(
-        lambda s: eqxi.unvmap_any(~s.done), lambda s: select(s.done, s, look(s)), first
+        lambda s: unvmap_any(~s.done), lambda s: select(s.done, s, look(s)), first
     )
 
     def ending() -> tuple[Any, Any]:

@@ -1,0 +1,131 @@
+"""Everything that frictax uses and that JAX and equinox do not promise to keep.
+
+JAX changes its internals without notice. No other file imports them, so this is the file to change
+for a new version. tests/test_jax_internals.py lists and tries each of them. Three differ between
+JAX 0.7.2 and 0.12. Callers see one form:
+
+- A linearization rule gets `is_vjp` first from 0.8 on. From 0.11.1 on it also returns structured
+  residuals, and its linear function gets them.
+- A rule for dead code gets a flag for each argument from 0.12 on.
+- `enable_x64` moved from `jax.experimental` to `jax` in 0.8.
+"""
+
+import contextlib
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+from equinox.internal import nondifferentiable as nondifferentiable, unvmap_any as unvmap_any
+from jax._src import config as _config, core as _core, xla_bridge as _xla_bridge
+from jax._src.interpreters.ad import primitive_linearizations as _linearizations
+from jax.core import ShapedArray as ShapedArray, Tracer as Tracer
+from jax.extend.core import JaxprEqn as JaxprEqn, Primitive
+from jax.interpreters import ad as _ad, batching as _batching, mlir as _mlir, partial_eval as _pe
+from jax.interpreters.ad import Zero as Zero, instantiate_zeros as instantiate_zeros
+
+_Rule = TypeVar("_Rule", bound=Callable[..., Any])
+
+_STRUCTURED_RESIDUALS = (0, 11, 1)  # first version of JAX whose linearization rules return them
+# Names of the traces that apply a rule and hand the operation to the trace below them.
+_TRANSFORMING = ("JVPTrace", "BatchTrace", "LinearizeTrace")
+
+
+class Operation(Primitive):
+    """An operation of JAX that returns a list of arrays.
+
+    Each method gives the operation a rule for one transformation and works as a decorator. JAX
+    itself has `def_impl` and `def_abstract_eval`.
+    """
+
+    multiple_results = True
+
+    def def_jvp(self, rule: _Rule) -> _Rule:
+        """Set the rule that maps arguments and their tangents to values and their tangents."""
+        _ad.primitive_jvps[self] = rule
+        return rule
+
+    def def_linearization(self, rule: _Rule) -> _Rule:
+        """Set the rule for reverse mode.
+
+        It maps a list of flags (which arguments have a tangent) and the arguments to four things:
+        the values, a list of flags (which values have a tangent), residuals, and a function that
+        maps the residuals and the tangents of the arguments to the tangents of the values.
+        """
+
+        def linearize(*given, **params) -> Any:
+            has_tangent, *arrays = given[1:] if isinstance(given[0], bool) else given
+            values, moves, residuals, along = rule(has_tangent, *arrays, **params)
+            if jax.__version_info__ < _STRUCTURED_RESIDUALS:
+                return values, moves, residuals, along
+            return values, moves, residuals, None, lambda kept, _, *tangents: along(kept, *tangents)
+
+        _linearizations[self] = linearize
+        return rule
+
+    def def_transpose(self, rule: _Rule) -> _Rule:
+        """Set the rule that maps cotangents of the values to cotangents of the arguments."""
+        _ad.primitive_transposes[self] = rule
+        return rule
+
+    def def_batching(self, rule: _Rule) -> _Rule:
+        """Set the rule for `jax.vmap`: it maps arguments and their axes to values and axes."""
+        _batching.primitive_batchers[self] = rule
+        return rule
+
+    def def_dead_code(self, rule: _Rule) -> _Rule:
+        """Set the rule that removes values which nothing uses.
+
+        It maps a list of flags (which values are used) and the equation to a list of flags (which
+        arguments are used) and the remaining equation, or None.
+        """
+
+        def eliminate(used: list[bool], *rest) -> Any:
+            return rule(used, rest[-1])
+
+        _pe.dce_rules[self] = eliminate
+        return rule
+
+    def def_lowering(self, function: Callable[..., Any], platform: str | None = None) -> None:
+        """Compile the operation as `function` of JAX arrays, on one platform or on all others."""
+        _mlir.register_lowering(
+            self, _mlir.lower_fun(function, multiple_results=True), platform=platform
+        )
+
+
+def computes_at_once() -> bool:
+    """Return whether JAX computes an operation now instead of tracing it for a program."""
+    trace: Any = _core.trace_ctx.trace
+    while not isinstance(trace, _core.EvalTrace):
+        if type(trace).__name__ not in _TRANSFORMING:
+            return False
+        trace = trace.parent_trace
+    return True
+
+
+def has_backend() -> bool:
+    """Return whether JAX has started a backend, without starting one."""
+    return _xla_bridge.backends_are_initialized()
+
+
+def without_compilation_cache() -> contextlib.AbstractContextManager[Any]:
+    """Leave programs that this thread compiles inside out of JAX's own cache."""
+    return _config.persistent_cache_min_compile_time_secs(math.inf)
+
+
+def enable_x64(on: bool) -> contextlib.AbstractContextManager[Any]:
+    """Set whether this thread computes with 64 or with 32 bits inside."""
+    there: Any = jax
+    if not hasattr(jax, "enable_x64"):
+        there = importlib.import_module("jax.experimental")
+    return there.enable_x64(on)
+
+
+def strip_locations(lowered: Any) -> None:
+    """Remove the source locations from a lowered program."""
+    from jaxlib.mlir.passmanager import PassManager
+
+    module = lowered.compiler_ir()
+    with module.context:
+        PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
