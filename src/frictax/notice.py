@@ -73,6 +73,10 @@ steps-too-long
     The steps are too long for this motion: half as long, they would move {subject} by {moved:.2g}
     {unit} or {errors:.2g} standard errors. Fit with engine=OnSamples(substeps={substeps}).
 
+run-inaccurate
+    The estimated error of the simulation is {error:.2g} of the range of a state. Give the times
+    more samples, or simulate with engine=Adaptive().
+
 bent-between-samples
     Inputs are taken as straight between samples. Were they smooth curves, {subject} would move by
     {moved:.2g} {unit} or {errors:.2g} standard errors, and samples do not tell which they are: its
