@@ -70,8 +70,8 @@ fits-unsettled
     and they have no errors. Give a better start, or allow more steps.
 
 steps-too-long
-    The steps are too long for this motion: half as long, they would move {subject} by {moved:.2g}
-    {unit} or {errors:.2g} standard errors. Fit with engine=OnSamples(substeps={substeps}).
+    The steps are too long for this motion. Shorter steps would move {subject} by {moved:.2g} {unit}
+    or {errors:.2g} standard errors. Fit with engine=OnSamples({option}).
 
 run-inaccurate
     The estimated error of the simulation is {error:.2g} of the range of a state. Give the times

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from frictax.arguments import whole
-from frictax.engine import Result
+from frictax.engine import OnSamples, Result
 from frictax.interrupts import as_part, may_keep
 from frictax.measurements import Sweep
 from frictax.notice import Notice
@@ -31,7 +31,7 @@ from .problem.sensors import Instrument
 from .problem.simulations import FreeRun
 from .result.answer import answer
 from .result.fit_result import FitResult
-from .result.step_error import between_samples, long_steps
+from .result.step_error import between_samples, long_steps, with_shorter_steps
 from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import search
 from .steady_model import assembled, near_data
@@ -122,19 +122,23 @@ class Search:
         if end.interrupted:
             self.progress.break_off()
             notes.append(Notice("search-interrupted", "", {"steps": int(end.state.steps)}))
-        found = answer(
-            model,
-            problem,
-            records,
-            end.state,
-            end.costs,
-            end.noise,
-            method,
-            self.level,
-            notes,
-            time.perf_counter() - began,
-        )
-        return found if end.interrupted else looked_at(found)
+
+        def answered(problem: Problem, end: Any) -> FitResult:
+            given = problem, records, end.state, end.costs, end.noise, method, self.level, notes
+            return answer(model, *given, time.perf_counter() - began)
+
+        found = answered(problem, end)
+        if end.interrupted:
+            return found
+        too_long = long_steps(found)
+        engine = problem.engine
+        if not too_long or not isinstance(engine, OnSamples) or engine.tolerance is None:
+            return looked_at(found)
+        shorter = dataclasses.replace(problem, engine=with_shorter_steps(engine, too_long[0]))
+        second = search(shorter, method, 1, 0.0, 0, self.progress, first=end.state.z)
+        if second.interrupted or not np.isfinite(float(second.state.cost)):
+            return looked_at(found)
+        return looked_at(answered(shorter, second))
 
 
 def looked_at(found: FitResult) -> FitResult:

@@ -9,7 +9,7 @@ import numpy as np
 from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.step_error import long_steps
+from frictax.fitting.result.step_error import long_steps, with_shorter_steps
 from frictax.progress import SILENT, Progress, Work, watched
 
 from .candidates import Candidate
@@ -63,12 +63,12 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
 
 
 def _in_short_steps(found: FitResult) -> FitResult:
-    """`found` with as many substeps as its notice asks for: what long steps do to a simulation is
-    no term of the machine.
+    """`found` with the steps that its notice asks for: what long steps do to a simulation is no
+    term of the machine.
     """
     engine = found.problem.engine
     for notice in long_steps(found):
-        engine = dataclasses.replace(engine, substeps=int(notice.numbers["substeps"]))
+        engine = with_shorter_steps(engine, notice)
     return dataclasses.replace(found, problem=dataclasses.replace(found.problem, engine=engine))
 
 

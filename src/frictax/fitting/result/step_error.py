@@ -24,6 +24,7 @@ from .fit_result import FitResult
 
 _TOLD = 0.3  # standard errors that an estimate would move: more is told
 _AIM = 0.1  # standard errors that are left with as many substeps as are recommended
+_FINER = 1 / 16  # of the tolerance, for steps whose error is an eighth
 _SMALL = 2e-4  # of a value: less is no matter, however exact the record is
 _GAP = 2.5  # median steps
 _STRAIGHT = 0.25  # of how far smooth curves bend: as good as straight lines
@@ -32,11 +33,11 @@ _CURVED = 0.5  # standard errors that another course of the inputs would move: m
 
 
 def step_error(found: FitResult) -> dict[str, float]:
-    """How far each estimate would move if all steps were half as long [SI], by a linear model of
-    the fit.
+    """How far each estimate would move if the error of all steps were an eighth [SI], by a linear
+    model of the fit.
 
-    With the usual solver, which is of third order, that is 7/8 of what the length of the steps has
-    done to it.
+    That is 7/8 of what the steps have done to it. Steps with error control get 1/16 of their
+    tolerance, others are half as long.
 
     Each record is simulated once more; nothing is fitted again. For objectives that simulate
     nothing (`InverseDynamics`) all are 0 but for rounding.
@@ -65,8 +66,14 @@ def step_error(found: FitResult) -> dict[str, float]:
             f"`step_error` halves steps on samples; this fit has none: {type(engine).__name__}"
             " controls its own error."
         )
-    finer = dataclasses.replace(engine, substeps=2 * engine.substeps)
-    return _moved(found, dataclasses.replace(problem, engine=finer))[0]
+    return _moved(found, dataclasses.replace(problem, engine=with_finer_steps(engine)))[0]
+
+
+def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
+    """The engine with a `share` of its tolerance, or without error control with half its steps."""
+    if engine.tolerance is None or engine.solver is not None:
+        return dataclasses.replace(engine, substeps=2 * engine.substeps)
+    return dataclasses.replace(engine, tolerance=float(engine.tolerance) * share)
 
 
 def _moved(found: FitResult, problem: Problem) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
@@ -102,11 +109,23 @@ def long_steps(found: FitResult) -> list[Notice]:
     if far is None:
         return []
     most, e = far
+    engine = found.problem.engine
     # as many steps, of third order, for what moves is 7/8 of the error
-    times = math.ceil((8 / 7 * most / _AIM) ** (1 / 3))
+    times = (8 / 7 * most / _AIM) ** (1 / 3)
+    options = {"substeps": math.ceil(times) * engine.substeps}
+    if engine.tolerance is not None and engine.solver is None:
+        options = {"tolerance": float(f"{engine.tolerance * min(times**-4, _FINER):.1g}")}
     numbers = {"moved": moved[e.name], "unit": e.unit, "errors": most}
-    substeps = times * found.problem.engine.substeps
-    return [Notice("steps-too-long", e.name, numbers | {"substeps": substeps})]
+    ((option, value),) = options.items()
+    return [Notice("steps-too-long", e.name, numbers | options | {"option": f"{option}={value:g}"})]
+
+
+def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
+    """The engine that a notice `steps-too-long` asks for."""
+    numbers = notice.numbers
+    if "tolerance" in numbers:
+        return dataclasses.replace(engine, tolerance=float(numbers["tolerance"]))
+    return dataclasses.replace(engine, substeps=int(numbers["substeps"]))
 
 
 def between_samples(found: FitResult) -> list[Notice]:
