@@ -230,4 +230,4 @@ def test_rows_for_other_programs_are_the_same_law_where_these_extend_the_last_li
     (va, fa), (vb, fb) = plain[-2:]
     line = fb + (fb - fa) / (vb - va) * (v - vb)
     extended = np.where(v > vb, line, np.interp(v, plain[:, 0], plain[:, 1]))
-    assert extended == pytest.approx(np.asarray(table(v)), abs=1e-12)
+    assert extended == pytest.approx(np.asarray(table(jnp.asarray(v))), abs=1e-12)

@@ -13,7 +13,7 @@ from frictax.measurements.units import Unit
 from frictax.mechanism import AbstractLinkage, Mechanism
 from frictax.mechanism.attachments import is_rotational, turns_about
 from frictax.mechanism.forces import AbstractSource
-from frictax.parameters import rotational_unit
+from frictax.parameters import UnknownName, get, rotational_unit
 from frictax.signals import AbstractSignal
 from frictax.text import amount
 
@@ -74,11 +74,11 @@ def _is_of_user(machine: Any, path: str) -> bool:
     """Whether a class of the user's own declares the field at `path`, and not as that of a law,
     bristle or contact, which may slide or turn.
     """
-    owner, field = machine, path.rpartition(".")[2]
-    for step in path.split(".")[:-1]:
-        is_named = isinstance(owner, Mechanism) and step in owner.names
-        at = owner[int(step)] if isinstance(owner, tuple) else getattr(owner, step, None)
-        owner = owner[step] if is_named else at
+    above, _, field = path.rpartition(".")
+    try:
+        owner = get(machine, above) if above else machine
+    except UnknownName:  # a channel's instrument
+        return False
     if isinstance(owner, AbstractLaw | AbstractBristle | AbstractContact):
         return False
     declares = (cls for cls in type(owner).__mro__ if field in vars(cls).get("__annotations__", {}))
