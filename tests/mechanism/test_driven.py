@@ -110,3 +110,34 @@ def test_at_a_sample_at_which_a_switch_changes_the_state_the_state_after_it_is_r
     # s = t - start from the kick on; also at the sample of the kick.
     for mode in (jax.jacfwd, jax.jacrev):
         assert np.allclose(jax.jit(mode(states))(0.5)[:, 0], [0, 0, -1, -1, -1])
+
+
+class Cart(fx.AbstractAxis):
+    """1 kg that a motor drives."""
+
+    friction: fx.SupportFriction
+
+    def inertia(self, t: Any, y: Any, args: Any) -> Any:
+        return 1.0
+
+    def load(self, t: Any, y: Any, args: Any) -> Any:
+        return args["motor"]
+
+    def states(self) -> tuple[str, ...]:
+        return ("s", "v")
+
+
+def test_the_mode_of_the_inner_machine_is_taken_and_another_is_refused_in_one_sentence() -> None:
+    cart = Cart(fx.SupportFriction("cart", f_pos=fx.Coulomb(F_Coulomb=1.0)))
+    driven = fx.Driven(cart, motor=fx.Step(height=2.0, startTime=1.0))
+    ts = jnp.array([0.0, 2.0])
+    (y, own), whole = cart.begin(0.0, [0.0, 0.0]), driven.begin(0.0, [0.0, 0.0])[1]
+    for mode in (own, whole):
+        # From the step on 1 N is left of the motor's 2 N.
+        np.testing.assert_allclose(fx.walk(driven, y, mode, ts).ys[-1], [0.5, 1.0], atol=1e-9)
+    twice = driven.with_pieces(y, whole, ts[0])[1]
+    with pytest.raises(ValueError, match=r"`mode` must hold the mode of `Cart` .*, got 3 entries"):
+        fx.walk(driven, y, twice, ts)
+    sledge = fx.Driven(Sledge(jnp.array(1.0), jnp.array(1.0)), pull=0.5)
+    with pytest.raises(ValueError, match=r"the mode of `Sledge` .* \(pull\), got 1 entry\. Write"):
+        fx.walk(sledge, y, jnp.zeros(1, int), ts)

@@ -82,6 +82,7 @@ def slopes(machine: Any, y0: Any, engine: Any) -> list[np.ndarray]:
     return [np.asarray(jax.jit(mode(end))(jnp.array(y0))) for mode in (jax.jacfwd, jax.jacrev)]
 
 
+@pytest.mark.slow_after(1)
 @ENGINES
 def test_an_axis_that_a_load_releases_keeps_the_derivative_by_its_start_velocity(
     engine: Any,
@@ -91,6 +92,7 @@ def test_an_axis_that_a_load_releases_keeps_the_derivative_by_its_start_velocity
         np.testing.assert_allclose(found, [[1.0, 2.0], [0.0, 1.0]], atol=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @ENGINES
 def test_an_axis_that_friction_holds_at_the_start_has_no_derivative_by_its_start_velocity(
     engine: Any,
@@ -113,7 +115,7 @@ def test_the_same_holds_of_an_axis_held_until_a_drive_moves_it_and_of_one_with_a
             np.testing.assert_allclose(found, exact, atol=1e-12)
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("engine", [TIGHT, fx.OnSamples()], ids=["adaptive", "on_samples"])
 @pytest.mark.parametrize(
     ("kind", "frictions", "push", "free", "held"),

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
@@ -61,7 +61,9 @@ class Driven(AbstractHybridSystem):
             ]
         )
 
-    def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
+    def prepare_start(
+        self, t: Number, y: State, mode: Modes, args: PyTree
+    ) -> tuple[State, Int[Array, " k"]]:
         if self.system.mode_size == mode.shape[0]:  # of the system's own `begin`
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)
