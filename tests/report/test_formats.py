@@ -134,7 +134,7 @@ def test_what_a_field_meant_before_it_existed_goes_before_its_default(
         assert found.problem.engine.substeps == expected
 
 
-def test_a_tuple_with_names_and_a_class_of_ones_own_follow_the_same_rule() -> None:
+def test_a_class_of_ones_own_that_has_another_field_is_refused_in_every_format() -> None:
     @dataclasses.dataclass
     class Mine:
         a: int
