@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from frictax.contacts.contact import f0, law_value
 from frictax.contacts.mode import STUCK
+from frictax.parameters.least import larger, least
 
 from .elimination import Sparse, product, scaled, solved, spanned
 from .layout import Contact, Form, Layout
@@ -157,7 +158,7 @@ class Snapshot:
     def _greater_line(self, c: int, direction: int, torque: Array) -> Array:
         lines = self.part(c).lines(self.zero, None)
         first, second = (direction * k * torque + d for k, d in lines)
-        return jnp.maximum(first, second)
+        return larger(first, second)
 
     def transmitted(self, c: int) -> tuple[Array, Sparse]:
         """The torque that the first body of contact c hands on to it: a constant, and the part of
@@ -223,8 +224,8 @@ class Snapshot:
     def shares(self, group: tuple[int, ...]) -> list[Array]:
         """The shares of a group relative to its greatest, none of them 0."""
         sizes = [self.share(c) for c in group]
-        most = jnp.max(jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
-        return [jnp.maximum(size / most, _LEAST_SHARE) for size in sizes]
+        most = -least(-jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
+        return [larger(size / most, _LEAST_SHARE) for size in sizes]
 
     def sliding(self, c: int) -> Array:
         """The friction of contact c while it slides; 0 where it is stuck or free."""
