@@ -14,6 +14,9 @@ from .elimination import Sparse, product, scaled, solved, spanned
 from .layout import Contact, Form, Layout
 
 _LEAST_SHARE = 1e-4  # of the greatest in its group
+# Of the acceleration by a unit force: a contact that moves less is held by the others. True ones
+# are above the ratio of the least to the sum of all masses.
+_HELD = 1e-11
 
 
 class Snapshot:
@@ -265,6 +268,31 @@ class Snapshot:
                 if (g := product(self.contact_jacobian[d], by)) is not None
             }
         return rows
+
+    @cached_property
+    def is_held(self) -> list[Any]:
+        """Whether contacts that are stuck hold the motion of each contact; None where none can."""
+        found: list[Any] = [None] * len(self.contact_jacobian)
+        for group in self.layout.groups:
+            # A motion that is given moves the one against what the others hold.
+            is_moved = any(self.given_acceleration(c) is not None for c in group)
+            if is_moved or not self.contact(group[0]).redundant:
+                continue
+            rows = {c: dict(self.delassus[c]) for c in group}
+            own = {c: rows[c][c] for c in group}
+            # Eliminate the stuck ones. Nothing remains of a motion that they hold.
+            for p in group:
+                is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > _HELD * own[p])
+                pivot = jnp.where(is_pivot, rows[p][p], 1.0)
+                for c in group:
+                    if c == p or p not in rows[c]:
+                        continue
+                    factor = jnp.where(is_pivot, rows[c][p] / pivot, 0.0)
+                    for d, x in rows[p].items():
+                        rows[c][d] = rows[c].get(d, 0.0) - factor * x
+            for c in group:
+                found[c] = (self.mode[c] != STUCK) & (own[c] > 0) & (rows[c][c] <= _HELD * own[c])
+        return found
 
     def contact_forces(
         self,
