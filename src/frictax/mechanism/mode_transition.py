@@ -336,8 +336,8 @@ def _released(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) 
 def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]) -> Array:
     """Whether contact c, if it is pressed on, has no velocity."""
     old, least = before.mode[c], rounding(now, c)
-    # The margin of another that slides along with it falls at a rounding below 0. What is stuck, or held
-    # by others, has what the integration left of its velocity, unless that jumps.
+    # The margin of another that slides along with it falls at a rounding below 0. A stuck contact,
+    # or one that others hold, has the velocity that the integration left, unless that jumps.
     still = jnp.abs(now.v_rel[c]) <= 10 * least
     held = (old == STUCK) | _was_held(before, c)
     still = jnp.where(held, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
