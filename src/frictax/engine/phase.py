@@ -136,7 +136,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         )
 
 
-class _SameSteps(diffrax.AbstractAdaptiveStepSizeController):
+class _SameSteps(diffrax.AbstractStepSizeController):
     """A controller whose steps end at the given `times`, of which those after the last are inf.
 
     Reverse mode computes each step several times, in several parts of the program. They round
@@ -145,9 +145,6 @@ class _SameSteps(diffrax.AbstractAdaptiveStepSizeController):
     """
 
     times: Any
-    rtol: Any
-    atol: Any
-    norm: Any
 
     def wrap(self, direction) -> Any:
         return self
@@ -158,6 +155,21 @@ class _SameSteps(diffrax.AbstractAdaptiveStepSizeController):
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         successful = diffrax.RESULTS.successful
         return jnp.array(True), t1, self.times[state], False, state + 1, successful
+
+
+class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController):
+    """The same with the tolerances that an implicit solver reads from its controller."""
+
+    rtol: Any
+    atol: Any
+    norm: Any
+
+
+def _same_steps(times, controller) -> _SameSteps:
+    """Return a controller whose steps end at `times`, as those of `controller` did."""
+    if isinstance(controller, _Steps):
+        return _SameAdaptiveSteps(times, controller.rtol, controller.atol, controller.norm)
+    return _SameSteps(times)
 
 
 def _dip(before, after, dt) -> tuple[Any, Any]:
@@ -398,8 +410,7 @@ def transport(
             adjoint=diffrax.ForwardMode(),
             max_steps=most,
         )
-        tolerances = (getattr(controller, name, None) for name in ("rtol", "atol", "norm"))
-        controller, with_speed = _SameSteps(constant(steps.ts), *tolerances), False
+        controller, with_speed = _same_steps(steps.ts, controller), False
         done = steps.result == diffrax.RESULTS.successful
     solution = _solve(
         system,
