@@ -125,3 +125,27 @@ def test_it_lets_a_large_result_take_the_memory_of_the_last_where_it_is_asked_to
 def test_it_is_refused_when_jax_has_computed_already() -> None:
     done = _python("import jax, frictax as fx; jax.numpy.ones(2); fx.fast_loops()")
     assert "RuntimeError: `fast_loops` must be called before jax computes" in done.stderr
+
+
+DERIVATIVES = """
+import frictax as fx; fx.fast_loops(once=True)
+import jax, jax.numpy as jnp; jax.config.update("jax_enable_x64", True)
+def way(m, F_prop, F_Stribeck):
+    law = fx.Stribeck(F_prop=F_prop, F_Coulomb=7.0, F_Stribeck=F_Stribeck, fexp=3.0)
+    block = fx.Mechanism(
+        mass=fx.Mass(m=m),
+        friction=fx.SupportFriction("mass", f_pos=law, peak=1.1),
+        drive=fx.Force("mass", fx.Sine(amplitude=18.0, f=0.25)),
+    )
+    engine = fx.Adaptive(rtol=1e-11, atol=1e-13)
+    return fx.simulate(block, jnp.array([0.0, 8.0]), engine)["mass"].s[-1]
+forward = jnp.stack(jax.jit(jax.jacfwd(way, (0, 1, 2)))(1.0, 2.0, 4.0))
+reverse = jnp.stack(jax.jit(jax.grad(way, (0, 1, 2)))(1.0, 2.0, 4.0))
+print(float(jnp.max(jnp.abs(reverse / forward - 1))))
+"""
+
+
+@pytest.mark.slow
+def test_once_changes_no_derivative() -> None:
+    done = _python(DERIVATIVES)
+    assert float(done.stdout) <= 1e-10, done.stderr

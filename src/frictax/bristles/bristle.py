@@ -9,6 +9,7 @@ import numpy as np
 
 from frictax.laws import AbstractLaw
 from frictax.parameters import CheckedModule, Number, Positive, Scalar, Values
+from frictax.parameters.least import larger
 
 _ROOT_2E = 2.3316439815971242  # sqrt(2*e)
 
@@ -109,7 +110,7 @@ def fading(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
     least = jnp.maximum(least, 1e-6 * most)  # a law without a dry part falls to 0
     # The inverse of that speed, which may be 0 but never infinite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)
-    return jnp.maximum(inverse, sigma_1 * by_law / _ROOT_2E)
+    return larger(inverse, sigma_1 * by_law / _ROOT_2E)
 
 
 def size_of(v: Any) -> Any:

@@ -5,6 +5,7 @@ import numpy as np
 
 from frictax.annotations import Checked
 from frictax.parameters import Number, Positive, Real, Scalar, as_array, parameter
+from frictax.parameters.least import larger
 
 from .bristle import size_of
 from .lugre import Rubbing
@@ -73,7 +74,7 @@ class Dahl(Rubbing):
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
         # sign(r)*abs(r)**exponent, straight where that would be steep without bound
-        size = jnp.maximum(jnp.abs(r), _STRAIGHT)
+        size = larger(jnp.abs(r), _STRAIGHT)
         return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:

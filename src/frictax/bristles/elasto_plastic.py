@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from frictax.laws import AbstractLaw
 from frictax.parameters import AtLeast, Between, Number, Positive, Real, Scalar, Values, parameter
+from frictax.parameters.least import larger, smaller
 
 from .bristle import AbstractBristle, Fading, faded, size_of
 
@@ -71,10 +72,10 @@ class ElastoPlastic(AbstractBristle):
         s, q = jnp.where(x < 0, -1.0, 1.0), self.sigma_0 * size_of(x) / g
         r0 = s * force / g
         b = self._spring(g, least)
-        straight = jnp.clip(b - r0, 0.0, q)
+        straight = smaller(larger(b - r0, 0.0), q)
         r1 = r0 + straight
-        left = jnp.minimum(q - straight, _FAR)
-        begun = jnp.clip(r1, None, 1 - 1e-9)
+        left = smaller(q - straight, _FAR)
+        begun = smaller(r1, 1 - 1e-9)
 
         def speed(p: Number) -> Number:
             gap = jnp.exp(-p)
@@ -104,7 +105,7 @@ class ElastoPlastic(AbstractBristle):
         # the areas below r: of the line, and of 1 - exp(-p)
         total = straight * (r0 + r1) / 2 + jnp.where(slips, q - straight - area, 0.0)
         # bent beyond its limit, which fell below it, it slips as far as it is moved
-        over, beyond = r0 > 1, jnp.maximum(r0 - 1, 0.0)
+        over, beyond = r0 > 1, larger(r0 - 1, 0.0)
         end = jnp.where(over, 1 + beyond * jnp.exp(-q), end)
         total = jnp.where(over, q - beyond * jnp.expm1(-q), total)
         still = q == 0
@@ -113,10 +114,10 @@ class ElastoPlastic(AbstractBristle):
 
     def _spring(self, g: Number, least: Number) -> Number:
         """z_ba as a share of the limit at this speed."""
-        return jnp.minimum(self.z_ba * least / g, 0.999)
+        return smaller(self.z_ba * least / g, 0.999)
 
     def _slip(self, r: Number, b: Number) -> Number:
         """alpha of a bristle that is bent by r times its limit in the direction of motion, a spring
         up to b.
         """
-        return 0.5 * (1 - jnp.cos(jnp.pi * jnp.clip((r - b) / (1 - b), 0.0, 1.0)))
+        return 0.5 * (1 - jnp.cos(jnp.pi * smaller(larger((r - b) / (1 - b), 0.0), 1.0)))

@@ -18,6 +18,7 @@ from frictax.parameters import (
     is_traced,
     parameter,
 )
+from frictax.parameters.least import smaller
 
 from .bristle import AbstractBristle
 
@@ -132,8 +133,8 @@ class MaxwellSlip(AbstractBristle):
         """
         s = jnp.where(x < 0, -1.0, 1.0)
         most, way = self.share * g, self.k * jnp.abs(x)
-        begin = jnp.minimum(s * force, most)
-        end = jnp.minimum(begin + way, most)
+        begin = smaller(s * force, most)
+        end = smaller(begin + way, most)
         still = way == 0
         # the part of the way on which it sticks
         sticks = jnp.where(still, 1.0, (end - begin) / jnp.where(still, 1.0, way))
@@ -156,7 +157,7 @@ class MaxwellSlip(AbstractBristle):
         """The state of each after those that slip stick again, where the law is `f0`."""
         most = self.share * f0
         within = jnp.inf if self.C is None else modes * force
-        return jnp.where(modes == 0, force, modes * jnp.minimum(within, most))
+        return jnp.where(modes == 0, force, modes * smaller(within, most))
 
 
 def _ratios(share: ArrayLike | None) -> Any:

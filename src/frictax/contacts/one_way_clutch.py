@@ -4,6 +4,7 @@ import jax.numpy as jnp
 
 from frictax.annotations import ScalarLike
 from frictax.parameters import Number
+from frictax.parameters.least import larger
 
 from .clutch import AbstractClutch
 from .contact import f0
@@ -50,12 +51,12 @@ class OneWayClutch(AbstractClutch):
         """None: it never slides backward."""
 
     def scale(self, normal: ScalarLike) -> Number:
-        return self.cgeo * jnp.maximum(normal, 0.0)
+        return self.cgeo * larger(normal, 0.0)
 
     def holds(self, direction: int, scale: ScalarLike) -> Number:
         if direction < 0:
             return jnp.full_like(self.peak, jnp.inf)
-        return jnp.maximum(
-            jnp.maximum(self.peak, _PEAK) * f0(self, 1, scale),
+        return larger(
+            larger(self.peak, _PEAK) * f0(self, 1, scale),
             _LOW * f0(self, 1, self.cgeo * self.fn_max),
         )

@@ -161,6 +161,42 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         )
 
 
+class _SameSteps(diffrax.AbstractStepSizeController):
+    """A controller whose steps end at the given `times`, of which those after the last are inf.
+
+    Reverse mode computes each step several times, in several parts of the program. They round
+    differently. Steps of a controller that reads the error then end at different times, and the
+    derivatives of the gaps between them are lost.
+    """
+
+    times: Any
+
+    def wrap(self, direction) -> Any:
+        return self
+
+    def init(self, terms, t0, t1, y0, dt0, *rest) -> Any:
+        return self.times[0], jnp.array(1)
+
+    def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
+        successful = diffrax.RESULTS.successful
+        return jnp.array(True), t1, self.times[state], False, state + 1, successful
+
+
+class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController):
+    """The same with the tolerances that an implicit solver reads from its controller."""
+
+    rtol: Any
+    atol: Any
+    norm: Any
+
+
+def _same_steps(times, controller) -> _SameSteps:
+    """Return a controller whose steps end at `times`, as those of `controller` did."""
+    if isinstance(controller, _Steps):
+        return _SameAdaptiveSteps(times, controller.rtol, controller.atol, controller.norm)
+    return _SameSteps(times)
+
+
 def _dip(before, after, dt) -> tuple[Any, Any]:
     """Where in a step the first margin may have fallen to 0 and risen again, as a share of the
     step, and whether one may.
@@ -206,24 +242,29 @@ def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
     return flow, (start.y, constant(system.flow(start.t, start.y, start.mode)))
 
 
+def _controller(
+    system: Reused, options: Adaptive, start: Start, span, margins=None, first=None, sums=None
+) -> Any:
+    """Return the step-size controller of a phase, in `_Steps` with `margins`, `first` and `sums`.
+
+    Derivatives do not pass the lengths of its steps.
+    """
+    controller = options.controller(start.y.dtype, constant(system.longest_step(start.mode, span)))
+    if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
+        tolerances = controller.rtol, controller.atol, controller.norm
+        return _Steps(controller, start.dt, *tolerances, margins, first, sums)
+    return _Begun(controller, start.dt)
+
+
 def _solve(
     system: Reused,
     options: Adaptive,
     start: Start,
     t1,
-    span,
-    dense: bool,
-    margins=None,
-    first=None,
+    controller,
     with_speed: bool = False,
-    sums: Any = None,
     **kwargs,
 ) -> Any:
-    controller = options.controller(start.y.dtype, system.longest_step(start.mode, span))
-    begun = _Begun(controller, start.dt)
-    if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
-        tolerances = controller.rtol, controller.atol, controller.norm
-        begun = _Steps(controller, start.dt, *tolerances, margins, first, sums)
     flow, y0 = (lambda t, y, system: system.flow(t, y, start.mode)), start.y
     if with_speed:
         flow, y0 = _with_speed(system, start)
@@ -236,8 +277,7 @@ def _solve(
         None,
         y0,
         args=system,
-        stepsize_controller=begun,
-        saveat=diffrax.SaveAt(t1=True, dense=dense, controller_state=True),
+        stepsize_controller=controller,
         throw=False,
         **kwargs,
     )
@@ -300,11 +340,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         options,
         start,
         until,
-        span,
-        ts is not None,
-        margins,
-        first,
-        sums=sums,
+        _controller(system, options, start, span, margins, first, sums),
+        saveat=diffrax.SaveAt(t1=True, dense=ts is not None, controller_state=True),
         event=event,
         adjoint=diffrax.ForwardMode(),
         max_steps=STEPS if ts is None else STEPS_DENSE,
@@ -383,25 +420,40 @@ def transport(
     t = constant(start.t)
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
-    smooth = system.is_smooth()
+    smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
+    # The last step is cut at the event, which may cost a step or two more than finding it did;
+    # without samples a record may hold several cuts of a phase. A law that is not smooth wants
+    # short steps at rest; and where a bristle turns, at a kink, how often a step is refused
+    # hangs on the last digit.
+    most = (2 * STEPS if ts is None else STEPS_DENSE) + (
+        9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
+    )
+    controller, with_speed, done = _controller(system, options, begin, span), not smooth, True
+    if isinstance(adjoint, diffrax.RecursiveCheckpointAdjoint):
+        steps = _solve(
+            *constant((system, options, begin, end)),
+            controller,
+            with_speed,
+            saveat=diffrax.SaveAt(steps=True, fn=lambda t, y, args: t),
+            adjoint=diffrax.ForwardMode(),
+            max_steps=most,
+        )
+        controller, with_speed = _same_steps(steps.ts, controller), False
+        done = steps.result == diffrax.RESULTS.successful
     solution = _solve(
         system,
         options,
         begin,
-        jnp.maximum(stop.t, t),
-        span,
-        ts is not None,
-        with_speed=not smooth,
+        end,
+        controller,
+        with_speed,
+        saveat=diffrax.SaveAt(t1=True, dense=ts is not None),
         adjoint=adjoint,
-        # The last step is cut at the event, which may cost a step or two more than finding it did;
-        # without samples a record may hold several cuts of a phase. A law that is not smooth wants
-        # short steps at rest; and where a bristle turns, at a kink, how often a step is refused
-        # hangs on the last digit.
-        max_steps=(2 * STEPS if ts is None else STEPS_DENSE)
-        + (9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16),
+        max_steps=most,
     )
     # A factor, so that derivatives are NaN too, in reverse mode as in forward.
-    finished = jnp.where(solution.result == diffrax.RESULTS.successful, 1.0, jnp.nan)
+    done = done & (solution.result == diffrax.RESULTS.successful)
+    finished = jnp.where(done, 1.0, jnp.nan)
     finished = finished.astype(y.dtype)
     y = _state(solution.ys)[-1] * finished
     fixed = slope_of(constant(system), stop.t, constant(y), start.mode)

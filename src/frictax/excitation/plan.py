@@ -15,7 +15,7 @@ from frictax.fitting.problem.setup import contact_modes, variable_at
 from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
 from frictax.parameters import Numbers
 from frictax.parameters.constant import constant
-from frictax.parameters.least import least
+from frictax.parameters.least import least, smaller
 from frictax.programs import jitted
 from frictax.pytree import pytree_dataclass
 
@@ -281,11 +281,11 @@ def _edges(
         ends = changed & (path.after[:, c] == 0) & (before >= 0)
         times = jnp.where(used, path.times, 0.0)
         lasted = jnp.where(ends, times - times[jnp.maximum(before, 0)], jnp.inf)
-        slip = jnp.minimum(slip, least(lasted) / step)
+        slip = smaller(slip, least(lasted) / step)
         turns = changed & (path.before[:, c] != 0)
         rests = guards(modes.at[:, c].set(0))
         reserve = _least_reserve(rests, margins, modes[:, c] == 0, times, t)
-        turned = jnp.minimum(turned, least(jnp.where(turns, reserve, big)))
+        turned = smaller(turned, least(jnp.where(turns, reserve, big)))
     # A margin of a stuck contact and one of a sliding one may stand in the same place.
     modes = modes[:, :count]
     kind = jnp.sum(
@@ -298,7 +298,7 @@ def _edges(
     low = (g[1:-1] < g[:-2]) & (g[1:-1] <= g[2:]) & finite[:-2] & finite[1:-1] & finite[2:]
     share = g[1:-1] / jnp.where(most[1:-1] > 0, most[1:-1], 1.0)
     near = jnp.where(inside[:, None] & low & (most[1:-1] > 0), share, big)
-    return slip, jnp.minimum(least(jnp.ravel(near)), turned)
+    return slip, smaller(least(jnp.ravel(near)), turned)
 
 
 def _least_reserve(rests: Array, margins: Array, stuck: Array, times: Array, t: Array) -> Array:

@@ -20,6 +20,7 @@ from frictax.parameters import (
     is_traced,
     parameter,
 )
+from frictax.parameters.least import least, smaller
 
 from .law import AbstractLaw, entry
 
@@ -116,7 +117,7 @@ class Table(CheckedModule, AbstractLaw):
 
     @property
     def stribeck_dip(self) -> tuple[Number, float]:
-        return jnp.minimum(jnp.min(self.f), self.f0), 0.0
+        return smaller(least(self.f), self.f0), 0.0
 
     @property
     def is_smooth(self) -> bool:

@@ -59,7 +59,10 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
     # While sliding, "forward" is the margin of the velocity: the two never matter at once.
     # A freewheel that nothing presses on must not turn back either, and is on no piece of its law.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
-    margins["forward"] = jnp.where(moves, speed + rounding(now, c), forward)
+    least = speed + rounding(now, c)
+    # The velocity of one that others hold is 0 but for what the integration makes of it.
+    least = least if (held := now.is_held[c]) is None else jnp.where(held, inf, least)
+    margins["forward"] = jnp.where(moves, least, forward)
     margins["backward"] = backward
     if now.contact(c).piece is not None:
         begins, stops = ends(part, now.direction[c], now.piece[c])

@@ -70,7 +70,9 @@ def settled(
         if now.contact(group[0]).redundant:
             # Those that hold say how fast the others slide, a rounding before they turn as well.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
-            rests |= {c: rests[c] & (~sticks | (new[c] == STUCK)) for c in group}
+            rests |= {
+                c: rests[c] & (~sticks | (new[c] == STUCK) | _was_held(before, c)) for c in group
+            }
             u = stopped(now, {c: rests[c] for c in group})
             change = {
                 i: after - before for i, (before, after) in enumerate(zip(now.u, u, strict=True))
@@ -160,6 +162,7 @@ def _settled_one(
     came = jnp.where(old == STUCK, ~(thrown & slides_in(mode)), came)
     if now.levers_vary:
         came = came & ~(slides_in(mode) & _is_short(now, c))
+    came = came | _was_held(before, c)
     return touched & rest & ~off & came
 
 
@@ -423,16 +426,22 @@ def _released(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) 
 def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]) -> Array:
     """Whether contact c, if it is pressed on, has no velocity."""
     old, least = before.mode[c], rounding(now, c)
-    # The margin of another that slides along with it falls at a rounding below 0. What is stuck has
-    # what the integration left of its velocity, unless that jumps.
+    # The margin of another that slides along with it falls at a rounding below 0. A stuck contact,
+    # or one that others hold, has the velocity that the integration left, unless that jumps.
     still = jnp.abs(now.v_rel[c]) <= 10 * least
-    still = jnp.where(old == STUCK, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
+    held = (old == STUCK) | _was_held(before, c)
+    still = jnp.where(held, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
     stops = event["forward"] & (old != STUCK)
     if now.part(c).blocks_backward:
         stops = stops | (now.v_rel[c] < 0)
     for name in ("low", "high"):
         stops = stops | event.get(name, jnp.array(False))
     return stops | still
+
+
+def _was_held(before: Snapshot, c: int) -> Array:
+    """Whether others held contact c, though it was not stuck."""
+    return jnp.array(False) if (held := before.is_held[c]) is None else held
 
 
 def _write_law_piece(

@@ -8,11 +8,15 @@ from jaxtyping import Array
 
 from frictax.contacts.contact import f0, law_value
 from frictax.contacts.mode import STUCK
+from frictax.parameters.least import larger, least
 
 from .elimination import Sparse, product, scaled, solved, spanned
 from .layout import Contact, Form, Layout
 
 _LEAST_SHARE = 1e-4  # of the greatest in its group
+# Of the acceleration by a unit force: a contact that moves less is held by the others. True ones
+# are above the ratio of the least to the sum of all masses.
+_HELD = 1e-11
 
 
 class Snapshot:
@@ -163,7 +167,7 @@ class Snapshot:
     def _greater_line(self, c: int, direction: int, torque: Array) -> Array:
         lines = self.part(c).lines(self.zero, None)
         first, second = (direction * k * torque + d for k, d in lines)
-        return jnp.maximum(first, second)
+        return larger(first, second)
 
     def transmitted(self, c: int) -> tuple[Array, Sparse]:
         """The torque that the first body of contact c hands on to it: a constant, and the part of
@@ -229,8 +233,8 @@ class Snapshot:
     def shares(self, group: tuple[int, ...]) -> list[Array]:
         """The shares of a group relative to its greatest, none of them 0."""
         sizes = [self.share(c) for c in group]
-        most = jnp.max(jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
-        return [jnp.maximum(size / most, _LEAST_SHARE) for size in sizes]
+        most = -least(-jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
+        return [larger(size / most, _LEAST_SHARE) for size in sizes]
 
     def sliding(self, c: int) -> Array:
         """The friction of contact c while it slides; 0 where it is stuck or free."""
@@ -285,6 +289,31 @@ class Snapshot:
         """
         least = jnp.finfo(self.t.dtype).tiny ** 0.5  # far below all squares of levers over masses
         return self.delassus[c].get(c, self.zero) > least
+
+    @cached_property
+    def is_held(self) -> list[Any]:
+        """Whether contacts that are stuck hold the motion of each contact; None where none can."""
+        found: list[Any] = [None] * len(self.contact_jacobian)
+        for group in self.layout.groups:
+            # A motion that is given moves the one against what the others hold.
+            is_moved = any(self.given_acceleration(c) is not None for c in group)
+            if is_moved or not self.contact(group[0]).redundant:
+                continue
+            rows = {c: dict(self.delassus[c]) for c in group}
+            own = {c: rows[c][c] for c in group}
+            # Eliminate the stuck ones. Nothing remains of a motion that they hold.
+            for p in group:
+                is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > _HELD * own[p])
+                pivot = jnp.where(is_pivot, rows[p][p], 1.0)
+                for c in group:
+                    if c == p or p not in rows[c]:
+                        continue
+                    factor = jnp.where(is_pivot, rows[c][p] / pivot, 0.0)
+                    for d, x in rows[p].items():
+                        rows[c][d] = rows[c].get(d, 0.0) - factor * x
+            for c in group:
+                found[c] = (self.mode[c] != STUCK) & (own[c] > 0) & (rows[c][c] <= _HELD * own[c])
+        return found
 
     def contact_forces(
         self,

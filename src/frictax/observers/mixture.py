@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine import Engine
 from frictax.parameters import Modes, Number
+from frictax.parameters.least import larger
 
 from .interval import Interval
 
@@ -111,7 +112,7 @@ def drawn(
     variance = by[i] @ P @ by[i]
     near = (jnp.abs(up[i]) < NEAR) & (variance > 0)
     known = jnp.where(near, variance, 1.0)
-    apart = jnp.maximum(1.0 - interval.change(x, mode)[i] ** 2 / known, 0.0)
+    apart = larger(1.0 - interval.change(x, mode)[i] ** 2 / known, 0.0)
     along = jnp.where(near, P @ by[i] * jnp.sqrt(apart / known), 0.0)
     return x + number * along, even(P - jnp.outer(along, along))
 

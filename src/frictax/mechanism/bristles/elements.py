@@ -6,6 +6,7 @@ from jaxtyping import Array
 
 from frictax.contacts.contact import f0
 from frictax.contacts.rubbing import element_limits
+from frictax.parameters.least import larger
 
 from ..snapshot import Snapshot
 
@@ -26,7 +27,7 @@ def element_margins(now: Snapshot) -> list[Array]:
         sticks, inf, share = modes == 0, jnp.full_like(force, jnp.inf), part.bristle.share
         forward, backward = element_limits(part, v)
         for room in (share * forward - force, share * backward + force):
-            size = jax.lax.stop_gradient(share * jnp.maximum(forward, backward))
+            size = jax.lax.stop_gradient(share * larger(forward, backward))
             found.append(jnp.where(sticks, room + 8 * jnp.finfo(force.dtype).eps * size, inf))
         s = now.element_slip[b]
         found.append(jnp.where(s == 0, jnp.inf, s * v + _least(now, b)))

@@ -13,6 +13,7 @@ from frictax.contacts.rubbing import bristle_damping, bristle_law, element_law
 from frictax.engine.bracket import Bracket
 from frictax.engine.implicit.stiff import factored, shifted
 from frictax.parameters.constant import constant
+from frictax.parameters.least import larger
 
 from ..elimination import product
 from ..layout import Contact, row_of
@@ -196,8 +197,8 @@ def _against(now: Any, b: int, h: Array) -> Array:
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     if modes is None:
         return jnp.abs(force) * (1 + bristle_damping(part, now.zero) / (part.bristle.sigma_0 * h))
-    most = jnp.maximum(f0(part, 1, 1.0), f0(part, -1, 1.0))
-    return jnp.sum(jnp.maximum(jnp.abs(force), part.bristle.share * most))
+    most = larger(f0(part, 1, 1.0), f0(part, -1, 1.0))
+    return jnp.sum(larger(jnp.abs(force), part.bristle.share * most))
 
 
 def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:

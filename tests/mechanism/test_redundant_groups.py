@@ -1,0 +1,159 @@
+"""Contacts that hold the same motion: a freewheel, a brake and a load on one shaft."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.contacts.mode import BACKWARD, STUCK
+from frictax.mechanism.contact_margins import margins
+from frictax.mechanism.hybrid import MechanicalSystem
+
+ENGINES = {"on samples": fx.OnSamples(substeps=20), "adaptive": fx.Adaptive()}
+
+
+class Press(eqx.Module):
+    """A normal force over its maximum: p[0] + p[1]*t + p[2]*s + p[3]*v."""
+
+    p: Any
+
+    def __call__(self, t: Any, s: Any, v: Any) -> Any:
+        return self.p[0] + self.p[1] * t + self.p[2] * s + self.p[3] * v
+
+
+class Shaft(NamedTuple):
+    """Two wheels with a freewheel between them, a brake on one and a load on the other."""
+
+    J: Any = (0.3926, 1.7333)
+    w: Any = (0.0, 0.0)
+    freewheel: Any = 0.0  # the greatest normal force on it, over a sine of `f`
+    brake: Any = 2.6
+    press: Any = (0.6, 0.15, 0.0, 0.0)  # of the load of at most 2.65 N.m
+    spring: Any = 0.0
+    torque: Any = (4.838, -4.841)  # on both wheels
+    swing: Any = 0.0  # amplitude of a torque beside, on the first wheel
+    f: Any = 1.0
+
+    def machine(self) -> fx.Mechanism:
+        return fx.Mechanism(
+            wall=fx.Fixed(),
+            a=fx.Inertia(J=self.J[0], w=self.w[0]),
+            b=fx.Inertia(J=self.J[1], w=self.w[1]),
+            freewheel=fx.OneWayClutch(
+                "a",
+                "b",
+                mu_pos=[[0, 0.5]],
+                fn_max=2.0,
+                f_normalized=fx.Sine(amplitude=self.freewheel, f=self.f),
+            ),
+            brake=fx.Brake("a", mu_pos=[[0, 1.0]], fn_max=self.brake, f_normalized=1.0),
+            load=fx.Brake(
+                "b",
+                mu_pos=[[0, 1.0]],
+                fn_max=2.65,
+                f_normalized=fx.MotionDependent(Press(jnp.asarray(self.press))),
+            ),
+            spring=fx.RotationalSpring("wall", "b", c=self.spring),
+            on_a=fx.Torque("a", fx.Sine(amplitude=self.swing, f=self.f, offset=self.torque[0])),
+            on_b=fx.Torque("b", self.torque[1]),
+        )
+
+
+def _random_shaft(seed: int) -> Shaft:
+    draw = np.random.default_rng(seed)
+    return Shaft(
+        J=10 ** draw.uniform(-1, 0.5, 2),
+        w=draw.normal(size=2) * (draw.random() < 0.5),
+        freewheel=draw.uniform(0.0, 1.5),
+        brake=draw.uniform(0.5, 4.0),
+        press=np.array([draw.uniform(0.2, 1.0), 0.0, draw.normal(), 0.05 * draw.normal()]),
+        spring=10 ** draw.uniform(0.5, 2.0),
+        torque=2.0 * draw.normal(size=2),
+        swing=draw.uniform(1.0, 8.0),
+        f=draw.uniform(0.5, 3.0),
+    )
+
+
+def _time_steps(shafts: list[Shaft], end: float, samples: int, steps: int) -> np.ndarray:
+    """Return the angles and speeds (n, samples, 4) of a time-stepping scheme for all shafts.
+
+    Each step solves the complementarity problem of the impulses by Gauss-Seidel sweeps. It needs no
+    modes and no events.
+
+    **Source:** J. J. Moreau, in J. J. Moreau, P. D. Panagiotopoulos (eds.), Nonsmooth Mechanics and
+    Applications, 1988.
+    """
+    J, q_dot, torque, press = (
+        np.array([np.asarray(getattr(s, k)) for s in shafts]) for k in ("J", "w", "torque", "press")
+    )
+    freewheel, brake, spring, swing, f = (
+        np.array([getattr(s, k) for s in shafts], dtype=float)
+        for k in ("freewheel", "brake", "spring", "swing", "f")
+    )
+    q, v, h = np.zeros_like(J), q_dot.astype(float), end / ((samples - 1) * steps)
+    rows = np.array([[-1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    G = np.einsum("ci,ni,di->ncd", rows, 1 / J, rows)
+    force, rounds, path = np.zeros((len(shafts), 3)), 100, [np.hstack([q, v])]
+    for i in range((samples - 1) * steps):
+        t = (i + 0.5) * h
+        q_mid = q + 0.5 * h * v
+        sine = np.sin(2 * np.pi * f * t)
+        load = torque + np.stack([swing * sine, -spring * q_mid[:, 1]], axis=1)
+        pressed = press[:, 0] + press[:, 1] * t + press[:, 2] * q_mid[:, 1] + press[:, 3] * v[:, 1]
+        most = np.stack(
+            [np.maximum(freewheel * sine, 0.0), brake, 2.65 * np.maximum(pressed, 0.0)], axis=1
+        )
+        least = -most
+        least[:, 0] = -np.inf
+        b = (v + h * load / J) @ rows.T / h
+        for _ in range(rounds):
+            before = force.copy()
+            for c in range(3):
+                rest = b[:, c] - np.einsum("nd,nd->n", G[:, c], force)
+                force[:, c] = np.clip(force[:, c] + rest / G[:, c, c], least[:, c], most[:, c])
+            if np.max(np.abs(force - before)) < 1e-10:
+                break
+        after = v + h * (load - force @ rows) / J
+        q, v = q + 0.5 * h * (v + after), after
+        if (i + 1) % steps == 0:
+            path.append(np.hstack([q, v]))
+    return np.stack(path, axis=1)
+
+
+def test_a_contact_that_others_hold_has_no_margin_of_its_velocity() -> None:
+    """Such a velocity is 0 but for rounding, which made one event after the other of it."""
+    system = MechanicalSystem(Shaft().machine())
+    y, mode = jax.eval_shape(system.start, jnp.zeros(()))
+
+    @jax.jit
+    def velocity_margin(of_brake: Any) -> Any:
+        modes = jnp.zeros(mode.shape, jnp.int32).at[1].set(of_brake).at[2].set(BACKWARD)
+        now = system.snapshot(jnp.zeros(()), jnp.zeros(y.shape).at[-1].set(-0.5), modes)
+        return margins(now, 2)["forward"]
+
+    assert float(velocity_margin(STUCK)) == np.inf
+    assert float(velocity_margin(BACKWARD)) == pytest.approx(0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_shaft_that_its_brakes_hold_stays_at_rest_while_a_limit_changes(engine: str) -> None:
+    run = fx.simulate(Shaft().machine(), np.linspace(0.0, 4.0, 401), ENGINES[engine])
+    assert np.max(np.abs(run.ys)) <= 1e-9
+    assert int(run.events.count) <= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_random_shafts_move_as_a_time_stepping_scheme_says(engine: str) -> None:
+    shafts = [_random_shaft(seed) for seed in range(12)]
+    expected = _time_steps(shafts, end=1.0, samples=101, steps=200)
+    for shaft, path in zip(shafts, expected, strict=True):
+        run = fx.simulate(shaft.machine(), np.linspace(0.0, 1.0, 101), ENGINES[engine])
+        # The first sample is that after the freewheel locked.
+        error = np.max(np.abs(run.ys[1:] - path[1:]), axis=0)
+        assert np.all(error <= 1e-3 * np.max(np.abs(path), axis=0) + 1e-5)
