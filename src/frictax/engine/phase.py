@@ -430,8 +430,12 @@ def transport(
     )
     controller, with_speed, done = _controller(system, options, begin, span), not smooth, True
     if isinstance(adjoint, diffrax.RecursiveCheckpointAdjoint):
+        still, at = constant((system, begin))
         steps = _solve(
-            *constant((system, options, begin, end)),
+            still,
+            options,
+            at,
+            end,
             controller,
             with_speed,
             saveat=diffrax.SaveAt(steps=True, fn=lambda t, y, args: t),

@@ -110,7 +110,7 @@ class AbstractGap(AbstractCompliant):
         """The depth at which the spring bears f, odd as it is; without a spring none does, but for
         one beyond all others.
         """
-        x = f / larger(self.c, jnp.finfo(f.dtype).tiny ** 0.5)
+        x = f / larger(self.c, float(jnp.finfo(f.dtype).tiny) ** 0.5)
         return x * jnp.where(x == 0, 1.0, jnp.abs(x)) ** (1 / self.exponent() - 1)
 
 
