@@ -1,0 +1,183 @@
+"""Steps on samples are divided where their error is too large.
+
+All machines here are one mass on a spring with viscous and dry friction, on one grid: its numbers
+make it slow, fast or stiff beside the samples.
+"""
+
+import dataclasses
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+
+T = np.linspace(0.0, 2.0, 21)
+U = 2.0 * np.sin(3.0 * T) + np.sin(7.0 * T)
+# spring [N/m], viscous [N.s/m] and dry friction [N]: the samples are 0.1 s apart
+MACHINES = {
+    "fast spring": (900.0, 1.0, 0.2),  # 3 rad a sample
+    "spring without friction": (400.0, 0.0, 0.0),  # 2 rad a sample
+    "stiff viscous friction": (1.0, 400.0, 0.5),  # 40 time constants a sample
+    "stick and slip": (30.0, 0.2, 1.5),
+    "slow": (0.1, 0.1, 0.3),
+}
+TRUTH = fx.Adaptive(rtol=1e-11, atol=1e-13)
+
+
+def machine(numbers, u=U) -> fx.Mechanism:
+    c, d, F_Coulomb = numbers
+    return fx.Mechanism(
+        wall=fx.Fixed(),
+        mass=fx.Mass(m=1.0, s=0.1),
+        spring=fx.Spring("wall", "mass", c=c),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=d)),
+        drive=fx.Force("mass", fx.Sampled(T, u)),
+    )
+
+
+@pytest.fixture(scope="module")
+def references() -> dict[str, fx.Trajectory]:
+    return {name: fx.simulate(machine(n), T, TRUTH) for name, n in MACHINES.items()}
+
+
+def off(run, reference) -> float:
+    """The largest error of a state over all samples, relative to its range."""
+    return float(np.max(np.max(np.abs(run.ys - reference.ys), 0) / np.ptp(reference.ys, axis=0)))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_default_run_is_within_1e_4_of_the_range_and_within_the_error_it_states(name, references):
+    run = fx.simulate(machine(MACHINES[name]), T)
+    assert off(run, references[name]) < min(1e-4, run.error)
+    assert run.error <= 1e-4
+    assert T.size - 1 < run.steps < 5000
+    assert run.finest > 1
+    assert run.events.count == references[name].events.count
+
+
+def test_without_error_control_a_step_a_sample_is_far_off_and_states_no_error(references):
+    plain = fx.OnSamples(tolerance=None)
+    run = fx.simulate(machine(MACHINES["stiff viscous friction"]), T, plain)
+    assert off(run, references["stiff viscous friction"]) > 1.0
+    assert np.isnan(run.error)
+    assert (int(run.steps), int(run.finest)) == (T.size - 1, 1)
+
+
+def test_a_named_solver_has_no_error_control():
+    run = fx.simulate(machine(MACHINES["slow"]), T, fx.OnSamples(solver=diffrax.Heun()))
+    assert np.isnan(run.error)
+    assert int(run.steps) == T.size - 1
+
+
+def test_adaptive_states_its_error_its_steps_and_no_division(references):
+    run = fx.simulate(machine(MACHINES["stick and slip"]), T, fx.Adaptive())
+    assert off(run, references["stick and slip"]) < run.error < 1e-3
+    assert int(run.finest) == 1
+
+
+@jax.jit
+def states_at(numbers, tolerance):
+    run = fx.simulate(machine(numbers), T, fx.OnSamples(tolerance=tolerance))
+    return run.ys, run.error, run.steps
+
+
+def test_a_smaller_tolerance_is_the_same_program_with_more_steps_and_a_smaller_error(references):
+    numbers = jnp.asarray(MACHINES["fast spring"])
+    runs = [states_at(numbers, tolerance) for tolerance in (1e-5, 1e-6, 1e-7, 1e-9)]
+    assert states_at._cache_size() == 1
+    truth = np.asarray(references["fast spring"].ys)
+    errors = [float(np.max(np.abs(ys - truth))) for ys, _, _ in runs]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 1e-3 * errors[0]
+    assert [int(n) for *_, n in runs] == sorted(int(n) for *_, n in runs)
+
+
+def test_simulate_takes_a_smaller_tolerance_where_the_stated_error_is_large():
+    numbers = (900.0, 0.0, 0.0)
+    _, error, steps = states_at(jnp.asarray(numbers), 1e-7)
+    run = fx.simulate(machine(numbers), T)
+    assert error > 1e-4 >= run.error
+    assert run.steps > steps
+
+
+def outcome(numbers, u):
+    run = fx.simulate(machine(numbers, u), T)
+    weights = jnp.sin(jnp.arange(1.0, 2 * T.size + 1)).reshape(T.size, 2)
+    count = run.path.times.shape[0]
+    times = jnp.where(jnp.arange(count) < run.path.count, run.path.times, 0.0)
+    return jnp.sum(weights * run.ys) + jnp.sum(times)
+
+
+@pytest.mark.parametrize(
+    "name", ["stick and slip", pytest.param("fast spring", marks=pytest.mark.slow)]
+)
+def test_derivatives_are_those_of_the_discrete_run_in_both_modes(name):
+    at = jnp.asarray(MACHINES[name]), jnp.asarray(U)
+    forward = jax.jit(jax.jacfwd(outcome, argnums=(0, 1)))(*at)
+    reverse = jax.jit(jax.grad(outcome, argnums=(0, 1)))(*at)
+    for d, back in zip(forward, reverse, strict=True):
+        np.testing.assert_allclose(back, d, rtol=1e-9, atol=1e-11)
+    value = jax.jit(outcome)
+    for i, x in enumerate(MACHINES[name]):
+        h = 1e-6 * x
+        ends = [value(at[0].at[i].add(k * h), at[1]) for k in (1, -1)]
+        np.testing.assert_allclose((ends[0] - ends[1]) / (2 * h), forward[0][i], rtol=1e-6)
+
+
+def test_lanes_with_divided_steps_are_what_each_is_alone():
+    numbers = jnp.asarray(
+        [[c, d, f] for c in (900.0, 0.1) for d in (400.0, 0.2) for f in (0.3, 1.5)]
+    )
+    many = jax.jit(jax.vmap(lambda n: states_at(n, 1e-7)))(numbers)
+    alone = [states_at(n, 1e-7) for n in numbers]
+    for i, together in enumerate(many):
+        np.testing.assert_allclose(
+            together, np.stack([one[i] for one in alone]), rtol=1e-9, atol=1e-13
+        )
+    assert len(np.unique(many[2])) > 4  # lanes take steps of their own
+
+
+@pytest.mark.slow
+def test_gradients_of_lanes_with_divided_steps_are_those_of_each_alone():
+    numbers = jnp.asarray(
+        [[c, d, f] for c in (900.0, 0.1) for d in (400.0, 0.2) for f in (0.3, 1.5)]
+    )
+    single = jax.jit(jax.grad(outcome))
+    many = jax.jit(jax.vmap(jax.grad(outcome), in_axes=(0, None)))(numbers, jnp.asarray(U))
+    tangents = jax.jit(jax.vmap(jax.jacfwd(outcome), in_axes=(0, None)))(numbers, jnp.asarray(U))
+    alone = np.stack([single(n, jnp.asarray(U)) for n in numbers])
+    np.testing.assert_allclose(many, alone, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(tangents, alone, rtol=1e-8, atol=1e-10)
+
+
+def test_accounts_of_energy_change_no_step():
+    block = machine(MACHINES["stick and slip"])
+    engine = fx.OnSamples()
+    plain, with_energy = (fx.simulate(block, T, engine, energy=e) for e in (False, True))
+    assert int(plain.steps) == int(with_energy.steps)
+    np.testing.assert_allclose(with_energy["mass"].s, plain["mass"].s, atol=1e-14)
+    assert np.max(np.abs(with_energy.energy.balance)) < 1e-5
+
+
+def test_a_run_of_too_many_parts_and_one_whose_parts_are_too_long_say_so():
+    stiff = machine(MACHINES["stiff viscous friction"])
+    with pytest.raises(fx.SimulationError, match="max_steps"):
+        fx.simulate(stiff, T, fx.OnSamples(max_steps=100))
+    # 10 rad in each of 4096 parts
+    with pytest.raises(fx.SimulationError):
+        fx.simulate(machine((4e5**2, 0.0, 0.0)), T)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1e-7, np.nan, [1e-7, 1e-8]])
+def test_a_tolerance_that_is_not_one_positive_number_is_refused(wrong):
+    with pytest.raises(ValueError, match="OnSamples.tolerance"):
+        fx.OnSamples(tolerance=wrong)
+
+
+def test_options_keep_a_tolerance_that_is_an_array_already():
+    engine = fx.OnSamples(tolerance=jnp.asarray(1e-6))
+    assert engine.with_numbers(jnp.float64) is engine
+    assert dataclasses.replace(engine, tolerance=None).with_numbers(jnp.float64).tolerance is None
