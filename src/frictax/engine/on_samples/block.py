@@ -20,13 +20,15 @@ from .log import placed, written
 from .march import (
     Progress,
     Rows,
+    after_whole_steps,
     divided_step,
     emptied,
     end_of_run,
+    is_small,
+    scales_of_run,
     start_of_run,
-    sums_of,
     whole_step,
-    with_sums,
+    with_ranges,
 )
 from .plan import Made, Plan
 
@@ -157,42 +159,51 @@ class Block:
         def step_at(j) -> Any:
             return row_at(grid, j), row_at(grid, j + 1), row_at(self.slacks, begin + j)
 
-        def one(own, same, y, mode, sums, start, step) -> Any:
-            system = _system(own, same)
-            start = judged_states(system, together(start, plan.y))
-            y, mode, calm, good, sums = whole_step(
-                system, options, step, together(y, plan.y), together(mode, plan.mode), sums, start
+        def one(own, same, y, mode, inverse, step) -> Any:
+            y, mode, calm, error = whole_step(
+                _system(own, same),
+                options,
+                step,
+                together(y, plan.y),
+                together(mode, plan.mode),
+                inverse,
             )
-            return (entries(y), entries(mode), sums), calm, good
+            return (entries(y), entries(mode)), calm, error
 
         (across, same), (more, rest) = moved, self.rest
-        in_axes = (-1, None, 0, 0, 0, 0, 0 if timed else None)
+        in_axes = (-1, None, 0, 0, 0, 0 if timed else None)
         all_lanes = jax.vmap(one, in_axes=in_axes)
 
         def quiet(carry) -> Any:
-            j, now, _, (alive, whole_steps, _), ys, modes = carry
-            y, mode, _ = now
-            new, calm, good = all_lanes((across, more), (same, rest), *now, start, step_at(j))
+            j, now, error, inverse, _, (alive, whole_steps, _), ys, modes = carry
+            y, mode = now
+            new, calm, own_error = all_lanes(
+                (across, more), (same, rest), y, mode, inverse, step_at(j)
+            )
             ys = written(ys, j, stacked(y, plan.y, lanes))
             if modes is not None:
                 modes = written(modes, j, stacked(new[1], plan.mode, lanes))
+            good = is_small(options, own_error)
             todo = alive & ~(calm & good & whole_steps)
             has_event = alive & good & ~calm & whole_steps
             now = jax.tree.map(lambda a, b: jnp.where(_first(todo, a), a, b), now, new)
+            error = jnp.where(todo, error, error + own_error)
             j = jnp.where(jnp.any(todo), j, j + 1)
-            return j, now, todo, (alive, whole_steps, has_event), ys, modes
+            return j, now, error, inverse, todo, (alive, whole_steps, has_event), ys, modes
 
         def body(carry) -> Any:
             j, now, ys, modes = carry
             alive, nobody = now.result == Result.successful, jnp.zeros(lanes, bool)
             whole_steps = ~nobody if now.control is None else now.control.width == PARTS
-            sums = sums_of(now.control, self.judged(now.y))
-            j, (y, mode, sums), todo, (*_, has_event), ys, modes = jax.lax.while_loop(
-                lambda c: (c[0] < size) & ~jnp.any(c[2]),
-                quiet,
-                (j, (now.y, now.mode, sums), nobody, (alive, whole_steps, nobody), ys, modes),
+            inverse = scales_of_run(now.control, self.judged(now.y))
+            nothing, known = jnp.zeros(lanes, plan.y.dtype), (alive, whole_steps, nobody)
+            first = (j, (now.y, now.mode), nothing, inverse, nobody, known, ys, modes)
+            j, (y, mode), error, _, todo, (*_, has_event), ys, modes = jax.lax.while_loop(
+                lambda c: (c[0] < size) & ~jnp.any(c[4]), quiet, first
             )
-            now = with_sums(now, y, mode, sums)
+            errors = error if not inverse or inverse[0].ndim == 1 else error[:, None], inverse
+            now = after_whole_steps(now, errors, self.judged(y), self.judged(start))
+            now = dataclasses.replace(now, y=y, mode=mode)
             here = jnp.minimum(j, plan.tile - 1)
             step = step_at(here)
 
@@ -257,6 +268,11 @@ class Block:
         now = dataclasses.replace(whole, y=y, log=log)
         first = (jnp.array(0, jnp.int32), now, ys, modes)
         _, now, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
+        # at samples beyond the end of a tile the states are 0
+        is_run = (jnp.arange(plan.tile) < size)[:, None, None]
+        away = jnp.abs(constant(ys) - stacked(start, plan.y, lanes))
+        farthest = _entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T)
+        now = with_ranges(now, self.judged(farthest))
         return (now.y, now.log.t1, ys), (dataclasses.replace(now, y=None), modes)
 
 

@@ -95,23 +95,30 @@ def step_with_differences(
     They are constants to differentiation.
     """
     if not system.is_stiff():
-        y1, (k1, k2, k3) = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
-        k1, k2, k3, h = constant((k1, k2, k3, end - t))
-        return y1, ((2 / 9 * h) * (k1 - 3 * k2 + 2 * k3), h * (k2 - k1))
+        y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
+        return y1, _bosh3_differences(*constant((end - t, rates)))
     y1 = stepped(system, options, mode, t, end, y, rate, sound=True)
     at = constant((t, end, y))
-    return y1, embedded_difference(constant(system), mode, *at)
+    return y1, tuple(map(entries, embedded_difference(constant(system), mode, *at)))
 
 
 def differences_of_piece(system: Reused, mode: Any, t: Any, end: Any, y: Any) -> tuple[Any, Any]:
-    """Return what `step_with_differences` returns, with every argument a constant."""
+    """Return what `step_with_differences` returns, of a piece, with every argument a constant."""
     if system.is_stiff():
         differences = embedded_difference(system, mode, t, end, y)
-        return y + differences[1], differences
+        return y + differences[1], tuple(map(entries, differences))
     flow = lambda t, y: system.flow(t, y, mode)  # noqa: E731
-    y1, (k1, k2, k3) = bosh3(flow, t, end, y, flow(t, y))
-    h = end - t
-    return y1, ((2 / 9 * h) * (k1 - 3 * k2 + 2 * k3), h * (k2 - k1))
+    y1, rates = bosh3(flow, t, end, y, flow(t, y))
+    return y1, _bosh3_differences(end - t, rates)
+
+
+def _bosh3_differences(h: Any, rates: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Entry by entry: see `march`."""
+    stages = list(zip(*map(entries, rates), strict=True))
+    return (
+        [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages],
+        [h * (k2 - k1) for k1, k2, _ in stages],
+    )
 
 
 def wider(ranges: list[Array], y: list[Array], start: list[Array]) -> list[Array]:
@@ -122,24 +129,27 @@ def wider(ranges: list[Array], y: list[Array], start: list[Array]) -> list[Array
 def judgement(differences: Any, inverse: list[Array]) -> Judgement:
     """Return the error of a part whose two `differences` have the scales 1/`inverse`.
 
-    With E the larger difference and D the other one, both relative to the scales,
-    ``E min(1, 3/4 E/D)`` estimates the error of the step's own order, to leading order exactly so
-    for ``y' = a y``. An error that is NaN stays NaN.
+    With E and D the sums of the first and of the second over the states, each relative to its
+    scale, ``E min(1, 3/4 E/D)`` estimates the error of the step's own order, to leading order
+    exactly so for ``y' = a y``. An error that is NaN stays NaN.
     """
-    pairs = [entries(x[: _length(inverse, x)]) for x in differences]
-    big = far = jnp.zeros((), differences[0].dtype)
-    for e, d, i in zip(*pairs, inverse, strict=True):
-        big = jnp.maximum(big, jnp.max(jnp.abs(e) * i))
-        far = jnp.maximum(far, jnp.max(jnp.abs(d) * i))
-    share = jnp.minimum(1.0, 0.75 * big / (far + jnp.finfo(big.dtype).tiny))
-    return Judgement(share * big, [share * jnp.abs(e) for e in pairs[0]])
+    pairs = [_judged(parts, inverse) for parts in differences]
+    first, second = (
+        sum(jnp.sum(jnp.abs(x) * i) for x, i in zip(parts, inverse, strict=True)) for parts in pairs
+    )
+    if not inverse:
+        return Judgement(jnp.zeros(()), [])
+    share = jnp.minimum(1.0, 0.75 * first / (second + jnp.finfo(first.dtype).tiny))
+    return Judgement(share * first, [share * jnp.abs(e) for e in pairs[0]])
 
 
-def _length(inverse: list[Array], x: Array) -> int:
-    """How many entries of a state vector are judged."""
-    if len(inverse) == 1 and inverse[0].ndim:
-        return inverse[0].shape[0]
-    return len(inverse)
+def _judged(parts: list[Array], inverse: list[Array]) -> list[Array]:
+    """Of a difference entry by entry, or of a long one as a whole, what is judged."""
+    if len(parts) == 1 and parts[0].ndim:
+        return (
+            [parts[0][: inverse[0].shape[0]]] if inverse[0].ndim else list(parts[0][: len(inverse)])
+        )
+    return parts[: len(inverse)]
 
 
 def scales_of_part(control: Control, y: list[Array], y1: list[Array], start: list[Array]) -> Any:

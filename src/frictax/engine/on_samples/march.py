@@ -89,51 +89,43 @@ def march(
 
     def quiet(carry) -> Any:
         # Entry by entry: XLA sees through a stack that is taken apart again, and not through
-        # arithmetic with it or a loop around it.
-        j, y_entries, mode_entries, sums, _, (alive, _), ys, modes = carry
-        y, mode = together(y_entries, y0), together(mode_entries, mode0)
-        y1, mode1, calm, good, sums1 = whole_step(
+        # arithmetic with it or a loop around it. The processor begins the next step before it knows
+        # whether this one counts: the state before goes along, in place of a choice between both.
+        j, here, _, _, inverse, alive, ys, modes = carry
+        y_entries, mode_entries, (error, _) = here
+        y1, mode1, calm, own_error = whole_step(
             system,
             options,
             (row_at(grid, j), row_at(grid, j + 1), row_at(slacks, j)),
-            y,
-            mode,
-            sums,
-            start,
+            together(y_entries, y0),
+            together(mode_entries, mode0),
+            inverse,
         )
-        stop = unvmap_any(alive & ~(calm & good))
+        stop = unvmap_any(alive & ~(calm & is_small(options, own_error)))
         ys, modes = written(ys, j + 1, y1), written(modes, j, mode1)
-
-        def goes_on(olds, news):
-            return [jnp.where(stop, a, b) for a, b in zip(olds, news, strict=True)]
-
-        y_entries, mode_entries, sums = (
-            goes_on(y_entries, entries(y1)),
-            goes_on(mode_entries, entries(mode1)),
-            [goes_on(*both) for both in zip(sums, sums1, strict=True)],
-        )
-        has_event = alive & good & ~calm
-        j = jnp.where(stop, j, j + 1)
-        return j, y_entries, mode_entries, sums, stop, (alive, has_event), ys, modes
+        reached = entries(y1), entries(mode1), (error + own_error, own_error)
+        return j + 1, reached, here, stop, inverse, alive, ys, modes
 
     def body(carry) -> Any:
-        j, now, ys, modes = carry
+        begin, now, ys, modes = carry
         alive = now.result == Result.successful
         divides = now.control is not None and unvmap_any(alive & (now.control.width < PARTS))
-        first = (
-            j,
-            entries(now.y),
-            entries(now.mode),
-            sums_of(now.control, judged_states(system, now.y)),
-            jnp.asarray(divides),
-            (alive, jnp.zeros_like(alive)),
-            ys,
-            modes,
+        nothing = jnp.zeros((), y0.dtype)
+        here = entries(now.y), entries(now.mode), (nothing, nothing)
+        inverse = scales_of_run(now.control, judged_states(system, now.y))
+        first = (begin, here, here, jnp.asarray(divides), inverse, alive, ys, modes)
+        j, here, before, stop, _, _, ys, modes = jax.lax.while_loop(
+            lambda c: (c[0] < steps) & ~c[3], quiet, first
         )
-        j, y, mode, sums, stop, (_, has_event), ys, modes = jax.lax.while_loop(
-            lambda c: (c[0] < steps) & ~c[4], quiet, first
-        )
-        now = with_sums(now, together(y, y0), together(mode, mode0), sums)
+        # The step that stopped the loop does not count. If it was not for its error, something
+        # happens in it.
+        is_undone = stop & (j > begin)
+        has_event = is_undone & is_small(options, here[2][1])
+        j = jnp.where(is_undone, j - 1, j)
+        y, mode, (error, _) = select(is_undone, before, here)
+        judged = judged_states(system, together(y, y0))
+        now = after_whole_steps(now, (error, inverse), judged, start)
+        now = dataclasses.replace(now, y=together(y, y0), mode=together(mode, mode0))
 
         def divided(now: Progress) -> Any:
             step = grid[j], grid[j + 1], slacks[j], j
@@ -156,6 +148,8 @@ def march(
     log = jax.tree.map(lambda rows: rows[:-1], now.log)
     if now.control is not None:
         log = emptied(log, now.count)
+    farthest = jnp.max(jnp.abs(constant(ys[: steps + 1]) - constant(y0)), axis=0)
+    now = with_ranges(now, judged_states(system, farthest))
     end = end_of_run(now, judged_states(system, now.y), steps, y0.dtype)
     whole = (modes[kept], log.fired, log.before, log.after, now.count, *end)
     return (ys[kept], log.t1), whole, (ys, modes, log, now.count, now.parts) if keeps else None
@@ -175,6 +169,14 @@ def start_of_run(
         empty_log(options, y0, mode0, keeps),
         PartLog.empty(options, steps) if keeps else None,
     )
+
+
+def with_ranges(now: Progress, farthest: list[Any]) -> Progress:
+    """The run with ranges of at least the distances `farthest` from the start."""
+    if now.control is None:
+        return now
+    ranges = [jnp.maximum(a, b) for a, b in zip(now.control.ranges, farthest, strict=True)]
+    return dataclasses.replace(now, control=dataclasses.replace(now.control, ranges=ranges))
 
 
 def end_of_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
@@ -206,41 +208,44 @@ def emptied(log: Log, count) -> Log:
     )
 
 
-def sums_of(control: Control | None, y: list[Any]) -> list[list[Any]]:
-    """What of a control changes in the tight loop: errors, ranges, and 1 over the scales."""
-    if control is None:
-        return []
-    return [control.errors, control.ranges, inverse_scales(control.ranges, y)]
+def scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
+    """1 over the scales of the errors at the states `y`, for whole steps from here on. Scales only
+    grow, so that none of these steps is accepted that is too long.
+    """
+    return [] if control is None else inverse_scales(control.ranges, y)
 
 
-def with_sums(now: Progress, y, mode, sums: list[list[Any]]) -> Progress:
-    """`now` after whole steps."""
-    control = now.control
-    if control is not None:
-        errors, ranges, _ = sums
-        control = dataclasses.replace(control, errors=errors, ranges=ranges)
-    return dataclasses.replace(now, y=y, mode=mode, control=control)
+def after_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Progress:
+    """The control after whole steps to the judged states `y`: their `errors` are their sum relative
+    to the scales, and 1 over these. Each state gets the error of all.
+    """
+    if now.control is None:
+        return now
+    error, inverse = errors
+    sums = [a + error / i for a, i in zip(now.control.errors, inverse, strict=True)]
+    ranges = wider(now.control.ranges, y, start)
+    return dataclasses.replace(
+        now, control=dataclasses.replace(now.control, errors=sums, ranges=ranges)
+    )
 
 
 def whole_step(
-    system: Reused, options: OnSamples, step, y, mode, sums, start
-) -> tuple[Any, Any, Any, Any, list[list[Any]]]:
+    system: Reused, options: OnSamples, step, y, mode, inverse: list[Any]
+) -> tuple[Any, Any, Any, Any]:
     """The step from a sample to the next in one part: state and mode after it, whether nothing
-    happened in it, whether its error is small enough, and the `sums_of` the control after it.
+    happened in it, and its error by 1 over the scales.
     """
     y1, mode1, calm, differences = quiet_step(system, options, step, y, mode)
-    if not sums:
-        return y1, mode1, calm, jnp.array(True), sums
-    errors, ranges, inverse = sums
-    part = judgement(differences, inverse)
-    after = judged_states(system, y1)
-    ranges = wider(ranges, after, start)
-    sums = [
-        [a + b for a, b in zip(errors, part.errors, strict=True)],
-        ranges,
-        inverse_scales(ranges, after),
-    ]
-    return y1, mode1, calm, part.error <= tolerance_for(options, y.dtype), sums
+    if differences is None:
+        return y1, mode1, calm, jnp.zeros((), y.dtype)
+    return y1, mode1, calm, judgement(differences, inverse).error
+
+
+def is_small(options: OnSamples, error) -> Any:
+    """Whether the error of a part is within the tolerance; one that is NaN is not."""
+    if not is_controlled(options):
+        return jnp.array(True)
+    return error <= tolerance_for(options, error.dtype)
 
 
 def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, Any, Any, Any]:
@@ -313,8 +318,8 @@ def divided_step(
             return step[:3]
         return begin_and_end(step[:3], c.u, c.now.control.width)
 
-    def is_small(now: Progress, part: Judgement) -> Any:
-        return (part.error <= tol) | (now.control.width <= 1)
+    def is_good(now: Progress, part: Judgement) -> Any:
+        return is_small(options, part.error) | (now.control.width <= 1)
 
     def after(c: _InStep, new: Progress, shown, accepted, refused, part: Judgement) -> _InStep:
         """`c` after a part that leads to `new` if it is accepted."""
@@ -346,7 +351,7 @@ def divided_step(
         y1, mode1, calm, differences = quiet_step(system, options, part_of(c), now.y, now.mode)
         at, to = judged_states(system, now.y), judged_states(system, y1)
         part = judgement(differences, scales_of_part(now.control, at, to, start))
-        good = is_small(now, part)
+        good = is_good(now, part)
         new = dataclasses.replace(now, y=y1, mode=mode1)
         shown = c.shown[0], jnp.where(c.u == 0, mode1, c.shown[1])
         runs = c.active & ~c.has_event
@@ -359,7 +364,7 @@ def divided_step(
         new, shown, part = eventful_part(
             system, options, (*part_of(c), j, c.u), runs, (nought, start), rows.events, c
         )
-        good = is_small(c.now, part) if is_judged else jnp.array(True)
+        good = is_good(c.now, part) if is_judged else jnp.array(True)
         return after(c, new, shown, runs & good, runs & ~good, part)
 
     def next_parts(c: _InStep) -> _InStep:
