@@ -84,7 +84,7 @@ def test_a_clutch_across_a_lossy_gear_of_ratio_1_does_nothing(engine: Any) -> No
             J1=fx.Inertia(J=1.0, w=1.0),
             J2=fx.Inertia(J=2.0),
             gear=fx.LossyGear("J1", "J2", ratio=1.0, lossTable=[[0, 0.5, 0.5, 0, 0]]),
-            torque=fx.Torque("J1", fx.Sine(10.0, f=1.0)),
+            torque=fx.Torque("J1", fx.Sine(3.0, f=1.0, offset=10.0)),
             **contacts,
         )
         return fx.simulate(machine, TS, engine)
