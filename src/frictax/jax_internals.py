@@ -18,7 +18,12 @@ from typing import Any, TypeVar
 
 import jax
 from equinox.internal import nondifferentiable as nondifferentiable, unvmap_any as unvmap_any
-from jax._src import config as _config, core as _core, xla_bridge as _xla_bridge
+from jax._src import (
+    compilation_cache as _compilation_cache,
+    config as _config,
+    core as _core,
+    xla_bridge as _xla_bridge,
+)
 from jax._src.interpreters.ad import primitive_linearizations as _linearizations
 from jax.core import ShapedArray as ShapedArray, Tracer as Tracer
 from jax.extend.core import JaxprEqn as JaxprEqn, Primitive
@@ -107,6 +112,11 @@ def computes_at_once() -> bool:
 def has_backend() -> bool:
     """Return whether JAX has started a backend, without starting one."""
     return _xla_bridge.backends_are_initialized()
+
+
+def replace_file_cache(cache: Callable[[str], Any]) -> None:
+    """Let JAX keep compiled programs in `cache(folder)`, which has `get` and `put`."""
+    _compilation_cache.get_file_cache = lambda folder: (cache(folder), folder)  # pyright: ignore
 
 
 def without_compilation_cache() -> contextlib.AbstractContextManager[Any]:

@@ -10,7 +10,7 @@ import typer
 
 from frictax.text import aligned, amount
 
-from .options import FIT, OUT, AllowCode, Overwrite, Problem, option
+from .options import FIT, OUT, AllowCode, Overwrite, Problem, Tolerance, option
 from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
 
 
@@ -38,6 +38,7 @@ def identify(
             ),
         ),
     ] = False,
+    tolerance: Tolerance = None,
 ) -> None:
     """Identify the machine that a problem file describes: fit, errors, structures, residuals,
     validation, report.
@@ -59,7 +60,7 @@ def identify(
         )
 
         if check:
-            asked = read(problem, allow_code=allow_code)
+            asked = read(problem, allow_code=allow_code, tolerance=tolerance)
             check_problem(asked)
             doing("Asking what the data can tell")
             said = [*_outline(asked), _outlook(asked)]
@@ -70,7 +71,7 @@ def identify(
                 targets = check_results(problem, out, overwrite=overwrite)
                 held.enter_context(claimed(targets["result.json"].parent))
                 try:
-                    made = run(problem, allow_code=allow_code, progress=doing)
+                    made = run(problem, allow_code=allow_code, tolerance=tolerance, progress=doing)
                     doing("Writing")
                     write_results(
                         result_files(made, command_line.get()), targets, overwrite=overwrite

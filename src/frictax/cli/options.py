@@ -77,6 +77,19 @@ AllowCode = Annotated[
         help="Let the problem call functions of Python files beside it. Read them first.",
     ),
 ]
+Tolerance = Annotated[
+    float | None,
+    option(
+        FIT,
+        "--tolerance",
+        callback=positive_number,
+        metavar="NUMBER",
+        help=(
+            "The largest error of a step of the simulation, relative to the range of each state;"
+            " 1e-7, or what the problem says in fit.tolerance."
+        ),
+    ),
+]
 File = Annotated[
     Path,
     typer.Argument(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from .options import OUT, AllowCode, Overwrite, Problem, option
+from .options import OUT, AllowCode, Overwrite, Problem, Tolerance, option
 from .working import DATA_FAILED, command_line, end, plain_errors, progress, show
 
 
@@ -15,6 +15,7 @@ def simulate(
     ] = None,
     overwrite: Overwrite = False,
     allow_code: AllowCode = False,
+    tolerance: Tolerance = None,
 ) -> None:
     """Simulate the machine of a problem file with its start values, under the inputs of its
     records: a look before any fit.
@@ -35,7 +36,7 @@ def simulate(
                 f"{target} exists. Give --overwrite to replace it, or another file with --out."
             )
         page = check_report(target)
-        asked = read(problem, allow_code=allow_code)
+        asked = read(problem, allow_code=allow_code, tolerance=tolerance)
         doing("Simulating")
         made = run(asked)
         doing("Writing")

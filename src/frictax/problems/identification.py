@@ -79,18 +79,22 @@ class Identification:
 
 
 def identify(
-    path: str | Path, *, allow_code: bool = False, progress: Checked[bool | Progress] = False
+    path: str | Path,
+    *,
+    allow_code: bool = False,
+    tolerance: float | None = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Identification:
     """Identify the machine that a problem file describes; nothing is written, see `write_results`.
 
     **Arguments:** `path` of the file or its folder; `allow_code`: whether functions that it names
-    may be called; `progress` as in `fit`.
+    may be called; `tolerance` takes the place of `fit.tolerance`; `progress` as in `fit`.
 
     **Raises:** `ProblemError` and what `fit` raises.
     """
     with watched(progress, "Identifying") as work:
         work("Reading")
-        problem = read(path, allow_code=allow_code)
+        problem = read(path, allow_code=allow_code, tolerance=tolerance)
         check(problem)
         if isinstance(problem.data, fx.Sweep):
             return _of_sweep(problem, work)

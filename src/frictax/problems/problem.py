@@ -58,12 +58,13 @@ class Problem:
         out["priors"] = each_built(fit.priors, PRIORS, place.below("priors"))
         out["loss"] = build(fit.loss, LOSSES, place.below("loss"))
         out["instruments"] = instruments_of(fit.instruments, place.below("instruments"))
+        out["engine"] = None if fit.tolerance is None else fx.OnSamples(tolerance=fit.tolerance)
         return out
 
     def criterion(self) -> dict[str, Any]:
         """The options of `compare` for structures."""
         entry, settings = self.content.compare, self.settings()
-        out = {key: settings[key] for key in ("objective", "start")}
+        out = {key: settings[key] for key in ("objective", "start", "engine")}
         out |= {"repeats": entry.repeats, "bands": entry.bands}
         cutoff = getattr(out["objective"], "cutoff", None)
         return out if cutoff is None else out | {"cutoff": cutoff}

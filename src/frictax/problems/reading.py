@@ -43,11 +43,11 @@ def find(path: str | Path) -> Path:
     return file
 
 
-def read(path: str | Path, *, allow_code: bool = False) -> Problem:
+def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None = None) -> Problem:
     """Read the problem file `path`, or the one in the folder `path`, with its data.
 
     **Arguments:** `allow_code`: whether functions that the file names, of modules beside it, may be
-    called.
+    called; `tolerance` takes the place of `fit.tolerance`.
 
     **Raises:** `ProblemError` (a `ValueError`) naming file, key, rule and remedy;
     `FileNotFoundError` for files that are not there.
@@ -60,6 +60,9 @@ def read(path: str | Path, *, allow_code: bool = False) -> Problem:
         )
     raw = file.read_bytes()
     content = _content(file, raw)
+    if tolerance is not None:
+        fit = content.fit.model_copy(update={"tolerance": tolerance})
+        content = content.model_copy(update={"fit": fit})
     reader = Reader(file, content, allow_code)
     made = None if content.sweep else reader.machine(content.machine, reader.place.below("machine"))
     structures = {name: reader.structure(name, entry) for name, entry in content.structures.items()}

@@ -140,6 +140,7 @@ class FitEntry(Strict):
     spread: Annotated[FiniteFloat, Field(ge=0.0)] = 0.5
     seed: Annotated[int, Field(ge=0)] = 0
     level: Level = 0.95
+    tolerance: Annotated[FiniteFloat, Field(gt=0.0)] | None = None
 
 
 class DerivedEntry(Strict):

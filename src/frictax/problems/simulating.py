@@ -28,6 +28,7 @@ def simulate(problem: Problem) -> list[Preview]:
     for label, record in problem.data.items():
         place = problem.place.below("records", label)
         given = {"label": label, "instruments": settings["instruments"]}
+        given |= {"engine": settings["engine"]}
         run = computed(
             lambda record=record, given=given: preview(problem.machine, record, objective, **given),
             place,

@@ -6,12 +6,10 @@ and the processes of a fleet therefore let it read and write through `store`.
 
 import os
 from pathlib import Path
-from typing import Any
 
 import jax
 
-# there is no public way to give JAX another cache
-from jax._src import compilation_cache as _jax_cache
+from frictax.jax_internals import replace_file_cache
 
 from .store import is_off, is_safe, read_entry, users_folder, write_entry
 
@@ -56,8 +54,7 @@ def check_jax_cache(*, keep: bool) -> None:
         given = str(folder if asked is None else folder / "jax")
     if is_on:
         jax.config.update(_DIRECTORY, given)
-        internals: Any = _jax_cache
-        internals.get_file_cache = lambda folder: (CheckedCache(folder), folder)
+        replace_file_cache(CheckedCache)
     else:
         jax.config.update("jax_enable_compilation_cache", False)
         os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"

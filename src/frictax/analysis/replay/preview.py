@@ -66,9 +66,10 @@ def preview(
     *,
     label: str | None = None,
     instruments: Mapping[str, Any] | None = None,
+    engine: OnSamples | None = None,
 ) -> Preview:
     """Run a machine as it stands under the inputs of a record, from its measured start unless
-    `objective`, a `FreeRun` or a `ClosedLoop`, says otherwise.
+    `objective`, a `FreeRun` or a `ClosedLoop`, says otherwise, by the steps of `engine`.
 
     **Raises:** `ValueError` for a record whose channels the machine does not have.
 
@@ -90,8 +91,9 @@ def preview(
     placed = objective.machine(machine)
     setup, prepared, delayed = pose_record(placed, record, objective, instruments)
     here = setup.for_channels(prepared.inputs, prepared.names)
-    motion, before, after = walked(here, prepared, record.t, OnSamples(), delayed)
-    predicted = np.asarray(prepared.predicted(here, objective, OnSamples(), delayed))
+    engine = OnSamples() if engine is None else engine
+    motion, before, after = walked(here, prepared, record.t, engine, delayed)
+    predicted = np.asarray(prepared.predicted(here, objective, engine, delayed))
     left = predicted - np.asarray(prepared.measured)
     final = {
         name: (float(record.outputs[name][-1]), float(predicted[-1, i]))
