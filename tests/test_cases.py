@@ -15,18 +15,6 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-# Cases whose fault is not mended yet, with the fault. A mended case fails here until its line goes.
-OPEN = {
-    "crank": "the contact stops the machine at the dead centre",
-    "start_at_rest": "the derivative by the start speed is 0",
-    "table": "a falling table drives",
-    "default_engine_coarse": "the default engine takes one step for each sample",
-    "stiff_minimal": "steps are longer than the time constant",
-    "reverse_once": "reverse mode differs from forward mode by 1e-6",
-    "free_law": "a law with an estimate on its bound is refused",
-    "once": "runs end as non-finite",
-    "redundant": "rounding decides whether a run is inconsistent",
-}
 NUMBER = r"(-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|-?inf|nan)"
 
 # Every machine of one structure whose contacts are redundant, by both engines: the file run.py of
@@ -67,13 +55,6 @@ def cases_folder() -> Path:
     if not Path(value).is_dir():
         pytest.fail(f"FRICTAX_CASES = {value} is not a folder")
     return Path(value)
-
-
-@pytest.fixture(autouse=True)
-def _expected_failure(request: pytest.FixtureRequest) -> None:
-    name = request.function.__name__.removeprefix("test_case_")
-    if name in OPEN:
-        request.applymarker(pytest.mark.xfail(reason=OPEN[name], strict=True))
 
 
 def _run(folder: Path, *arguments: str) -> tuple[str, str]:
