@@ -82,7 +82,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
 def _unknown(floats, whole) -> tuple[Any, Any]:
     """Return which states and event times have no derivative, because the run was cut short."""
-    (ys, times), (_, fired, _, _, count, result, _) = floats, whole
+    (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
     # The last phase may have been given up before its event.
     given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
     used = jnp.where(given_up, count - 1, count)

@@ -156,7 +156,7 @@ class AbstractLinkage(AbstractOwnMotion):
         return jnp.stack(all_margins(self._snapshot(t, y, mode, args)))
 
     def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
-        if not self._is_by_joint:
+        if not self.is_by_joint:
             mode = self._started(*constant((self, t, y, mode, args)))
         held = jnp.all(self.guard(t, y, mode, args) > 0)
         stuck = {c: held & (mode[c] == STUCK) for c in range(len(self.frictions))}
