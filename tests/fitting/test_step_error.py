@@ -38,10 +38,11 @@ FREE = ["damper.d", "spring.c", "friction.f_pos.F_Coulomb"]
 def test_what_half_the_steps_would_move_is_what_the_steps_have_moved() -> None:
     machine = swing(18.0)  # 0.18 rad a step
     record = record_of(machine)
-    found = fx.fit(machine, record, free=FREE)
+    found = fx.fit(machine, record, free=FREE, engine=fx.OnSamples(tolerance=None))
     (told,) = [w for w in found.warnings if w.startswith("The steps are too long")]
     substeps = int(re.search(r"substeps=(\d+)", told)[1])  # type: ignore[index]
-    better = fx.fit(machine, record, free=FREE, engine=fx.OnSamples(substeps=substeps))
+    finer = fx.OnSamples(tolerance=None, substeps=substeps)
+    better = fx.fit(machine, record, free=FREE, engine=finer)
     assert not any("steps are too long" in w for w in better.warnings)
     moved = found.step_error()
     for name, e in {e.name: e for e in found.estimates}.items():
@@ -53,6 +54,15 @@ def test_what_half_the_steps_would_move_is_what_the_steps_have_moved() -> None:
     assert max(abs(moved[e.name]) / white[e.name] for e in found.estimates) > 3
     left = better.step_error()
     assert max(abs(left[e.name]) / e.standard_error for e in better.estimates) < 0.3
+
+
+@pytest.mark.slow
+def test_steps_with_error_control_leave_nothing_of_what_long_steps_do() -> None:
+    machine = swing(18.0)
+    found = fx.fit(machine, record_of(machine), free=FREE)
+    assert not any("steps are too long" in w for w in found.warnings)
+    moved = found.step_error()
+    assert max(abs(moved[e.name]) / e.standard_error for e in found.estimates) < 0.1
 
 
 @pytest.mark.slow

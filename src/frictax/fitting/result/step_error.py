@@ -56,7 +56,8 @@ def step_error(found: FitResult) -> dict[str, float]:
     ...     sd={"mass.s": 1e-4},
     ...     name="swing",
     ... )
-    >>> found = fx.fit(swing, record, free=["damper.d"])
+    >>> plain = fx.OnSamples(tolerance=None)
+    >>> found = fx.fit(swing, record, free=["damper.d"], engine=plain)
     >>> bool(abs(found.step_error()["damper.d"]) > 0.03)
     True
     """
