@@ -221,7 +221,9 @@ class Block:
                 lane = Progress(
                     together(at(now.y), plan.y),
                     together(at(now.mode), plan.mode),
-                    *at((now.count, now.result, now.control)),
+                    at(now.count),
+                    at(now.result),
+                    at(now.control),
                     now.log,
                     now.parts,
                 )
@@ -249,10 +251,9 @@ class Block:
                 now = Progress(
                     put(now.y, entries(lane.y)),
                     put(now.mode, entries(lane.mode)),
-                    *put(
-                        (now.count, now.result, now.control),
-                        (lane.count, lane.result, lane.control),
-                    ),
+                    put(now.count, lane.count),
+                    put(now.result, lane.result),
+                    put(now.control, lane.control),
                     lane.log,
                     lane.parts,
                 )

@@ -139,7 +139,8 @@ def judgement(differences: Any, inverse: list[Array]) -> Judgement:
     )
     if not inverse:
         return Judgement(jnp.zeros(()), [])
-    share = jnp.minimum(1.0, 0.75 * first / (second + jnp.finfo(first.dtype).tiny))
+    least = jnp.finfo(inverse[0].dtype).tiny
+    share = jnp.minimum(1.0, 0.75 * first / (second + least))
     return Judgement(share * first, [share * jnp.abs(e) for e in pairs[0]])
 
 

@@ -197,7 +197,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 at = moved, amid(mode, moved)[0], t, y
                 # Nobody uses the states after a cut, which are NaN.
                 if starts_fixed:
-                    back = jax.vjp(lambda *at: complete(mode, *at, end), *at)[1]
+                    whole_piece = lambda moved, read, t, y: complete(mode, moved, read, t, y, end)  # noqa: E731
+                    back = jax.vjp(whole_piece, *at)[1]
                     d_moved, d_read, c_t, c_y = zero_if_unused(c_y, back(c_y))
                 else:
                     back = jax.vjp(lambda *at: complete(mode, *at), *at, end)[1]

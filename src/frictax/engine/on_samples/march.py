@@ -48,17 +48,17 @@ class Progress(eqx.Module):
 
     - `y`, `mode`: state and mode, of many lanes entry by entry; `count`: events so far, in the
       `log`; `result`: a `Result`.
-    - `control`: see there, None for a run without error control; `parts`: the divided steps, None
-      where reverse mode is not asked for.
+    - `control`: a `Control`, None for a run without error control; `log`: a `Log`; `parts`: a
+      `PartLog` of the divided steps, None where reverse mode is not asked for.
     """
 
     y: Any
     mode: Any
     count: Int[Array, "..."]
     result: Any
-    control: Control | None
-    log: Log | None
-    parts: PartLog | None
+    control: Any
+    log: Any
+    parts: Any
 
 
 def march(
