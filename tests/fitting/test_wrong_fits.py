@@ -19,7 +19,7 @@ from frictax.measurements import Sweep
 BAD = [
     (
         "start on its edge",
-        lambda s: fit(Coulomb(F_Coulomb=1.0), s),
+        lambda s: fit(Coulomb(F_Coulomb=1.0), s, free=["F_Coulomb", "F_prop"]),
         ["`Coulomb.F_prop` = 0", "edge"],
     ),
     (
