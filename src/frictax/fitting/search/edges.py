@@ -193,6 +193,8 @@ def _edge(
             lengths = np.concatenate([[0.0], np.linspace(low, high, count - 1)])
         else:
             i = beyond[0]
+            if not np.isfinite(costs[i - 1 : i + 1]).all():  # a run there does not reach its end
+                continue
             jump = 2.0 * (costs[i] - costs[i - 1]) / variance
             return (_told(problem, courses[0], courses[i], lengths[i], jump, looked),)
     return ()

@@ -9,8 +9,10 @@ from ..problem.problem import Problem
 from .levenberg_marquardt import Descent
 from .run import Run, begun
 
-# times as far from its bound, or as near, as at its start: a value may have strayed there
-_FAR = 1e3
+# A value is strayed if its distance from its bound is this many times, or this fraction of, the one
+# at its start. With accurate steps a search for a Stribeck force ends at 700 times the start of
+# `fexp`, where the cost is flat.
+_FAR = 1e2
 BACK = (0.0, 2.0)  # coordinates beyond their start that strayed values are put back to
 
 
