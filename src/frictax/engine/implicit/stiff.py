@@ -88,7 +88,7 @@ def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
     return k1, solve(flow(t1, y0 + h * k1) - drift - 2 * k1), solve
 
 
-def embedded_difference(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
+def rosenbrock2_differences(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
     """The difference between a step of `rosenbrock2` and one of order 1 by the same matrix, and the
     way that the latter goes.
     """

@@ -20,15 +20,15 @@ from .log import placed, written
 from .march import (
     Progress,
     Rows,
-    after_whole_steps,
+    add_whole_steps,
+    begin_run,
+    clear_unused_rows,
     divided_step,
-    emptied,
-    end_of_run,
-    is_small,
-    scales_of_run,
-    start_of_run,
+    extend_ranges,
+    inverse_scales_of_run,
+    is_within_tolerance,
+    summarize_run,
     whole_step,
-    with_ranges,
 )
 from .plan import Made, Plan
 
@@ -92,12 +92,14 @@ class Block:
         lane = lambda a: a.reshape(plan.lanes, plan.rows, *a.shape[1:])[:, :-1]  # noqa: E731
         log = jax.tree.map(lane, log)
         if whole.control is not None:
-            log = jax.vmap(emptied)(log, whole.count)
+            log = jax.vmap(clear_unused_rows)(log, whole.count)
 
         def put(old, new) -> Any:
             return jax.tree.map(lambda a, b: placed(a, b, (first,)), old, new)
 
-        ends = jax.vmap(lambda now, y: end_of_run(now, y, plan.steps, plan.y.dtype), in_axes=(0, 0))
+        ends = jax.vmap(
+            lambda now, y: summarize_run(now, y, plan.steps, plan.y.dtype), in_axes=(0, 0)
+        )
         brief = dataclasses.replace(whole, log=None, parts=None, mode=None)
         parts = whole.parts
         if parts is not None:
@@ -115,9 +117,9 @@ class Block:
         return made
 
     def begin(self, y0, mode0) -> tuple[Progress, Any]:
-        """The lanes before their first step, without their states; and the states of the start."""
+        """Return the lanes at their start, without states, and the states of the start."""
         plan = self.plan
-        now = start_of_run(
+        now = begin_run(
             self.first_system(), plan.options, plan.y, plan.mode, plan.steps, plan.keeps
         )
         each = lambda a: jnp.tile(a, (plan.lanes,) + (1,) * a.ndim)  # noqa: E731
@@ -129,7 +131,7 @@ class Block:
         )
 
     def first_system(self) -> Reused:
-        """The system of the first lane."""
+        """Return the system of the first lane."""
         (across, same), (_, rest) = self.moved, self.rest
         own = (
             jax.tree.map(lambda a: a[..., 0], across),
@@ -138,7 +140,7 @@ class Block:
         return _system(own, (same, rest))
 
     def judged(self, y: list[Array]) -> list[Array]:
-        """Of states entry by entry, with a first axis of lanes, those whose error counts."""
+        """Return the judged ones of states that are given entry by entry, lanes first."""
         count = self.first_system().judged_states()
         y = constant(y)
         if len(y) == 1 and y[0].ndim > 1:
@@ -183,7 +185,7 @@ class Block:
             ys = written(ys, j, stacked(y, plan.y, lanes))
             if modes is not None:
                 modes = written(modes, j, stacked(new[1], plan.mode, lanes))
-            good = is_small(options, own_error)
+            good = is_within_tolerance(options, own_error)
             todo = alive & ~(calm & good & whole_steps)
             has_event = alive & good & ~calm & whole_steps
             now = jax.tree.map(lambda a, b: jnp.where(_first(todo, a), a, b), now, new)
@@ -195,14 +197,14 @@ class Block:
             j, now, ys, modes = carry
             alive, nobody = now.result == Result.successful, jnp.zeros(lanes, bool)
             whole_steps = ~nobody if now.control is None else now.control.width == PARTS
-            inverse = scales_of_run(now.control, self.judged(now.y))
+            inverse = inverse_scales_of_run(now.control, self.judged(now.y))
             nothing, known = jnp.zeros(lanes, plan.y.dtype), (alive, whole_steps, nobody)
             first = (j, (now.y, now.mode), nothing, inverse, nobody, known, ys, modes)
             j, (y, mode), error, _, todo, (*_, has_event), ys, modes = jax.lax.while_loop(
                 lambda c: (c[0] < size) & ~jnp.any(c[4]), quiet, first
             )
             errors = error if not inverse or inverse[0].ndim == 1 else error[:, None], inverse
-            now = after_whole_steps(now, errors, self.judged(y), self.judged(start))
+            now = add_whole_steps(now, errors, self.judged(y), self.judged(start))
             now = dataclasses.replace(now, y=y, mode=mode)
             here = jnp.minimum(j, plan.tile - 1)
             step = step_at(here)
@@ -269,11 +271,11 @@ class Block:
         now = dataclasses.replace(whole, y=y, log=log)
         first = (jnp.array(0, jnp.int32), now, ys, modes)
         _, now, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
-        # at samples beyond the end of a tile the states are 0
+        # The states of steps beyond the end of the run are 0.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
         away = jnp.abs(constant(ys) - stacked(start, plan.y, lanes))
         farthest = _entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T)
-        now = with_ranges(now, self.judged(farthest))
+        now = extend_ranges(now, self.judged(farthest))
         return (now.y, now.log.t1, ys), (dataclasses.replace(now, y=None), modes)
 
 

@@ -1,7 +1,7 @@
-"""Error control of a run on samples: the error of a step, and into how many parts it is divided.
+"""Error control of a run on samples: error estimate, acceptance, and division of a step into parts.
 
-A step from a sample to the next is divided into parts where its estimated error is too large.
-Positions inside a step and widths of parts are whole numbers, in units of 1/`PARTS` of the step.
+A step goes from one sample to the next. If its estimated error is above the tolerance, the step is
+divided into parts. Positions and widths of parts are integers, in units of 1/`PARTS` of the step.
 """
 
 from typing import Any
@@ -14,17 +14,20 @@ from jaxtyping import Array, Bool, Int
 from frictax.parameters import Integer, Number, State
 from frictax.parameters.constant import constant
 
-from ..implicit.stiff import embedded_difference, step as stepped
+from ..implicit.stiff import rosenbrock2_differences, step as stepped
 from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error
 
 PARTS = 4096  # the most parts of a step: a step of 1 s is divided into parts of 0.24 ms at most
-# A part becomes twice as long if its error is this many times below the tolerance. The error of a
-# third-order step grows by 16.
-_MARGIN_TO_WIDEN = 24.0
-_INACCURATE = 1e-3  # of a range: parts of the least width may miss the tolerance by this much
-_ROUNDINGS = 100.0  # the smallest tolerance, in units of the rounding error of 1
+# The width of the parts is doubled if the error of a part is this many times below the tolerance.
+# The local error of a third-order step grows 16 times when its length doubles.
+_WIDENING_MARGIN = 24.0
+# [range of a state] Largest sum of the errors of parts of width 1 that exceed the tolerance. A run
+# with a larger sum is `Result.inaccurate`.
+_LARGEST_UNMET_ERROR = 1e-3
+# Smallest tolerance, in units of the rounding error of 1: a smaller one cannot be met.
+_SMALLEST_TOLERANCE = 100.0
 
 
 class Control(eqx.Module):
@@ -54,16 +57,19 @@ class Control(eqx.Module):
         return cls(whole, nothing, nothing, nothing, count, count, whole)
 
     def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
-        """Twice the sum of the estimated errors over the range, the largest of all states; whether
-        the parts of width 1 that missed the tolerance matter; and the most parts of a step.
+        """Return the relative error of the run, whether the run is inaccurate, and the largest
+        number of parts of a step.
+
+        The error is twice the sum of the estimated errors of a state over its range, the maximum
+        over the states.
         """
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
-        return relative_error(self.errors, self.ranges, y), unmet > 2 * _INACCURATE, finest
+        return relative_error(self.errors, self.ranges, y), unmet > 2 * _LARGEST_UNMET_ERROR, finest
 
 
 class Judgement(eqx.Module):
-    """The judgement of a part: its error relative to the ranges, and its absolute errors."""
+    """The estimated error of a part: relative to the ranges, and of each state in its own unit."""
 
     error: Number
     errors: list[Array]
@@ -79,33 +85,36 @@ def judged_states(system: Reused, y: State) -> list[Array]:
     return entries(constant(y)[: system.judged_states()])
 
 
-def tolerance_for(options: OnSamples, dtype: Any) -> Any:
+def part_tolerance(options: OnSamples, dtype: Any) -> Any:
     """The tolerance of a part, not below what numbers of type `dtype` can meet."""
-    least = _ROUNDINGS * float(jnp.finfo(dtype).eps)
+    least = _SMALLEST_TOLERANCE * float(jnp.finfo(dtype).eps)
     return jnp.maximum(jnp.asarray(options.tolerance, dtype), jnp.asarray(least, dtype))
 
 
 def step_with_differences(
     system: Reused, options: OnSamples, mode: Any, t: Any, end: Any, y: Any, rate: Any
 ) -> tuple[Any, Any]:
-    """Return the state after one step, and the two differences that `Judge.judge` needs.
+    """Return the state (n,) after one step and the two differences that `judge_part` reads.
 
-    They are the difference between the results of the step's order p and of order p - 1, and
+    The first is the difference between the results of order p and of order p - 1. The second is
     ``h (k2 - k1)``, the difference between the results of order 2 and of order 1 up to a factor.
-    They are constants to differentiation.
+    Both have no derivative.
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
         return y1, _bosh3_differences(*constant((end - t, rates)))
     y1 = stepped(system, options, mode, t, end, y, rate, sound=True)
     at = constant((t, end, y))
-    return y1, tuple(map(entries, embedded_difference(constant(system), mode, *at)))
+    return y1, tuple(map(entries, rosenbrock2_differences(constant(system), mode, *at)))
 
 
 def differences_of_piece(system: Reused, mode: Any, t: Any, end: Any, y: Any) -> tuple[Any, Any]:
-    """Return what `step_with_differences` returns, of a piece, with every argument a constant."""
+    """Return the state and the differences of `step_with_differences` for a piece between events.
+
+    No argument and no result has a derivative.
+    """
     if system.is_stiff():
-        differences = embedded_difference(system, mode, t, end, y)
+        differences = rosenbrock2_differences(system, mode, t, end, y)
         return y + differences[1], tuple(map(entries, differences))
     flow = lambda t, y: system.flow(t, y, mode)  # noqa: E731
     y1, rates = bosh3(flow, t, end, y, flow(t, y))
@@ -113,7 +122,7 @@ def differences_of_piece(system: Reused, mode: Any, t: Any, end: Any, y: Any) ->
 
 
 def _bosh3_differences(h: Any, rates: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Entry by entry: see `march`."""
+    """Return both differences of a Bosh3 step of length h [s], entry by entry as XLA needs them."""
     stages = list(zip(*map(entries, rates), strict=True))
     return (
         [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages],
@@ -121,12 +130,12 @@ def _bosh3_differences(h: Any, rates: list[Any]) -> tuple[list[Any], list[Any]]:
     )
 
 
-def wider(ranges: list[Array], y: list[Array], start: list[Array]) -> list[Array]:
-    """The ranges after the state has come to `y`."""
+def widen_ranges(ranges: list[Array], y: list[Array], start: list[Array]) -> list[Array]:
+    """Return the ranges of the states of a run that has reached `y` from `start`."""
     return [jnp.maximum(r, jnp.abs(x - b)) for r, x, b in zip(ranges, y, start, strict=True)]
 
 
-def judgement(differences: Any, inverse: list[Array]) -> Judgement:
+def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     """Return the error of a part whose two `differences` have the scales 1/`inverse`.
 
     With E and D the sums of the first and of the second over the states, each relative to its
@@ -145,7 +154,7 @@ def judgement(differences: Any, inverse: list[Array]) -> Judgement:
 
 
 def _judged(parts: list[Array], inverse: list[Array]) -> list[Array]:
-    """Of a difference entry by entry, or of a long one as a whole, what is judged."""
+    """Return the judged entries of a difference, given entry by entry or as one long array."""
     if len(parts) == 1 and parts[0].ndim:
         return (
             [parts[0][: inverse[0].shape[0]]] if inverse[0].ndim else list(parts[0][: len(inverse)])
@@ -153,21 +162,25 @@ def _judged(parts: list[Array], inverse: list[Array]) -> list[Array]:
     return parts[: len(inverse)]
 
 
-def scales_of_part(control: Control, y: list[Array], y1: list[Array], start: list[Array]) -> Any:
-    """1 over the scales of the errors of a part from `y` to `y1`.
+def inverse_scales_of_part(
+    control: Control, y: list[Array], y1: list[Array], start: list[Array]
+) -> Any:
+    """Return 1 over the error scales of a part from `y` to `y1`.
 
-    A state without a range gets the distance that it would go in the whole step at this rate.
+    The scale of a state without a range is its distance in the whole step at the same rate.
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [
         jnp.where(r < ABSOLUTE_FLOOR, parts.astype(a.dtype) * jnp.abs(b - a), r)
         for r, a, b in zip(control.ranges, y, y1, strict=True)
     ]
-    return inverse_scales(wider(scales, y1, start), y)
+    return inverse_scales(widen_ranges(scales, y1, start), y)
 
 
-def after_part(control: Control, u: Any, accepted: Any, refused: Any, part: Judgement, tol) -> Any:
-    """The control after a part that began at `u`, accepted or refused (or neither)."""
+def update_control(
+    control: Control, u: Any, accepted: Any, refused: Any, part: Judgement, tol
+) -> Any:
+    """Return the control after a part that began at `u` and was accepted, refused or not tried."""
     width = control.width
     missed = accepted & ~(part.error <= tol)
     add = lambda totals, where: [  # noqa: E731
@@ -175,7 +188,7 @@ def after_part(control: Control, u: Any, accepted: Any, refused: Any, part: Judg
     ]
     is_divided = accepted & (width < PARTS)
     fits = ((u + width) % (2 * width) == 0) & (width < PARTS)
-    widens = accepted & fits & (part.error * _MARGIN_TO_WIDEN < tol)
+    widens = accepted & fits & (part.error * _WIDENING_MARGIN < tol)
     halved = jnp.where(refused, width // 2, width)
     return Control(
         jnp.where(widens, 2 * width, halved),
@@ -204,8 +217,8 @@ class PartLog(eqx.Module):
         return cls(jnp.zeros(steps + 1, jnp.int32), jnp.zeros(rows, jnp.int16))
 
 
-def begin_and_end(step: Any, u: Any, width: Any) -> tuple[Any, Any, Any]:
-    """The times [s] at which the part of a step at `u` begins and ends, and its slack [s]."""
+def times_of_part(step: Any, u: Any, width: Any) -> tuple[Any, Any, Any]:
+    """Return begin [s], end [s] and slack [s] of the part of a step that begins at position `u`."""
     t, end, slack = step
     h = end - t
     at = lambda u: h * (u.astype(h.dtype) / PARTS)  # noqa: E731

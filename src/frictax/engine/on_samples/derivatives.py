@@ -1,5 +1,6 @@
 """Derivatives of a run on samples, in forward and reverse mode."""
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from ..options import OnSamples
 from ..result import SECOND, Result
 from ..reused import Reused, staying
 from . import operation
-from .control import PARTS, begin_and_end, is_controlled
+from .control import PARTS, is_controlled, times_of_part
 from .crossing import as_of, cross_inside
 from .grid import at_samples, fine_grid
 from .log import written
@@ -92,7 +93,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     (t0, ts), trace = times, log.retrace
     grid, slacks = fine_grid(t0, ts, options)
     steps = grid.shape[0] - 1
-    # how the times of the steps move with the start
+    # derivative of the times of the steps by the time of the start
     along = (jnp.ones_like(grid[0]),)
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
@@ -107,13 +108,13 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return Reused(eqx.combine(moved, rest)).tick(t, mode)
 
     def complete(mode, moved, read, t, y, end) -> Any:
-        """The last piece of a part, which no event ends."""
+        """Return the state after the last piece of a part, which no event ends."""
         system = Reused(eqx.combine(read, amid(mode, moved)[1]))
         return step(system, options, mode, t, end, y)
 
     def over(e, times, moved, t, y) -> Any:
-        """The piece that event e ends in a part of those times, and the state after it at the
-        sample that it may lie at.
+        """Return time and state after the piece that event e ends, and the state at the sample if
+        the event is there. `times`: of the part.
         """
         _, end, slack = times
         system, piece = Reused(eqx.combine(moved, rest)), Piece(t, y, log.before[e])
@@ -123,16 +124,16 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return time, state, as_of(system, time, state, system.tick(time + slack, log.after[e]))
 
     def is_in(e, j, u) -> Any:
-        """Whether event e, if there is one, lies in the part of step j that begins at u."""
+        """Return whether event e exists and is in the part of step j that begins at u."""
         last = jnp.clip(e, 0, log.t1.shape[0] - 1)
         return (e >= 0) & (e < count) & (trace.step[last] == j) & (trace.u[last] == u)
 
     def times_of(j, u, width) -> tuple[Any, Any, Any]:
-        return begin_and_end((grid[j], grid[j + 1], slacks[j]), u, width)
+        return times_of_part((grid[j], grid[j + 1], slacks[j]), u, width)
 
     def piece_from(e, j, u, width, y, mode) -> tuple[Any, Any, Any]:
-        """Time, state and mode at the start of the last piece of a part; e is its last event, if
-        it has one.
+        """Return time, state and mode at the start of the last piece of a part. Event e starts the
+        piece if it is in the part.
         """
         begin, _, slack = times_of(j, u, width)
         here, last = is_in(e, j, u), jnp.maximum(e, 0)
@@ -141,14 +142,14 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return t, y, tick(t + slack, jnp.where(here, log.after[last], mode))
 
     def extent(j, p, k) -> tuple[Any, Any]:
-        """Where part k of step j begins, and its width; p is the row of its first part."""
+        """Return position and width of part k of step j; p is the row of the step's first part."""
         ends = parts.ends.astype(jnp.int32)
         u = jnp.where(k > 0, ends[jnp.maximum(p + k - 1, 0)], 0)
         return u, jnp.where(parts.count[j] > 0, ends[p + k] - u, PARTS)
 
     def starts(j, p, e, places) -> tuple[Any, Any]:
-        """States and modes at the starts of the parts of step j, written to `places`. The parts'
-        rows end before p + the number of parts, the step's events with e.
+        """Write states and modes at the starts of the parts of step j to `places`. Row p is the
+        step's first part, and e is its last event.
         """
         first = jax.lax.while_loop(
             lambda e: (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j), lambda e: e - 1, e
@@ -189,16 +190,16 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 k, c_y, c_t0, c_moved, c_now, e, c_read, ticked = carry
                 u, width = extent(j, p, k)
                 times = begin, end, slack = times_of(j, u, width)
-                shift_begin, shift_end, _ = begin_and_end(
+                shift_begin, shift_end, _ = times_of_part(
                     (by_start[j], by_start[j + 1], slack), u, width
                 )
                 y0, mode0 = row_at(places[0], k), row_at(places[1], k)
                 t, y, mode = piece_from(e, j, u, width, y0, mode0)
                 at = moved, amid(mode, moved)[0], t, y
-                # Nobody uses the states after a cut, which are NaN.
+                # States after a cut are NaN, and no output depends on them.
                 if starts_fixed:
-                    whole_piece = lambda moved, read, t, y: complete(mode, moved, read, t, y, end)  # noqa: E731
-                    back = jax.vjp(whole_piece, *at)[1]
+                    last_piece = functools.partial(complete, mode, end=end)
+                    back = jax.vjp(last_piece, *at)[1]
                     d_moved, d_read, c_t, c_y = zero_if_unused(c_y, back(c_y))
                 else:
                     back = jax.vjp(lambda *at: complete(mode, *at), *at, end)[1]

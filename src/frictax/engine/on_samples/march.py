@@ -4,12 +4,11 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import equinox as eqx
-
-# unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+# A loop continues while any lane of a vmap needs it, and its counter stays one number.
 from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, State
 from frictax.parameters.constant import constant
@@ -26,16 +25,16 @@ from .control import (
     Control,
     Judgement,
     PartLog,
-    after_part,
-    begin_and_end,
     differences_of_piece,
+    inverse_scales_of_part,
     is_controlled,
+    judge_part,
     judged_states,
-    judgement,
-    scales_of_part,
+    part_tolerance,
     step_with_differences,
-    tolerance_for,
-    wider,
+    times_of_part,
+    update_control,
+    widen_ranges,
 )
 from .crossing import as_of, cross_inside, to_the_end
 from .grid import at_samples, fine_grid
@@ -44,7 +43,7 @@ from .search import Piece, search_end, stays_up
 
 
 class Progress(eqx.Module):
-    """How far a run has come.
+    """State of a run between two samples.
 
     - `y`, `mode`: state and mode, of many lanes entry by entry; `count`: events so far, in the
       `log`; `result`: a `Result`.
@@ -82,15 +81,15 @@ def march(
     # less than reading what stands there.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
-    begin = start_of_run(system, options, y0, mode0, steps, keeps)
+    begin = begin_run(system, options, y0, mode0, steps, keeps)
     moving = lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a  # noqa: E731
     begin = dataclasses.replace(begin, log=jax.tree.map(moving, begin.log))
     start = judged_states(system, y0)
 
     def quiet(carry) -> Any:
         # Entry by entry: XLA sees through a stack that is taken apart again, and not through
-        # arithmetic with it or a loop around it. The processor begins the next step before it knows
-        # whether this one counts: the state before goes along, in place of a choice between both.
+        # arithmetic with it or a loop around it. The loop carries the state before the step instead
+        # of choosing between both states, so that the next step need not wait for the error test.
         j, here, _, _, inverse, alive, ys, modes = carry
         y_entries, mode_entries, (error, _) = here
         y1, mode1, calm, own_error = whole_step(
@@ -101,7 +100,7 @@ def march(
             together(mode_entries, mode0),
             inverse,
         )
-        stop = unvmap_any(alive & ~(calm & is_small(options, own_error)))
+        stop = unvmap_any(alive & ~(calm & is_within_tolerance(options, own_error)))
         ys, modes = written(ys, j + 1, y1), written(modes, j, mode1)
         reached = entries(y1), entries(mode1), (error + own_error, own_error)
         return j + 1, reached, here, stop, inverse, alive, ys, modes
@@ -112,19 +111,18 @@ def march(
         divides = now.control is not None and unvmap_any(alive & (now.control.width < PARTS))
         nothing = jnp.zeros((), y0.dtype)
         here = entries(now.y), entries(now.mode), (nothing, nothing)
-        inverse = scales_of_run(now.control, judged_states(system, now.y))
+        inverse = inverse_scales_of_run(now.control, judged_states(system, now.y))
         first = (begin, here, here, jnp.asarray(divides), inverse, alive, ys, modes)
         j, here, before, stop, _, _, ys, modes = jax.lax.while_loop(
             lambda c: (c[0] < steps) & ~c[3], quiet, first
         )
-        # The step that stopped the loop does not count. If it was not for its error, something
-        # happens in it.
+        # The step that stopped the loop is undone. If its error is small, it has an event.
         is_undone = stop & (j > begin)
-        has_event = is_undone & is_small(options, here[2][1])
+        has_event = is_undone & is_within_tolerance(options, here[2][1])
         j = jnp.where(is_undone, j - 1, j)
         y, mode, (error, _) = select(is_undone, before, here)
         judged = judged_states(system, together(y, y0))
-        now = after_whole_steps(now, (error, inverse), judged, start)
+        now = add_whole_steps(now, (error, inverse), judged, start)
         now = dataclasses.replace(now, y=together(y, y0), mode=together(mode, mode0))
 
         def divided(now: Progress) -> Any:
@@ -147,18 +145,16 @@ def march(
     kept = at_samples(options, ts.shape[0])
     log = jax.tree.map(lambda rows: rows[:-1], now.log)
     if now.control is not None:
-        log = emptied(log, now.count)
+        log = clear_unused_rows(log, now.count)
     farthest = jnp.max(jnp.abs(constant(ys[: steps + 1]) - constant(y0)), axis=0)
-    now = with_ranges(now, judged_states(system, farthest))
-    end = end_of_run(now, judged_states(system, now.y), steps, y0.dtype)
+    now = extend_ranges(now, judged_states(system, farthest))
+    end = summarize_run(now, judged_states(system, now.y), steps, y0.dtype)
     whole = (modes[kept], log.fired, log.before, log.after, now.count, *end)
     return (ys[kept], log.t1), whole, (ys, modes, log, now.count, now.parts) if keeps else None
 
 
-def start_of_run(
-    system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: bool
-) -> Progress:
-    """The progress of a run that has not begun."""
+def begin_run(system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: bool) -> Progress:
+    """Return the progress of a run at its start."""
     control = Control.start(judged_states(system, y0)) if is_controlled(options) else None
     return Progress(
         y0,
@@ -171,17 +167,17 @@ def start_of_run(
     )
 
 
-def with_ranges(now: Progress, farthest: list[Any]) -> Progress:
-    """The run with ranges of at least the distances `farthest` from the start."""
+def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
+    """Return the run with ranges that are at least the distances `farthest` from the start."""
     if now.control is None:
         return now
     ranges = [jnp.maximum(a, b) for a, b in zip(now.control.ranges, farthest, strict=True)]
     return dataclasses.replace(now, control=dataclasses.replace(now.control, ranges=ranges))
 
 
-def end_of_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
-    """How a run of that many steps between samples ended at the judged states `y`, how many parts
-    it took, its estimated error, and the most parts of a step.
+def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the result of a run that ended at the judged states `y`, the number of its steps and
+    parts, its relative error, and the largest number of parts of a step.
     """
     taken = 0 * now.count + (steps - 1)
     if now.control is None:
@@ -193,8 +189,8 @@ def end_of_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any
     return result, taken + now.control.extra, constant(error), finest
 
 
-def emptied(log: Log, count) -> Log:
-    """The log without entries beyond `count`: parts that were refused may have left some."""
+def clear_unused_rows(log: Log, count) -> Log:
+    """Return the log without the rows beyond `count`, which refused parts may have written."""
     is_used = jnp.arange(log.t1.shape[0]) < count
     return eqx.tree_at(
         lambda log: (log.t1, log.fired, log.before, log.after),
@@ -208,22 +204,25 @@ def emptied(log: Log, count) -> Log:
     )
 
 
-def scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
-    """1 over the scales of the errors at the states `y`, for whole steps from here on. Scales only
-    grow, so that none of these steps is accepted that is too long.
+def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
+    """Return 1 over the error scales at the states `y`, for the whole steps that follow.
+
+    Scales only grow, so old scales never accept a step that is too long.
     """
     return [] if control is None else inverse_scales(control.ranges, y)
 
 
-def after_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Progress:
-    """The control after whole steps to the judged states `y`: their `errors` are their sum relative
-    to the scales, and 1 over these. Each state gets the error of all.
+def add_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Progress:
+    """Return the run after whole steps to the judged states `y`.
+
+    `errors`: the sum of the relative errors of these steps, and 1 over their scales. The sum counts
+    for each state.
     """
     if now.control is None:
         return now
     error, inverse = errors
     sums = [a + error / i for a, i in zip(now.control.errors, inverse, strict=True)]
-    ranges = wider(now.control.ranges, y, start)
+    ranges = widen_ranges(now.control.ranges, y, start)
     return dataclasses.replace(
         now, control=dataclasses.replace(now.control, errors=sums, ranges=ranges)
     )
@@ -232,25 +231,25 @@ def after_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> 
 def whole_step(
     system: Reused, options: OnSamples, step, y, mode, inverse: list[Any]
 ) -> tuple[Any, Any, Any, Any]:
-    """The step from a sample to the next in one part: state and mode after it, whether nothing
-    happened in it, and its error by 1 over the scales.
+    """Take the step from a sample to the next as a whole. Return state and mode after it, whether
+    it has no event, and its relative error.
     """
     y1, mode1, calm, differences = quiet_step(system, options, step, y, mode)
     if differences is None:
         return y1, mode1, calm, jnp.zeros((), y.dtype)
-    return y1, mode1, calm, judgement(differences, inverse).error
+    return y1, mode1, calm, judge_part(differences, inverse).error
 
 
-def is_small(options: OnSamples, error) -> Any:
-    """Whether the error of a part is within the tolerance; one that is NaN is not."""
+def is_within_tolerance(options: OnSamples, error) -> Any:
+    """Return whether the relative error of a part is within the tolerance. NaN is not."""
     if not is_controlled(options):
         return jnp.array(True)
-    return error <= tolerance_for(options, error.dtype)
+    return error <= part_tolerance(options, error.dtype)
 
 
 def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, Any, Any, Any]:
-    """A step as if nothing happened in it: state and mode after it, whether nothing did, and the
-    differences that its error is estimated from (None without error control).
+    """Take a step or a part without looking for events. Return state and mode after it, whether it
+    has no event, and the differences for its error (None without error control).
     """
     t, end, slack = step
     h, still = end - t, constant(system)
@@ -279,11 +278,11 @@ class Rows(NamedTuple):
 
 
 class _InStep(eqx.Module):
-    """How far a step from a sample to the next has come.
+    """State of a step between two of its parts.
 
-    - `u`: where the next part begins, in units of 1/`PARTS`; `now`: the run there.
-    - `shown`: state and mode after the events at the sample itself.
-    - `active`: whether the step goes on; `has_event`: whether something happens in the next part.
+    - `u`: position at which the next part begins, in units of 1/`PARTS`; `now`: the run there.
+    - `shown`: state and mode at the sample, after the events there.
+    - `active`: whether the step is not finished; `has_event`: whether the next part has an event.
     """
 
     u: Integer
@@ -296,17 +295,19 @@ class _InStep(eqx.Module):
 def divided_step(
     system: Reused, options: OnSamples, step, lane, origin, rows: Rows, now: Progress
 ) -> tuple[tuple[Any, Any], Progress]:
-    """The step from a sample to the next, part by part, and piece by piece between the events of a
-    part: state and mode after the events at the sample, and the run at the step's end.
+    """Take the step from a sample to the next part by part. Return state and mode at the sample
+    after the events there, and the run at the end of the step.
 
-    A part whose error is above the tolerance is refused, and the next one is half as long. `lane`:
-    whether the run is alive, and whether the whole step is known to have an event and a small
-    error. `origin`: 0 with some derivative, as in `march`, and the judged states of the start.
+    A part whose error is above the tolerance is refused, and the next part is half as long.
+
+    - `lane`: whether the run is alive; whether the whole step is known to have an event and a small
+      error.
+    - `origin`: 0 with some derivative, as in `march`; the judged states of the start.
     """
     t, end, _, j = step
     (alive, known), (nought, start) = lane, origin
     is_judged = now.control is not None
-    tol = tolerance_for(options, now.y.dtype) if is_judged else 0.0
+    tol = part_tolerance(options, now.y.dtype) if is_judged else 0.0
     if is_judged:
         # The last step of a run has no length.
         width = jnp.where(constant(end - t) > 0, now.control.width, PARTS)
@@ -316,13 +317,13 @@ def divided_step(
     def part_of(c: _InStep) -> tuple[Any, Any, Any]:
         if c.now.control is None:
             return step[:3]
-        return begin_and_end(step[:3], c.u, c.now.control.width)
+        return times_of_part(step[:3], c.u, c.now.control.width)
 
     def is_good(now: Progress, part: Judgement) -> Any:
-        return is_small(options, part.error) | (now.control.width <= 1)
+        return is_within_tolerance(options, part.error) | (now.control.width <= 1)
 
     def after(c: _InStep, new: Progress, shown, accepted, refused, part: Judgement) -> _InStep:
-        """`c` after a part that leads to `new` if it is accepted."""
+        """Return the step after a part. If the part is accepted, the run is `new`."""
         old, control, parts = c.now, c.now.control, c.now.parts
         take = lambda name: select(accepted, getattr(new, name), getattr(old, name))  # noqa: E731
         result, u = take("result"), jnp.where(accepted, PARTS, c.u)
@@ -333,7 +334,7 @@ def divided_step(
                 row = rows.ends + jnp.where(is_kept, control.divided, options.max_steps)
                 ends = written(parts.ends, row, u.astype(parts.ends.dtype))
                 parts = dataclasses.replace(parts, ends=ends)
-            control = after_part(control, c.u, accepted, refused, part, tol)
+            control = update_control(control, c.u, accepted, refused, part, tol)
             is_out = accepted & (control.divided > options.max_steps)
             is_out = is_out & (result == Result.successful)
             result = Result.where(is_out, Result.max_steps_reached, result)
@@ -346,11 +347,11 @@ def divided_step(
         )
 
     def quiet(c: _InStep) -> _InStep:
-        """The next part, where nothing happens in it."""
+        """Take the next part if it has no event."""
         now = c.now
         y1, mode1, calm, differences = quiet_step(system, options, part_of(c), now.y, now.mode)
         at, to = judged_states(system, now.y), judged_states(system, y1)
-        part = judgement(differences, scales_of_part(now.control, at, to, start))
+        part = judge_part(differences, inverse_scales_of_part(now.control, at, to, start))
         good = is_good(now, part)
         new = dataclasses.replace(now, y=y1, mode=mode1)
         shown = c.shown[0], jnp.where(c.u == 0, mode1, c.shown[1])
@@ -359,7 +360,7 @@ def divided_step(
         return dataclasses.replace(done, has_event=c.has_event | (runs & good & ~calm))
 
     def eventful(c: _InStep) -> _InStep:
-        """The next part, where something happens in it."""
+        """Take the next part if it has an event."""
         runs = c.active & c.has_event
         new, shown, part = eventful_part(
             system, options, (*part_of(c), j, c.u), runs, (nought, start), rows.events, c
@@ -370,13 +371,13 @@ def divided_step(
     def next_parts(c: _InStep) -> _InStep:
         if not is_judged:
             return eventful(c)
-        log = c.now.log  # it does not change where nothing happens
+        log = c.now.log  # a part without event does not change it
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=None))
         c = jax.lax.while_loop(lambda c: unvmap_any(c.active & ~c.has_event), quiet, c)
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=log))
         return jax.lax.cond(unvmap_any(c.active & c.has_event), eventful, lambda c: c, c)
 
-    # Without error control nothing is known of the step but that something may happen in it.
+    # Without error control the whole step is one part that may have an event.
     first = _InStep(
         jnp.array(0, jnp.int32),
         now,
@@ -392,7 +393,7 @@ def divided_step(
     shown = last.shown[0] * jnp.where(end > t, 1.0, reached), last.shown[1]
     control, parts = now.control, now.parts
     if is_judged:
-        ranges = wider(control.ranges, judged_states(system, now.y), start)
+        ranges = widen_ranges(control.ranges, judged_states(system, now.y), start)
         control = dataclasses.replace(control, ranges=ranges)
         if parts is not None:
             count = written(parts.count, rows.counts + j, control.divided - begun.divided)
@@ -403,10 +404,10 @@ def divided_step(
 def eventful_part(
     system: Reused, options: OnSamples, part, alive, origin, first_row, c: _InStep
 ) -> tuple[Progress, Any, Judgement]:
-    """A part of a step, piece by piece between its events: the run after it, state and mode after
-    those at the sample, and its error.
+    """Take a part of a step piece by piece between its events. Return the run after the part, state
+    and mode at the sample after the events there, and the error of the part.
 
-    The events' entries stand in the log from `first_row` on.
+    Events are written to the log from `first_row` on.
     """
     begin, end, slack, j, u = part
     (nought, start), now = origin, c.now
@@ -419,12 +420,12 @@ def eventful_part(
         return *at, after, fired.astype(cause.dtype), status.astype(jnp.int32)
 
     def with_error(of: Judgement, t, t1, y, mode, active) -> Judgement:
-        """The error of the part with that of a piece."""
+        """Add the error of a piece to the error of the part."""
         if now.control is None:
             return of
         y_end, differences = differences_of_piece(constant(system), mode, *constant((t, t1, y)))
         at, to = judged_states(system, y), judged_states(system, y_end)
-        piece = judgement(differences, scales_of_part(now.control, at, to, start))
+        piece = judge_part(differences, inverse_scales_of_part(now.control, at, to, start))
         whole = Judgement(
             jnp.maximum(of.error, piece.error),
             [a + b for a, b in zip(of.errors, piece.errors, strict=True)],
