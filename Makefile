@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all newest oldest cases docs dist lint format bench clean
+.PHONY: help demo style types test quick durations test-slow test-all newest oldest cases docs dist lint format bench clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -9
@@ -44,19 +44,32 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 demo: $(VENV)/.installed
 	@$(BIN)/python identification/screw_drive_1/identify.py
 
-lint: $(VENV)/.installed-test
+lint: style types
+
+style: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2 --pythonpath $(BIN)/python
+
+types: $(VENV)/.installed-test
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
 # Programs that tests compile are kept for the next run, outside of the tree; FRICTAX_TEST_CACHE= keeps none.
 export FRICTAX_TEST_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/frictax-tests
 
-# By file: what the tests of one share is made once.
-PYTEST := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
+# By file: what the tests of one share is made once. The longest files come first: tests/conftest.py.
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-test: lint
+# The types are checked beside the tests.
+test: style
+	@$(MAKE) --no-print-directory --jobs 2 types quick
+
+quick: $(VENV)/.installed-test
 	$(PYTEST) -m "not slow"
+
+# How long each file of the quick tests takes, for their order
+durations: $(VENV)/.installed-test
+	$(PYTEST) -m "not slow" --junitxml=build/durations.xml
+	$(BIN)/python tests/durations.py build/durations.xml
 
 # PART=2/3: of the files with slow tests each third, from the second.
 PART ?= 1/1

@@ -74,8 +74,8 @@ steps-too-long
     or {errors:.2g} standard errors. Fit with engine=OnSamples({option}).
 
 run-inaccurate
-    The estimated error of the simulation is {error:.2g} of the range of a state. Give the times
-    more samples, or simulate with engine=Adaptive().
+    Shorter steps change a state of the simulation by {error:.2g} of its range. Give the times more
+    samples, or simulate with engine=Adaptive().
 
 bent-between-samples
     Inputs are taken as straight between samples. Were they smooth curves, {subject} would move by

@@ -24,9 +24,14 @@ from frictax.signals import Sampled
 from frictax.trajectory import OverTime, Trajectory, law_field
 
 _MOST_EVENTS = 256 * EVENTS
-_LARGE_ERROR = 1e-4  # of the range of a state: above it a run on samples gets a smaller tolerance
-_REFINEMENTS = 3  # runs with a smaller tolerance
-_LEAST_REFINEMENT = 1 / 8  # of the tolerance, each time
+_LARGE_ERROR = 1e-4  # [range of a state] a run with a larger stated error is simulated once more
+# The stated error of a motion with bristles is at least this many times the true one, because such
+# a motion forgets its errors.
+_OVERESTIMATE_IF_STIFF = 30.0
+_REFINEMENT = 1 / 16  # factor of the tolerance of each further run: an eighth of the error
+_REFINEMENTS = 3  # most further runs
+_SMALL_CHANGE = 3e-5  # [range of a state] a further run that changes less is accurate
+_LEAST_RANGE = 1e-12  # [unit of a state] smallest range that errors are compared with
 
 
 class SimulationError(RuntimeError):
@@ -130,9 +135,9 @@ def simulate(
     if growing:
         engine = dataclasses.replace(engine, max_events=room)
     if isinstance(engine, OnSamples) and engine.tolerance is not None:
-        run = _refined(mechanism, ts, engine, energy, run)
-        if run.error > _LARGE_ERROR:
-            inaccurate = Notice("run-inaccurate", "", {"error": float(run.error)})
+        run, moved = _refined(mechanism, ts, engine, energy, run)
+        if moved > _LARGE_ERROR:
+            inaccurate = Notice("run-inaccurate", "", {"error": moved})
             warnings.warn(str(inaccurate), stacklevel=2)
     for notice in run.notices:
         warnings.warn(str(notice), stacklevel=2)
@@ -141,22 +146,30 @@ def simulate(
 
 def _refined(
     mechanism: Mechanism, ts: OverTime, engine: OnSamples, energy: bool, run: Trajectory
-) -> Trajectory:
-    """`run`, or if its estimated error is too large, the run with a smaller tolerance.
+) -> tuple[Trajectory, float]:
+    """Return `run`, or a run with a smaller tolerance if the stated error of `run` is large.
 
-    The error of a third-order method falls as the power 3/4 of the tolerance of its steps.
+    Return also how far the last smaller tolerance moved a state, relative to its range.
+
+    The stated error is a sum over all steps. A motion that damps its errors has a smaller error, so
+    the difference between two runs decides when the tolerance is small enough.
     """
+    judged, moved = run.system.judged_states(None), 0.0
+    large = _LARGE_ERROR * (_OVERESTIMATE_IF_STIFF if run.system.is_stiff(None) else 1.0)
+    if not run.error > large:
+        return run, moved
     for _ in range(_REFINEMENTS):
-        if not run.error > _LARGE_ERROR:
-            break
-        factor = min((0.5 * _LARGE_ERROR / float(run.error)) ** (4 / 3), _LEAST_REFINEMENT)
         assert engine.tolerance is not None
-        engine = dataclasses.replace(engine, tolerance=engine.tolerance * factor)
+        engine = dataclasses.replace(engine, tolerance=engine.tolerance * _REFINEMENT)
         finer = _simulate(mechanism, ts, engine, energy)
         if not _is(finer, Result.successful):
             break
-        run = finer
-    return run
+        before, after = (np.asarray(constant(one.ys))[:, :judged] for one in (run, finer))
+        ranges = np.maximum(np.ptp(after, axis=0), _LEAST_RANGE)
+        run, moved = finer, float(np.max(np.abs(after - before) / ranges, initial=0.0))
+        if moved <= _SMALL_CHANGE:
+            break
+    return run, moved
 
 
 def _table_ended(run: Trajectory) -> str:

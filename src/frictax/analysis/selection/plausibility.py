@@ -25,7 +25,7 @@ STEEP = 5.0  # times as steep as the straight line through the law: too steep
 def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Sentences on why a fit cannot be the machine, empty where nothing speaks against it.
 
-    - friction that drives: a law below 0 at a speed that was visited;
+    - friction that drives: a law that falls to 0 at a speed that was visited;
     - a law that rises somewhere more than 5 times as steeply as the straight line through it, and
       than a line from rest to its mean force at the highest speed: a table that stores a speed at
       which the record dwells, as a speed to which its machine is drawn;
@@ -40,10 +40,10 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
         force, slope, speed = units
         where = f"{contact} {WAYS[way]}"
         low = int(np.argmin(f))
-        if f[low] < 0:
+        if f[low] <= 0 < f[0]:
             out.append(
-                f"{where}: the friction is {f[low]:.3g} {force} at {v[low]:.3g} {speed}, and"
-                " friction below 0 would drive"
+                f"{where}: the friction is 0 {force} at {v[low]:.3g} {speed}, where its law is"
+                " below 0 and would drive"
             )
         local = np.diff(f) / np.diff(v)
         line = abs(float(np.polyfit(v, f, 1)[0]))
