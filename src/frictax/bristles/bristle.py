@@ -107,7 +107,7 @@ def fading(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
         return jnp.zeros_like(sigma_1)
     least, inverse = law.stribeck_dip
     lost, most = law.f0 - least, law.f0
-    least = jnp.maximum(least, 1e-6 * most)  # a law without a dry part falls to 0
+    least = larger(least, 1e-6 * most)  # a law without a dry part falls to 0
     # The inverse of that speed, which may be 0 but never infinite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)
     return larger(inverse, sigma_1 * by_law / _ROOT_2E)
