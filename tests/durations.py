@@ -12,7 +12,7 @@ _TESTS = Path(__file__).parent
 
 def main(report: str) -> None:
     """Add up the seconds of each file in a `report` of pytest in the JUnit format."""
-    seconds = collections.Counter[str]()
+    seconds = collections.defaultdict[str, float](float)
     for case in xml.etree.ElementTree.parse(report).iter("testcase"):
         # The class name is the module, such as tests.engine.test_ends, or a class in it.
         names = case.attrib["classname"].split(".")

@@ -335,6 +335,9 @@ def divided_step(
                 ends = written(parts.ends, row, u.astype(parts.ends.dtype))
                 parts = dataclasses.replace(parts, ends=ends)
             control = update_control(control, c.u, accepted, refused, part, tol)
+            if system.is_stiff():
+                # Linearly implicit steps damp what they do not resolve.
+                control = dataclasses.replace(control, unmet=c.now.control.unmet)
             is_out = accepted & (control.divided > options.max_steps)
             is_out = is_out & (result == Result.successful)
             result = Result.where(is_out, Result.max_steps_reached, result)
