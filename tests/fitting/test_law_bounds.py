@@ -8,6 +8,7 @@ import frictax as fx
 from frictax.fitting.posing import pose
 from frictax.fitting.problem.initial_state import begun_at
 from frictax.fitting.problem.losses import Squares
+from frictax.fitting.problem.problem import steady_plan
 from frictax.fitting.problem.setup import check_channels
 from frictax.fitting.result.units import unit_of
 from frictax.parameters import Positive, Scalar, parameter, parameters, replace
@@ -118,6 +119,13 @@ def test_an_output_in_a_unit_of_the_other_motion_is_refused(name, unit, right) -
 def test_a_drive_in_a_unit_of_the_other_motion_is_refused(name, unit) -> None:
     with pytest.raises(ValueError, match=f"input '{name}' must be a .*got one in {unit}"):
         check_channels(block(fx.Coulomb(1.0)), record({"mass.v": "m/s"}, {name: unit}))
+
+
+def test_a_sweep_in_units_of_the_other_motion_is_refused() -> None:
+    right = r"'f' slides.* m/s and N, got rpm and N.m. Write .*velocity_unit='m/s', force_unit='N'"
+    sweep = fx.Sweep([1, 2, 3], [1, 2, 3.1], velocity_unit="rpm", force_unit="N.m")
+    with pytest.raises(ValueError, match=right):
+        steady_plan(block(fx.Coulomb(1.0)), "f", sweep)
 
 
 def test_channels_in_the_units_of_their_motion_are_taken_and_a_normal_force_is_one() -> None:

@@ -98,7 +98,8 @@ def test_a_held_noisy_input_raises_no_alarm() -> None:
 
 def test_what_simulates_nothing_has_no_step_error() -> None:
     machine = swing(30.0)
-    sweep = fx.Sweep(np.linspace(0.1, 1.0, 10), np.full(10, 0.6), sigma=np.full(10, 0.01))
+    v, force, sigma = np.linspace(0.1, 1.0, 10), np.full(10, 0.6), np.full(10, 0.01)
+    sweep = fx.Sweep(v, force, sigma=sigma, velocity_unit="m/s", force_unit="N")
     found = fx.fit(
         machine,
         {"swing": record_of(machine), "friction": sweep},

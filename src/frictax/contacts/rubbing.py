@@ -104,7 +104,9 @@ class AbstractRubbing(AbstractByLaws):
 
 
 def _vanishes_at(law: AbstractLaw) -> float | None:
-    """The least corner of a law at which it is 0; None where there is none, or it is not known."""
+    """Return the least corner speed of a law at which its friction is 0, or None if there is none
+    or it is not known.
+    """
     if any(map(is_traced, jax.tree.leaves(law))):
         return None
     speeds = np.asarray(law.breaks)

@@ -93,7 +93,7 @@ def as_derived(ys: Array, values: Array) -> Array:
 @as_derived.defjvp
 def _as_derived_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
-    # A row is unknown as a whole, so its first entry tells. In forward mode the tangent of an
+    # A row is unknown as a whole, so its first entry is enough. In forward mode the tangent of an
     # unknown row is NaN already, and `ys` need not be computed.
     first, d_first = ys[:, :1], d_ys[:, :1]
 

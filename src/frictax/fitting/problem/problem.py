@@ -392,10 +392,11 @@ def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
         contact = label if label in contacts else contacts[0]
         turns = turns_about(machine, contact)
         if turns is not None and turns != sweep.rotational:
-            does, units = ("slides", "turns")[turns], ("m/s and N", "rad/s and N.m")[turns]
+            does, *units = (("slides", "m/s", "N"), ("turns", "rad/s", "N.m"))[turns]
             raise ValueError(
-                f"The sweep of {contact!r} must be in {units}, or units like them, since it {does},"
-                f" got {sweep.velocity_unit.name} and {sweep.force_unit.name}. Correct the units."
+                f"{contact!r} {does}, so its sweep needs units such as {units[0]} and {units[1]},"
+                f" got {sweep.velocity_unit.name} and {sweep.force_unit.name}. Write"
+                f" Sweep(..., velocity_unit={units[0]!r}, force_unit={units[1]!r})."
             )
     weight = np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma
     return PreparedSweep(
