@@ -177,7 +177,7 @@ class Block:
         all_lanes = jax.vmap(one, in_axes=in_axes)
 
         def quiet(carry) -> Any:
-            j, now, error, inverse, _, (alive, whole_steps, _), ys, modes = carry
+            j, now, error, inverse, _, (alive, whole_steps), ys, modes = carry
             y, mode = now
             new, calm, own_error = all_lanes(
                 (across, more), (same, rest), y, mode, inverse, step_at(j)
@@ -187,20 +187,19 @@ class Block:
                 modes = written(modes, j, stacked(new[1], plan.mode, lanes))
             good = is_within_tolerance(options, own_error)
             todo = alive & ~(calm & good & whole_steps)
-            has_event = alive & good & ~calm & whole_steps
             now = jax.tree.map(lambda a, b: jnp.where(_first(todo, a), a, b), now, new)
             error = jnp.where(todo, error, error + own_error)
             j = jnp.where(jnp.any(todo), j, j + 1)
-            return j, now, error, inverse, todo, (alive, whole_steps, has_event), ys, modes
+            return j, now, error, inverse, todo, (alive, whole_steps), ys, modes
 
         def body(carry) -> Any:
             j, now, ys, modes = carry
             alive, nobody = now.result == Result.successful, jnp.zeros(lanes, bool)
             whole_steps = ~nobody if now.control is None else now.control.width == PARTS
             inverse = inverse_scales_of_run(now.control, self.judged(now.y))
-            nothing, known = jnp.zeros(lanes, plan.y.dtype), (alive, whole_steps, nobody)
+            nothing, known = jnp.zeros(lanes, plan.y.dtype), (alive, whole_steps)
             first = (j, (now.y, now.mode), nothing, inverse, nobody, known, ys, modes)
-            j, (y, mode), error, _, todo, (*_, has_event), ys, modes = jax.lax.while_loop(
+            j, (y, mode), error, _, todo, _, ys, modes = jax.lax.while_loop(
                 lambda c: (c[0] < size) & ~jnp.any(c[4]), quiet, first
             )
             errors = error if not inverse or inverse[0].ndim == 1 else error[:, None], inverse
@@ -238,7 +237,7 @@ class Block:
                     system,
                     options,
                     (*(at(step) if timed else step), begin + here),
-                    (jnp.array(True), row_at(has_event, i)),
+                    jnp.array(True),
                     (nought, judged_states(system, together(at(start), plan.y))),
                     rows,
                     lane,

@@ -74,6 +74,11 @@ class Judgement(eqx.Module):
     error: Number
     errors: list[Array]
 
+    def with_piece(self, piece: "Judgement", share: Any) -> "Judgement":
+        """Return the error with that of a further piece, which is a `share` of what was judged."""
+        errors = [a + share * b for a, b in zip(self.errors, piece.errors, strict=True)]
+        return Judgement(jnp.maximum(self.error, share * piece.error), errors)
+
 
 def is_controlled(options: OnSamples) -> bool:
     """Whether the steps of a run are divided where their error is too large."""
@@ -106,19 +111,6 @@ def step_with_differences(
     y1 = stepped(system, options, mode, t, end, y, rate, sound=True)
     at = constant((t, end, y))
     return y1, tuple(map(entries, rosenbrock2_differences(constant(system), mode, *at)))
-
-
-def differences_of_piece(system: Reused, mode: Any, t: Any, end: Any, y: Any) -> tuple[Any, Any]:
-    """Return the state and the differences of `step_with_differences` for a piece between events.
-
-    No argument and no result has a derivative.
-    """
-    if system.is_stiff():
-        differences = rosenbrock2_differences(system, mode, t, end, y)
-        return y + differences[1], tuple(map(entries, differences))
-    flow = lambda t, y: system.flow(t, y, mode)  # noqa: E731
-    y1, rates = bosh3(flow, t, end, y, flow(t, y))
-    return y1, _bosh3_differences(end - t, rates)
 
 
 def _bosh3_differences(h: Any, rates: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -13,11 +13,11 @@ from ..result import NONFINITE
 from ..reused import Reused
 from ..stepping import some
 from ..system import DEADLINE
-from .search import LOCATED, Piece, only, piece_holds, state_at
+from .search import LOCATED, Piece, only, state_at
 
 
 def cross_inside(
-    system: Reused, options: OnSamples, now: Piece, found, cause, fired, end, needed=True
+    system: Reused, options: OnSamples, now: Piece, found, cause, fired, needed: Any = True
 ) -> tuple[Any, ...]:
     """From the start of a piece over its end: the exact time by one Newton step, the state there,
     the jump. This is differentiated.
@@ -28,11 +28,11 @@ def cross_inside(
     `search_end`, or None where the margin that `fired` is known. Returns time, state, mode, what
     fired, and 0, 1 for no consistent mode or `NONFINITE`.
     """
-    t, found = now.t, constant(found)
+    t, end, found = now.t, now.end, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
     none = jnp.zeros(margins.shape, margins.dtype)
     slope, y = only(
-        needed, lambda: _ends(system, options, now, found, end), (Slope(now.y, none, none), now.y)
+        needed, lambda: _ends(system, options, now, found), (Slope(now.y, none, none), now.y)
     )
     if fired is None:
         # A piece shorter than an event is located to may end where it began, with all its margins
@@ -81,27 +81,19 @@ def cross_inside(
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, status
 
 
-def _ends(system: Reused, options: OnSamples, now: Piece, s, last) -> tuple[Slope, Any]:
+def _ends(system: Reused, options: OnSamples, now: Piece, s) -> tuple[Slope, Any]:
     """Of the piece's end at time `s`: rates, which are not differentiated, margins and state, which
-    are. The piece could go on to `last`.
+    are.
     """
-    holds = piece_holds(system, options, now, last)
 
     def end(system: Reused, now: Piece, s) -> tuple[Any, Any]:
-        y = state_at(system, options, now, s, holds)
+        y = state_at(system, options, now, s)
         return system.guard(s, y, now.mode), y
 
     still, piece = constant((system, now))
     _, (rate, speed) = jax.jvp(lambda s: end(still, piece, s), (s,), (jnp.ones_like(s),))
     g, y = end(system, now, s)
     return Slope(speed, g, rate), y
-
-
-def to_the_end(system: Reused, options: OnSamples, now: Piece, end, cause) -> tuple[Any, ...]:
-    """As `cross_inside` of a piece that the step ends."""
-    y = state_at(system, options, now, end)
-    status = jnp.where(jnp.all(jnp.isfinite(y)), 0, NONFINITE).astype(jnp.int32)
-    return end + 0.0 * now.t, y, now.mode, cause, status
 
 
 def as_of(system: Reused, t, y, mode) -> Any:

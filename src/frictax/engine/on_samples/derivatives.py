@@ -11,7 +11,7 @@ from frictax.jax_internals import nondifferentiable
 from frictax.parameters.shapes import row_at
 
 from ..cut_short import nan_where, pull_known, unknown_after_cut, zero_if_unused
-from ..implicit.stiff import step
+from ..implicit.stiff import keeps_bounds, step
 from ..linear import linear, read_later, split
 from ..options import OnSamples
 from ..result import SECOND, Result
@@ -112,15 +112,14 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         system = Reused(eqx.combine(read, amid(mode, moved)[1]))
         return step(system, options, mode, t, end, y)
 
-    def over(e, times, moved, t, y) -> Any:
+    def over(e, slack, moved, t, y) -> Any:
         """Return time and state after the piece that event e ends, and the state at the sample if
-        the event is there. `times`: of the part.
+        the event is there.
         """
-        _, end, slack = times
-        system, piece = Reused(eqx.combine(moved, rest)), Piece(t, y, log.before[e])
-        time, state = cross_inside(system, options, piece, trace.found[e], None, log.fired[e], end)[
-            :2
-        ]
+        system, mode, end = Reused(eqx.combine(moved, rest)), log.before[e], trace.end[e]
+        holds = keeps_bounds(system, options, mode, t, end, y)
+        piece = Piece(t, y, mode, end, holds)
+        time, state = cross_inside(system, options, piece, trace.found[e], None, log.fired[e])[:2]
         return time, state, as_of(system, time, state, system.tick(time + slack, log.after[e]))
 
     def is_in(e, j, u) -> Any:
@@ -189,7 +188,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
             def part(carry) -> Any:
                 k, c_y, c_t0, c_moved, c_now, e, c_read, ticked = carry
                 u, width = extent(j, p, k)
-                times = begin, end, slack = times_of(j, u, width)
+                begin, end, slack = times_of(j, u, width)
                 shift_begin, shift_end, _ = times_of_part(
                     (by_start[j], by_start[j + 1], slack), u, width
                 )
@@ -226,7 +225,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 def event(carry) -> Any:
                     c_t, c_y, c_moved, c_now, e = carry
                     _, back = jax.vjp(
-                        lambda *at: over(e, times, *at), moved, trace.t0[e], trace.y0[e]
+                        lambda *at: over(e, slack, *at), moved, trace.t0[e], trace.y0[e]
                     )
                     # The sample shows the state after the last event at it.
                     at_sample = (u == 0) & (log.t1[e] <= begin + slack)

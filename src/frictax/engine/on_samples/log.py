@@ -16,12 +16,14 @@ from ..options import OnSamples, room
 
 class Retrace(eqx.Module):
     """What reverse mode needs of an event beside the `Log`: where its piece began, where its end
-    was found, the state after it, the step, and where in the step its part began (see control.py).
+    was found, where the piece would have ended without it, the state after it, the step, and where
+    in the step its part began (see control.py).
     """
 
     t0: Values
     y0: Float[Array, "... n"]
     found: Values
+    end: Values
     y1: Float[Array, "... n"]
     step: Int[Array, "..."]
     u: Int[Array, "..."]
@@ -43,7 +45,7 @@ def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
     size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
-    retrace = Retrace(number, states, number, states, whole - 1, whole) if keeps else None
+    retrace = Retrace(number, states, number, number, states, whole - 1, whole) if keeps else None
     return Log(jnp.full_like(number, jnp.inf), whole, modes, modes, retrace)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Int
 
 # A loop continues while any lane of a vmap needs it, and its counter stays one number.
 from frictax.jax_internals import unvmap_any
-from frictax.parameters import Integer, Modes, State
+from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
@@ -25,7 +25,6 @@ from .control import (
     Control,
     Judgement,
     PartLog,
-    differences_of_piece,
     inverse_scales_of_part,
     is_controlled,
     judge_part,
@@ -36,10 +35,10 @@ from .control import (
     update_control,
     widen_ranges,
 )
-from .crossing import as_of, cross_inside, to_the_end
+from .crossing import as_of, cross_inside
 from .grid import at_samples, fine_grid
 from .log import Log, Retrace, empty_log, written
-from .search import Piece, search_end, stays_up
+from .search import Attempt, Piece, only, search_end, stays_up
 
 
 class Progress(eqx.Module):
@@ -91,7 +90,7 @@ def march(
         # arithmetic with it or a loop around it. The loop carries the state before the step instead
         # of choosing between both states, so that the next step need not wait for the error test.
         j, here, _, _, inverse, alive, ys, modes = carry
-        y_entries, mode_entries, (error, _) = here
+        y_entries, mode_entries, error = here
         y1, mode1, calm, own_error = whole_step(
             system,
             options,
@@ -102,35 +101,30 @@ def march(
         )
         stop = unvmap_any(alive & ~(calm & is_within_tolerance(options, own_error)))
         ys, modes = written(ys, j + 1, y1), written(modes, j, mode1)
-        reached = entries(y1), entries(mode1), (error + own_error, own_error)
+        reached = entries(y1), entries(mode1), error + own_error
         return j + 1, reached, here, stop, inverse, alive, ys, modes
 
     def body(carry) -> Any:
         begin, now, ys, modes = carry
         alive = now.result == Result.successful
         divides = now.control is not None and unvmap_any(alive & (now.control.width < PARTS))
-        nothing = jnp.zeros((), y0.dtype)
-        here = entries(now.y), entries(now.mode), (nothing, nothing)
+        here = entries(now.y), entries(now.mode), jnp.zeros((), y0.dtype)
         inverse = inverse_scales_of_run(now.control, judged_states(system, now.y))
         first = (begin, here, here, jnp.asarray(divides), inverse, alive, ys, modes)
         j, here, before, stop, _, _, ys, modes = jax.lax.while_loop(
             lambda c: (c[0] < steps) & ~c[3], quiet, first
         )
-        # The step that stopped the loop is undone. If its error is small, it has an event.
+        # The step that stopped the loop is undone.
         is_undone = stop & (j > begin)
-        has_event = is_undone & is_within_tolerance(options, here[2][1])
         j = jnp.where(is_undone, j - 1, j)
-        y, mode, (error, _) = select(is_undone, before, here)
+        y, mode, error = select(is_undone, before, here)
         judged = judged_states(system, together(y, y0))
         now = add_whole_steps(now, (error, inverse), judged, start)
         now = dataclasses.replace(now, y=together(y, y0), mode=together(mode, mode0))
 
         def divided(now: Progress) -> Any:
             step = grid[j], grid[j + 1], slacks[j], j
-            rows = Rows(0, 0, 0)
-            return divided_step(
-                system, options, step, (alive, has_event), (nought, start), rows, now
-            )
+            return divided_step(system, options, step, alive, (nought, start), Rows(0, 0, 0), now)
 
         (y_now, mode_now), now = jax.lax.cond(
             stop, divided, lambda now: ((now.y, now.mode), now), now
@@ -248,25 +242,36 @@ def is_within_tolerance(options: OnSamples, error) -> Any:
 
 
 def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, Any, Any, Any]:
-    """Take a step or a part without looking for events. Return state and mode after it, whether it
-    has no event, and the differences for its error (None without error control).
+    """Take a whole step without looking for events. Return state and mode after it, whether it has
+    no event, and the differences for its error (None without error control).
     """
     t, end, slack = step
-    h, still = end - t, constant(system)
     mode1 = system.tick(t + slack, mode)
-    rate = system.flow(t, y, mode1)
-    if is_controlled(options):
-        y1, differences = step_with_differences(system, options, mode1, t, end, y, rate)
-    else:
-        y1 = stepped(system, options, mode1, t, end, y, rate, sound=True)
-        differences = None
-    guard = lambda *at: still.guard(*constant(at), mode1)  # noqa: E731
-    calm = every(jnp.isfinite(y1)) & stays_up(
-        guard(t, y), guard(t + 0.5 * h, y + 0.5 * h * rate), guard(end, y1)
-    )
+    y1, _, differences, margins = step_with_margins(system, options, mode1, t, end, y)
+    calm = every(jnp.isfinite(y1)) & stays_up(*margins)
     if (kept := keeps_bounds(system, options, mode1, t, end, y, y1)) is not None:
         calm = calm & kept
     return y1, mode1, calm & (system.deadline(mode1) >= end - slack), differences
+
+
+def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tuple[Any, ...]:
+    """Return the state at `end` by one step in one mode, the rate at its start, the differences for
+    its error, and the margins at its start, half a step of Euler's on, and at its end.
+    """
+    h, still = end - t, constant(system)
+    rate = system.flow(t, y, mode)
+    if is_controlled(options):
+        y1, differences = step_with_differences(system, options, mode, t, end, y, rate)
+    else:
+        y1 = stepped(system, options, mode, t, end, y, rate, sound=True)
+        differences = None
+    guard = lambda *at: still.guard(*constant(at), mode)  # noqa: E731
+    return (
+        y1,
+        rate,
+        differences,
+        (guard(t, y), guard(t + 0.5 * h, y + 0.5 * h * rate), guard(end, y1)),
+    )
 
 
 class Rows(NamedTuple):
@@ -277,35 +282,59 @@ class Rows(NamedTuple):
     ends: Any
 
 
-class _InStep(eqx.Module):
-    """State of a step between two of its parts.
+class _Part(eqx.Module):
+    """The part of a step that is being taken: where it began, and its error so far.
 
-    - `u`: position at which the next part begins, in units of 1/`PARTS`; `now`: the run there.
-    - `shown`: state and mode at the sample, after the events there.
-    - `active`: whether the step is not finished; `has_event`: whether the next part has an event.
+    - `u`: position at which it begins, in units of 1/`PARTS`; `y`, `mode`, `count`, `shown`: as in
+      `_InStep`, at its begin.
+    - `error`: a `Judgement` of its pieces that an event ended; `idle`: how many of the last ones
+      had no length.
     """
 
     u: Integer
+    y: State
+    mode: Modes
+    count: Integer
+    shown: tuple[State, Modes]
+    error: Judgement
+    idle: Integer
+
+
+class _InStep(eqx.Module):
+    """State of a step between two pieces of its parts.
+
+    - `t`: time at which the next piece begins; `now`: the run there; `part`: the part that the
+      piece is in.
+    - `shown`: state and mode at the sample, after the events there.
+    - `active`: whether the step is not finished; `has_event`: whether the next piece may have an
+      event, so that `attempt` must be looked into.
+    """
+
+    t: Number
     now: Progress
+    part: _Part
     shown: tuple[State, Modes]
     active: Any
     has_event: Any
+    attempt: Attempt
 
 
 def divided_step(
-    system: Reused, options: OnSamples, step, lane, origin, rows: Rows, now: Progress
+    system: Reused, options: OnSamples, step, alive, origin, rows: Rows, now: Progress
 ) -> tuple[tuple[Any, Any], Progress]:
-    """Take the step from a sample to the next part by part. Return state and mode at the sample
-    after the events there, and the run at the end of the step.
+    """Take the step from a sample to the next part by part, and each part piece by piece between
+    its events. Return state and mode at the sample after the events there, and the run at the end
+    of the step.
 
-    A part whose error is above the tolerance is refused, and the next part is half as long.
+    The rest of a part is always tried as a whole. If its error is above the tolerance, the part
+    begins again with half the length. If it may have an event, the event is looked for and ends a
+    piece.
 
-    - `lane`: whether the run is alive; whether the whole step is known to have an event and a small
-      error.
-    - `origin`: 0 with some derivative, as in `march`; the judged states of the start.
+    - `alive`: whether the run goes on; `origin`: 0 with some derivative, as in `march`, and the
+      judged states of the start.
     """
     t, end, _, j = step
-    (alive, known), (nought, start) = lane, origin
+    nought, start = origin
     is_judged = now.control is not None
     tol = part_tolerance(options, now.y.dtype) if is_judged else 0.0
     if is_judged:
@@ -313,82 +342,172 @@ def divided_step(
         width = jnp.where(constant(end - t) > 0, now.control.width, PARTS)
         now = dataclasses.replace(now, control=dataclasses.replace(now.control, width=width))
     begun = now.control
+    no_error = Judgement(jnp.zeros((), now.y.dtype), [jnp.zeros_like(x) for x in start])
 
-    def part_of(c: _InStep) -> tuple[Any, Any, Any]:
+    def times_of(c: _InStep) -> tuple[Any, Any, Any]:
         if c.now.control is None:
             return step[:3]
-        return times_of_part(step[:3], c.u, c.now.control.width)
+        return times_of_part(step[:3], c.part.u, c.now.control.width)
 
-    def is_good(now: Progress, part: Judgement) -> Any:
-        return is_within_tolerance(options, part.error) | (now.control.width <= 1)
+    def part_from(u, now: Progress, shown) -> _Part:
+        idle = jnp.array(0, jnp.int32)
+        return _Part(u, now.y, now.mode, now.count, shown, no_error, idle)
 
-    def after(c: _InStep, new: Progress, shown, accepted, refused, part: Judgement) -> _InStep:
-        """Return the step after a part. If the part is accepted, the run is `new`."""
-        old, control, parts = c.now, c.now.control, c.now.parts
-        take = lambda name: select(accepted, getattr(new, name), getattr(old, name))  # noqa: E731
-        result, u = take("result"), jnp.where(accepted, PARTS, c.u)
+    def finished(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
+        """Return the step after its part ended at the state `y`, if it is `accepted`, or before it
+        began, if it is `refused`.
+        """
+        part, control, parts = c.part, c.now.control, c.now.parts
+        begin, stop, _ = times_of(c)
+        y = jnp.where(accepted, y, c.now.y)
+        y, mode, count, shown = select(
+            refused,
+            (part.y, part.mode, part.count, part.shown),
+            (y, c.now.mode, c.now.count, c.shown),
+        )
+        result, u = c.now.result, jnp.where(accepted, PARTS, part.u)
         if is_judged:
-            u = jnp.where(accepted, c.u + control.width, c.u)
+            u = jnp.where(accepted, part.u + control.width, part.u)
             if parts is not None:
                 is_kept = accepted & (control.width < PARTS)
                 row = rows.ends + jnp.where(is_kept, control.divided, options.max_steps)
                 ends = written(parts.ends, row, u.astype(parts.ends.dtype))
                 parts = dataclasses.replace(parts, ends=ends)
-            control = update_control(control, c.u, accepted, refused, part, tol)
+            control = update_control(control, part.u, accepted, refused, error, tol)
             if system.is_stiff():
                 # Linearly implicit steps damp what they do not resolve.
                 control = dataclasses.replace(control, unmet=c.now.control.unmet)
             is_out = accepted & (control.divided > options.max_steps)
             is_out = is_out & (result == Result.successful)
             result = Result.where(is_out, Result.max_steps_reached, result)
-        return _InStep(
-            u,
-            Progress(take("y"), take("mode"), take("count"), result, control, new.log, parts),
-            select(accepted, shown, c.shown),
-            c.active & (u < PARTS) & (result == Result.successful),
-            c.has_event & ~accepted & ~refused,
+        now = Progress(y, mode, count, result, control, c.now.log, parts)
+        ended = accepted | refused
+        t = jnp.where(accepted, stop, jnp.where(refused, begin + nought, c.t))
+        return dataclasses.replace(
+            c,
+            t=t,
+            now=now,
+            part=select(ended, part_from(u, now, shown), part),
+            shown=shown,
+            active=c.active & (u < PARTS) & (result == Result.successful),
         )
 
-    def quiet(c: _InStep) -> _InStep:
-        """Take the next part if it has no event."""
-        now = c.now
-        y1, mode1, calm, differences = quiet_step(system, options, part_of(c), now.y, now.mode)
-        at, to = judged_states(system, now.y), judged_states(system, y1)
-        part = judge_part(differences, inverse_scales_of_part(now.control, at, to, start))
-        good = is_good(now, part)
-        new = dataclasses.replace(now, y=y1, mode=mode1)
-        shown = c.shown[0], jnp.where(c.u == 0, mode1, c.shown[1])
+    def try_rest(c: _InStep) -> _InStep:
+        """Try the rest of the part as one piece without event."""
+        now, (begin, stop, slack) = c.now, times_of(c)
         runs = c.active & ~c.has_event
-        done = after(c, new, shown, runs & good & calm, runs & ~good, part)
-        return dataclasses.replace(done, has_event=c.has_event | (runs & good & ~calm))
 
-    def eventful(c: _InStep) -> _InStep:
-        """Take the next part if it has an event."""
-        runs = c.active & c.has_event
-        new, shown, part = eventful_part(
-            system, options, (*part_of(c), j, c.u), runs, (nought, start), rows.events, c
+        def tried() -> tuple[Any, Attempt, Any]:
+            mode, attempt, calm, differences = attempt_piece(
+                system, options, c.t, stop, slack, now.y, now.mode
+            )
+            if is_judged:
+                at, to = judged_states(system, now.y), judged_states(system, attempt.y)
+                inverse = inverse_scales_of_part(now.control, at, to, start)
+                attempt = dataclasses.replace(attempt, error=judge_part(differences, inverse))
+            return mode, attempt, calm
+
+        mode, attempt, calm = only(runs, tried, (now.mode, c.attempt, runs))
+        is_first = (c.part.u == 0) & (constant(c.t) <= begin + slack)
+        shown = c.shown[0], jnp.where(is_first, mode, c.shown[1])
+        error, good = c.part.error, jnp.array(True)
+        if is_judged:
+            error = error.with_piece(attempt.error, 1.0)
+            good = is_within_tolerance(options, attempt.error.error) | (now.control.width <= 1)
+        c = dataclasses.replace(
+            c,
+            now=dataclasses.replace(now, mode=jnp.where(runs, mode, now.mode)),
+            shown=select(runs, shown, c.shown),
+            has_event=c.has_event | (runs & good & ~calm),
+            attempt=select(runs, attempt, c.attempt),
         )
-        good = is_good(c.now, part) if is_judged else jnp.array(True)
-        return after(c, new, shown, runs & good, runs & ~good, part)
+        return finished(c, attempt.y, error, runs & good & calm, runs & ~good)
 
-    def next_parts(c: _InStep) -> _InStep:
-        if not is_judged:
-            return eventful(c)
-        log = c.now.log  # a part without event does not change it
+    def take_event(c: _InStep) -> _InStep:
+        """Look for the event in the piece that was tried, and go over it."""
+        runs, now, attempt = c.active & c.has_event, c.now, c.attempt
+        (begin, _, slack), mode = times_of(c), now.mode
+        size, m = room(options), mode.shape[0]
+        piece = Piece(c.t, now.y, mode, attempt.end, attempt.holds)
+        found, cause = search_end(system, options, piece, attempt, slack, runs)
+        crossed = runs & (cause != END)
+        t1, y1, after, fired, status = cross_inside(
+            system, options, piece, found, cause, None, crossed
+        )
+        # Without event the piece goes to the end of the part.
+        done = runs & (cause == END)
+        y1 = jnp.where(cause == END, attempt.y, y1)
+        status = jnp.where(crossed, status, 0).astype(jnp.int32)
+        idle = jnp.where(constant(t1 - c.t) <= slack, c.part.idle + 1, 0)
+        result = now.result
+        for failed, how in (
+            ((status == NONFINITE) | ~jnp.all(jnp.isfinite(y1)), Result.nonfinite),
+            (~done & (now.count >= size), Result.too_many_events),
+            (~done & (idle >= CHATTER + 2 * m), Result.chatter),
+            (status != 0, Result.inconsistent),
+        ):
+            result = Result.where(runs & failed & (result == Result.successful), how, result)
+        told = runs & ~done & (result == Result.successful)
+        u = c.part.u
+        retrace = None
+        if now.log.retrace is not None:
+            retrace = Retrace(c.t, now.y, found, attempt.end, y1, j, u)
+        entry = Log(t1, fired.astype(jnp.int32), mode, after, retrace)
+        row = rows.events + jnp.where(told, now.count, size)
+        log = jax.tree.map(
+            lambda rows, new: written(rows, row, new.astype(rows.dtype)), now.log, entry
+        )
+        at_sample = (u == 0) & (constant(t1) <= begin + slack) & told
+        seen = as_of(system, t1, y1, system.tick(t1 + slack, after))
+        shown = jnp.where(at_sample, seen, c.shown[0]), c.shown[1]
+        goes_on = runs & ~done
+        error = c.part.error
+        if is_judged:
+            share = constant((t1 - c.t) / jnp.maximum(attempt.end - c.t, jnp.finfo(t1.dtype).tiny))
+            piece_error = error.with_piece(attempt.error, jnp.where(done, 1.0, share))
+            error = select(runs, piece_error, error)
+        now = dataclasses.replace(
+            now,
+            y=jnp.where(goes_on, y1, now.y),
+            mode=jnp.where(goes_on, after, mode),
+            count=jnp.where(told, now.count + 1, now.count),
+            result=result,
+            log=log,
+        )
+        c = dataclasses.replace(
+            c,
+            t=jnp.where(goes_on, t1, c.t),
+            now=now,
+            part=dataclasses.replace(c.part, error=error, idle=jnp.where(runs, idle, c.part.idle)),
+            shown=shown,
+            active=c.active & (result == Result.successful),
+            has_event=c.has_event & ~runs,
+        )
+        done = done & (result == Result.successful)
+        return finished(c, y1, error, done, jnp.array(False))
+
+    def next_pieces(c: _InStep) -> _InStep:
+        log = c.now.log  # a piece without event does not change it
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=None))
-        c = jax.lax.while_loop(lambda c: unvmap_any(c.active & ~c.has_event), quiet, c)
+        c = jax.lax.while_loop(lambda c: unvmap_any(c.active & ~c.has_event), try_rest, c)
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=log))
-        return jax.lax.cond(unvmap_any(c.active & c.has_event), eventful, lambda c: c, c)
+        return jax.lax.cond(unvmap_any(c.active & c.has_event), take_event, lambda c: c, c)
 
-    # Without error control the whole step is one part that may have an event.
+    shown, no = (now.y, now.mode), jnp.array(False)
+    y, here = constant(now.y) + nought, constant(t)
+    holds = no if system.is_stiff() and options.solver is None else None
+    error = no_error if is_judged else None
+    nothing = Attempt(here, y, constant(y), (here, here), no, no, no, holds, error)
     first = _InStep(
-        jnp.array(0, jnp.int32),
+        t + nought,
         now,
-        (now.y, now.mode),
+        part_from(jnp.array(0, jnp.int32), now, shown),
+        shown,
         alive,
-        alive & known & (now.control.width == PARTS) if is_judged else alive,
+        jnp.zeros_like(alive),
+        nothing,
     )
-    last = jax.lax.while_loop(lambda c: unvmap_any(c.active), next_parts, first)
+    last = jax.lax.while_loop(lambda c: unvmap_any(c.active), next_pieces, first)
     now = last.now
     # a factor whose derivative is NaN, too
     reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
@@ -404,90 +523,37 @@ def divided_step(
     return shown, dataclasses.replace(now, y=now.y * reached, control=control, parts=parts)
 
 
-def eventful_part(
-    system: Reused, options: OnSamples, part, alive, origin, first_row, c: _InStep
-) -> tuple[Progress, Any, Judgement]:
-    """Take a part of a step piece by piece between its events. Return the run after the part, state
-    and mode at the sample after the events there, and the error of the part.
-
-    Events are written to the log from `first_row` on.
+def attempt_piece(
+    system: Reused, options: OnSamples, t, end, slack, y, mode
+) -> tuple[Any, Attempt, Any, Any]:
+    """Go on to `end`, or to the deadline of the mode before, by one step. Return the mode, what was
+    reached, whether that is the end and no event is in between, and the differences for the error.
     """
-    begin, end, slack, j, u = part
-    (nought, start), now = origin, c.now
-    size, m = room(options), now.mode.shape[0]
-
-    def over(now: Piece, found, cause, active) -> tuple[Any, ...]:
-        *at, after, fired, status = cross_inside(
-            system, options, now, found, cause, None, end, active
-        )
-        return *at, after, fired.astype(cause.dtype), status.astype(jnp.int32)
-
-    def with_error(of: Judgement, t, t1, y, mode, active) -> Judgement:
-        """Add the error of a piece to the error of the part."""
-        if now.control is None:
-            return of
-        y_end, differences = differences_of_piece(constant(system), mode, *constant((t, t1, y)))
-        at, to = judged_states(system, y), judged_states(system, y_end)
-        piece = judge_part(differences, inverse_scales_of_part(now.control, at, to, start))
-        whole = Judgement(
-            jnp.maximum(of.error, piece.error),
-            [a + b for a, b in zip(of.errors, piece.errors, strict=True)],
-        )
-        return select(active, whole, of)
-
-    def body(carry) -> Any:
-        piece, (y_now, mode_now), active, idle, log, count, result, error = carry
-        t, y = piece.t, piece.y
-        mode = system.tick(t + slack, piece.mode)
-        is_first = (u == 0) & (constant(t) <= begin + slack)
-        mode_now = jnp.where(active & is_first, mode, mode_now)
-        now = Piece(t, y, mode)
-        found, cause = search_end(system, options, now, end, slack, active)
-        t1, y1, after, fired, status = jax.lax.cond(
-            cause == END,
-            lambda: to_the_end(system, options, now, end, cause),
-            lambda: over(now, found, cause, active),
-        )
-        error = with_error(error, t, t1, y, mode, active)
-        done = fired == END
-        following = Piece(t1, y1, jnp.where(done, mode, after))
-        idle = jnp.where(constant(t1 - t) <= slack, idle + 1, 0)
-        for failed, how in (
-            ((status == NONFINITE) | ~jnp.all(jnp.isfinite(y1)), Result.nonfinite),
-            (~done & (count >= size), Result.too_many_events),
-            (idle >= CHATTER + 2 * m, Result.chatter),
-            (status != 0, Result.inconsistent),
-        ):
-            result = Result.where(active & failed & (result == Result.successful), how, result)
-        entry = Log(
-            t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j, u)
-        )
-        told = active & ~done & (result == Result.successful)
-        row = first_row + jnp.where(told, count, size)
-        log = jax.tree.map(lambda rows, new: written(rows, row, new.astype(rows.dtype)), log, entry)
-        count = jnp.where(told, count + 1, count)
-        at_sample = (u == 0) & (constant(t1) <= begin + slack) & told
-        y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
-        piece = select(active, following, piece)
-        goes_on = active & ~done & (result == Result.successful)
-        return piece, (y_now, mode_now), goes_on, idle, log, count, result, error
-
-    nothing = jnp.zeros((), now.y.dtype)
-    error = Judgement(nothing, [jnp.zeros_like(x) for x in start])
-    first = (
-        Piece(begin + nought, now.y, now.mode),
-        c.shown,
-        alive,
-        jnp.array(0),
-        now.log,
-        now.count,
-        now.result,
-        error,
+    mode = system.tick(t + slack, mode)
+    deadline = constant(system.deadline(mode)).astype(t.dtype)
+    is_due = deadline < constant(end) - slack
+    stop = jnp.where(is_due, jnp.maximum(deadline, constant(t)), end)
+    y1, rate, differences, margins = step_with_margins(system, options, mode, t, stop, y)
+    calm = every(jnp.isfinite(y1)) & stays_up(*margins)
+    holds = keeps_bounds(system, options, mode, t, stop, y, y1)
+    if holds is not None:
+        calm = calm & holds
+        y1 = jax.lax.cond(holds, lambda: y1, lambda: system.safe_step(t, stop, y, mode))
+        margins = *margins[:2], constant(system).guard(*constant((stop, y1)), mode)
+    begin, middle, last = margins
+    attempt = Attempt(
+        end=constant(stop),
+        y=y1,
+        rate=constant(rate),
+        lowest=(jnp.min(begin), jnp.min(last)),
+        is_up=stays_up(*margins),
+        may_be_up=every((begin > 0) & (middle > 0) & (last > 0)),
+        is_due=is_due,
+        holds=holds,
+        error=None,
     )
-    piece, shown, _, _, log, count, result, error = jax.lax.while_loop(
-        lambda c: unvmap_any(c[2]), body, first
-    )
-    return Progress(piece.y, piece.mode, count, result, now.control, log, now.parts), shown, error
+    # NaN, too, is a deadline.
+    return mode, attempt, calm & (deadline >= constant(end) - slack), differences
 
 
 def shapes_of(options: OnSamples, y0, mode0, ts, *, record: bool) -> Any:

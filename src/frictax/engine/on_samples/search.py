@@ -17,7 +17,7 @@ from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
 from ..bracket import Bracket
-from ..implicit.stiff import keeps_bounds, step
+from ..implicit.stiff import step
 from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import entries, every, select
@@ -29,13 +29,39 @@ _LOOKS = 8  # places in a step at which a dip is looked for
 
 
 class Piece(eqx.Module):
-    """A piece of a step, in one mode: from `t` and `y` to the step's end or to the
-    deadline before.
+    """A piece of a step, in one mode: from `t` and `y` on, at most to `end`.
+
+    `holds`: of a stiff system, whether the step to `end` keeps the bounds, which says how all steps
+    in the piece are taken: were some of the one kind and some of the other, the state would jump
+    between them and no event could be located there. None of any other system.
     """
 
     t: Number
     y: State
     mode: Modes
+    end: Number
+    holds: Bool[Array, "..."] | None
+
+
+class Attempt(eqx.Module):
+    """A piece that was taken as a whole by one step, before events were looked for.
+
+    - `end`, `y`: time and state at its end; `rate`: at its start; `holds`: as of `Piece`.
+    - `lowest`: the least margin at its start and at its end. `is_up`: whether all margins stay
+      above 0 as far as `stays_up` can tell; `may_be_up`: whether they do where it looked.
+    - `is_due`: whether its end is the deadline of the mode.
+    - `error`: the estimated error of the step, a `Judgement`, None without error control.
+    """
+
+    end: Number
+    y: State
+    rate: Any
+    lowest: tuple[Number, Number]
+    is_up: Bool[Array, "..."]
+    may_be_up: Bool[Array, "..."]
+    is_due: Bool[Array, "..."]
+    holds: Bool[Array, "..."] | None
+    error: Any
 
 
 def stays_up(start, middle, end) -> Bool[Array, ""]:
@@ -67,42 +93,31 @@ class _Look(eqx.Module):
 
 
 def search_end(
-    system: Reused, options: OnSamples, now: Piece, end, slack, active
+    system: Reused, options: OnSamples, now: Piece, attempt: Attempt, slack, active
 ) -> tuple[Any, Any]:
     """Where the piece ends, and whether at a margin (1), at a deadline (`DEADLINE`) or at the end
     of the step (`END`).
 
-    Looked at is the end first; unless `stays_up`, the places between, then where the parabola
-    through the lowest three is least: a margin may fall and rise again inside a piece. A margin
-    that is NaN has fallen. Nothing here is differentiated.
+    Of the `attempt` the end is known. Unless `stays_up`, the places between are looked at, then
+    where the parabola through the lowest three is least: a margin may fall and rise again inside a
+    piece. A margin that is NaN has fallen. Nothing here is differentiated.
     """
-    now, end = constant((now, end))
-    system, t = constant(system), now.t
+    now, attempt = constant((now, attempt))
+    system, t, stop = constant(system), now.t, now.end
     deadline = system.deadline(now.mode).astype(t.dtype)
-    stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack
-    holds = piece_holds(system, options, now, end)
+    f0, f1 = attempt.lowest
 
-    def ends() -> tuple[Any, Any, Any, Any]:
-        half, rate = 0.5 * (stop - t), system.flow(t, now.y, now.mode)
-        y1 = state_at(system, options, now, stop, holds, rate)
-        g0, g1 = (system.guard(x, y, now.mode) for x, y in ((t, now.y), (stop, y1)))
-        middle = system.guard(t + half, now.y + half * rate, now.mode)
+    def before() -> Any:
+        # Both tangents of a convex margin, the one at the end by half a step of Euler's back.
+        half = 0.5 * (stop - t)
+        back = attempt.y - half * system.flow(stop, attempt.y, now.mode)
+        return every(system.guard(stop - half, back, now.mode) > 0)
 
-        def before() -> Any:
-            # Both tangents of a convex margin, the one at the end by half a step of Euler's back.
-            back = y1 - half * system.flow(stop, y1, now.mode)
-            return every((middle > 0) & (system.guard(stop - half, back, now.mode) > 0))
-
-        up = stays_up(g0, middle, g1)
-        ends_up = every((g0 > 0) & (g1 > 0))
-        up = jax.lax.cond(ends_up & ~up, before, lambda: up)
-        return jnp.min(g0), jnp.min(g1), up, rate
-
-    f0, f1, up, rate = only(active, ends, (t, t, jnp.array(False), now.y))
+    up = attempt.is_up | only(active & attempt.may_be_up & ~attempt.is_up, before, jnp.array(False))
     expired = ~(f0 > 0) | jnp.isnan(deadline)
     width = (stop - t) / _LOOKS
-    finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(end)
+    finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(stop)
 
     def aim(s: _Look) -> tuple[Any, Any]:
         """Where to look next, and the place before it."""
@@ -124,7 +139,7 @@ def search_end(
         f = only(
             ~s.done,
             lambda: jnp.min(
-                system.guard(x, state_at(system, options, now, x, holds, rate), now.mode)
+                system.guard(x, state_at(system, options, now, x, attempt.rate), now.mode)
             ),
             f0,
         )
@@ -133,7 +148,7 @@ def search_end(
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
         narrowed = s.bracket.narrowed(x, f)
         there = s.bracket.is_fall(x, f, LOCATED)
-        low, high = (jnp.where(there, x, end) for end in (narrowed.low, narrowed.high))
+        low, high = (jnp.where(there, x, a) for a in (narrowed.low, narrowed.high))
         narrowed = dataclasses.replace(narrowed, low=low, high=high)
         bracket = jax.tree.map(choose, narrowed, begun, s.bracket)
         values = written(s.values, s.place, jnp.where(s.fell, row_at(s.values, s.place), f))
@@ -149,37 +164,25 @@ def search_end(
     idle = ~active | passed | expired | up | (fell & located(bracket))
     first = _Look(jnp.array(1), values, bracket, expired, fell, idle)
 
-    end_ = jax.lax.while_loop(
+    last = jax.lax.while_loop(
         lambda s: unvmap_any(~s.done), lambda s: select(s.done, s, look(s)), first
     )
 
     def ending() -> tuple[Any, Any]:
         # As the loop was told: a margin at 0, computed anew by another part of the program, may
         # round to the other side.
-        at_once, fell = end_.at_once, end_.fell
-        found = jnp.where(at_once, t, jnp.where(fell, end_.bracket.end(), stop))
+        at_once, fell = last.at_once, last.fell
+        found = jnp.where(at_once, t, jnp.where(fell, last.bracket.end(), stop))
         return found, jnp.where(
-            passed, DEADLINE, jnp.where(fell | at_once, 1, jnp.where(stop < end, DEADLINE, END))
+            passed, DEADLINE, jnp.where(fell | at_once, 1, jnp.where(attempt.is_due, DEADLINE, END))
         )
 
-    return only(active, ending, (t, end_.place))
+    return only(active, ending, (t, last.place))
 
 
-def state_at(
-    system: Reused, options: OnSamples, now: Piece, s, holds: Any = None, rate: Any = None
-) -> Any:
-    """The state at time `s` of the piece; `holds` as of `piece_holds`, `rate` at its start, where
-    it is known.
-    """
-    return step(system, options, now.mode, now.t, s, now.y, rate, holds=holds)
-
-
-def piece_holds(system: Reused, options: OnSamples, now: Piece, end) -> Any:
-    """Of a piece of a stiff system, whether the step to its `end` keeps the bounds, which says how
-    all steps in it are taken: were some of the one kind and some of the other, the state would
-    jump between them and no event could be located there. None of any other system.
-    """
-    return keeps_bounds(system, options, now.mode, now.t, end, now.y)
+def state_at(system: Reused, options: OnSamples, now: Piece, s, rate: Any = None) -> Any:
+    """The state at time `s` of the piece; `rate` at its start, where it is known."""
+    return step(system, options, now.mode, now.t, s, now.y, rate, holds=now.holds)
 
 
 def only(needed, compute: Callable[[], Any], like) -> Any:
