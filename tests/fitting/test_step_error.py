@@ -182,3 +182,17 @@ def _of_mass(
     found: fx.FitResult, *accounts: fx.Guarded | fx.Autoregression
 ) -> list[tuple[float, float]]:
     return [found.uncertainty(a).intervals["mass.m"] for a in accounts]
+
+
+def test_fits_of_many_records_take_the_shorter_steps_that_a_single_fit_takes() -> None:
+    machine, loose = swing(18.0), fx.OnSamples(tolerance=1e-3)
+    record = record_of(machine)
+    found = fx.fit(machine, record, free=FREE, engine=loose)
+    assert found.problem.engine.tolerance < 1e-3
+    assert not any(n.code == "steps-too-long" for n in found.notices)
+    shifted = np.asarray(record.outputs["mass.s"]) + 1e-5
+    measured = np.stack([record.outputs["mass.s"], shifted])
+    many = fx.fit_many(machine, record, measured, free=FREE, engine=loose)
+    errors = np.array([found.standard_errors[name] for name in FREE])
+    x = [many.values[0, many.names.index(name)] for name in FREE]
+    assert np.max(np.abs(x - np.array([found.values[name] for name in FREE])) / errors) < 1e-3

@@ -31,7 +31,7 @@ from .problem.sensors import Instrument
 from .problem.simulations import FreeRun
 from .result.answer import answer
 from .result.fit_result import FitResult
-from .result.step_error import between_samples, long_steps, with_shorter_steps
+from .result.step_error import SHORTER, between_samples, long_steps, with_steps_needed
 from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import search
 from .steady_model import assembled, near_data
@@ -130,15 +130,15 @@ class Search:
         found = answered(problem, end)
         if end.interrupted:
             return found
-        too_long = long_steps(found)
-        engine = problem.engine
-        if not too_long or not isinstance(engine, OnSamples) or engine.tolerance is None:
-            return looked_at(found)
-        shorter = dataclasses.replace(problem, engine=with_shorter_steps(engine, too_long[0]))
-        second = search(shorter, method, 1, 0.0, 0, self.progress, first=end.state.z)
-        if second.interrupted or not np.isfinite(float(second.state.cost)):
-            return looked_at(found)
-        return looked_at(answered(shorter, second))
+        for _ in range(SHORTER):
+            shorter = with_steps_needed(found)
+            if shorter is None:
+                break
+            second = search(shorter, method, 1, 0.0, 0, self.progress, first=end.state.z)
+            if second.interrupted or not np.isfinite(float(second.state.cost)):
+                break
+            end, found = second, answered(shorter, second)
+        return looked_at(found)
 
 
 def looked_at(found: FitResult) -> FitResult:

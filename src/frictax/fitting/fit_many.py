@@ -32,6 +32,7 @@ from .problem.ties import Tied
 from .result.answer import answer
 from .result.estimates import Replicates
 from .result.fit_result import FitResult
+from .result.step_error import SHORTER, is_doubtful, with_steps_needed
 from .search.levenberg_marquardt import Descent
 from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import search
@@ -133,6 +134,35 @@ class Ends:
             0.0,
         )
 
+    def with_steps_needed(self) -> "Ends":
+        """The ends, those whose steps are too long searched again with shorter ones."""
+        problems, states = list(self.problems), list(self.states)
+        costs, noise = (None if x is None else list(x) for x in (self.costs, self.noise))
+        for i, (problem, state) in enumerate(zip(problems, states, strict=True)):
+            if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(state.cost)):
+                continue
+            if not problem.objective.in_units_of_outputs():
+                continue
+            r = np.asarray(state.residuals)
+            if not is_doubtful(problem, r, float(np.sqrt(r @ r / max(r.size - state.z.size, 1)))):
+                continue
+            ends = self
+            for _ in range(SHORTER):
+                shorter = with_steps_needed(ends.found(i))
+                if shorter is None:
+                    break
+                with as_part():
+                    end = search(shorter, self.method, 1, 0.0, 0, first=states[i].z)
+                if not np.isfinite(float(end.state.cost)):
+                    break
+                problems[i], states[i] = shorter, end.state
+                if costs is not None and noise is not None:
+                    costs[i], noise[i] = end.costs, end.noise
+                ends = dataclasses.replace(self, problems=problems, states=states)
+                ends = dataclasses.replace(ends, costs=costs, noise=noise)
+        changed = {"problems": problems, "states": states, "costs": costs, "noise": noise}
+        return dataclasses.replace(self, **changed)
+
 
 def ends_of(
     models: Sequence[Any],
@@ -151,7 +181,8 @@ def ends_of(
     if isinstance(method, LevenbergMarquardt) and first.loss.rounds == 1 and not first.priors:
         problems, states, told = searched(problems, method, work, length)
         notes = [[*a, *b] for a, b in zip(notes, told, strict=True)]
-        return Ends(models, sources, problems, notes, states, method, level)
+        ends = Ends(models, sources, problems, notes, states, method, level)
+        return ends.with_steps_needed()
     ends = []
     for i, problem in enumerate(problems):
         with as_part():
@@ -162,7 +193,8 @@ def ends_of(
         ends.append(end)
         work.count(i + 1, len(problems), "fits")
     states, costs, noise = zip(*((e.state, e.costs, e.noise) for e in ends), strict=True)
-    return Ends(models, sources, problems, notes, states, method, level, costs, noise)
+    ends = Ends(models, sources, problems, notes, states, method, level, costs, noise)
+    return ends.with_steps_needed()
 
 
 def _fitted(

@@ -25,6 +25,8 @@ from .fit_result import FitResult
 _TOLD = 0.3  # standard errors that an estimate would move: more is told
 _AIM = 0.1  # standard errors that are left with as many substeps as are recommended
 _FINER = 1 / 16  # of the tolerance, for steps whose error is an eighth
+SHORTER = 3  # times at most, a fit is searched again with shorter steps
+_TIGHT = 1e-7  # a tolerance that divides steps which are too long
 _SMALL = 2e-4  # of a value: less is no matter, however exact the record is
 _GAP = 2.5  # median steps
 _STRAIGHT = 0.25  # of how far smooth curves bend: as good as straight lines
@@ -37,7 +39,7 @@ def step_error(found: FitResult) -> dict[str, float]:
     model of the fit.
 
     That is 7/8 of what the steps have done to it. Steps with error control get 1/16 of their
-    tolerance, others are half as long.
+    tolerance, and 1e-7 at most; others are half as long.
 
     Each record is simulated once more; nothing is fitted again. For objectives that simulate
     nothing (`InverseDynamics`) all are 0 but for rounding.
@@ -74,7 +76,9 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
     """The engine with a `share` of its tolerance, or without error control with half its steps."""
     if engine.tolerance is None or engine.solver is not None:
         return dataclasses.replace(engine, substeps=2 * engine.substeps)
-    return dataclasses.replace(engine, tolerance=float(engine.tolerance) * share)
+    # A loose tolerance may divide no step, and neither does a share of it.
+    tolerance = min(float(engine.tolerance) * share, _TIGHT)
+    return dataclasses.replace(engine, tolerance=tolerance)
 
 
 def _moved(found: FitResult, problem: Problem) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
@@ -103,7 +107,7 @@ def long_steps(found: FitResult) -> list[Notice]:
         or not found.problem.objective.in_units_of_outputs()
     ):
         return []
-    if not _doubtful(found.problem, found.full_residuals, found.noise_scale):
+    if not is_doubtful(found.problem, found.full_residuals, found.noise_scale):
         return []
     moved = step_error(found)
     far = _farthest(found, moved, _TOLD)
@@ -127,6 +131,16 @@ def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
     if "tolerance" in numbers:
         return dataclasses.replace(engine, tolerance=float(numbers["tolerance"]))
     return dataclasses.replace(engine, substeps=int(numbers["substeps"]))
+
+
+def with_steps_needed(found: FitResult) -> Problem | None:
+    """The problem of a fit with the shorter steps that it needs; None where its steps are short
+    enough, or have no error control.
+    """
+    engine, too_long = found.problem.engine, long_steps(found)
+    if not too_long or not isinstance(engine, OnSamples) or engine.tolerance is None:
+        return None
+    return dataclasses.replace(found.problem, engine=with_shorter_steps(engine, too_long[0]))
 
 
 def between_samples(found: FitResult) -> list[Notice]:
@@ -241,7 +255,7 @@ def _farthest(
     return max(far, key=lambda pair: pair[0], default=None)
 
 
-def _doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
+def is_doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
     """Whether the local errors of third order steps could matter if they all added up.
 
     Of a motion with w rad a step such an error is its size times w**4/24; the outputs' differences
