@@ -2,6 +2,7 @@
 
 import warnings
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -135,16 +136,17 @@ def test_a_bristle_is_refused_where_its_table_reaches_0() -> None:
         fx.SupportFriction("mass", f_pos=FALLING, bristle=fx.LuGre(sigma_0=1e4))
 
 
+class Polynomial(fx.AbstractLaw):
+    c: jax.Array
+
+    def __call__(self, v):
+        return self.c[0] + self.c[1] * v + self.c[2] * v**2
+
+
 def random_law(rng: np.random.Generator):
     """A law of any kind."""
     rows = np.stack([np.cumsum(rng.uniform(0.1, 1.0, 3)) - 0.1, rng.uniform(0.0, 9.0, 3)], axis=1)
     rows[0, 0] = 0.0
-
-    class Polynomial(fx.AbstractLaw):
-        c: jax.Array
-
-        def __call__(self, v):
-            return self.c[0] + self.c[1] * v + self.c[2] * v**2
 
     kinds = [
         fx.Table(rows),
@@ -189,15 +191,30 @@ def test_no_contact_of_any_law_ever_drives(seed: int) -> None:
         assert np.min(np.asarray(run[name].lossPower)) >= -1e-9
 
 
+@eqx.filter_jit
+def friction(contact: fx.SupportFriction, way: jax.Array, speeds: jax.Array) -> jax.Array:
+    return jax.vmap(lambda v: law_value(contact, way, v, None))(speeds)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_friction_of_any_law_opposes_the_motion_at_every_speed(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    contact = fx.SupportFriction("mass", f_pos=random_law(rng), f_neg=random_law(rng))
+    law, other = random_law(rng), random_law(rng)
+    contact = fx.SupportFriction("mass", f_pos=law, f_neg=other)
     speeds = jnp.linspace(0.0, 50.0, 401)
-    for way in (jnp.array(1), jnp.array(-1)):
-        values = jax.vmap(lambda v, way=way: law_value(contact, way, v, None))(speeds)
-        assert float(jnp.min(values)) >= 0.0
-        assert float(contact.holds(int(way), 1.0)) >= 0.0
+    for way, own in ((1, law), (-1, other)):
+        alone = fx.SupportFriction("mass", f_pos=own, f_neg=own)  # a program for each kind of law
+        assert float(jnp.min(friction(alone, jnp.array(way), speeds))) >= 0.0
+        assert float(contact.holds(way, 1.0)) >= 0.0
+
+
+@jax.jit
+def larger_of_both_lines(gear: fx.LossyGear, speeds: jax.Array, torques: jax.Array) -> jax.Array:
+    def at(w, torque):
+        (k1, d1), (k2, d2) = gear.lines(w, piece_at(gear, jnp.array(1), w))
+        return jnp.maximum(k1 * torque + d1, k2 * torque + d2)
+
+    return jax.vmap(jax.vmap(at, (None, 0)), (0, None))(speeds, torques)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -207,11 +224,10 @@ def test_the_losses_of_a_gear_brake_at_every_speed(seed: int) -> None:
         [[0.0, 1.0, 2.5], rng.uniform(0.2, 1.0, (3, 2)), rng.uniform(0.0, 2.0, (3, 2))]
     )
     gear = fx.LossyGear("a", "b", ratio=2.0, lossTable=rows)
-    for w in np.linspace(0.0, 40.0, 41):
-        piece = piece_at(gear, jnp.array(1), w)
-        for torque in (-3.0, 0.0, 3.0):
-            (k1, d1), (k2, d2) = gear.lines(jnp.asarray(w), piece)
-            assert max(float(k1 * torque + d1), float(k2 * torque + d2)) >= -1e-12
+    torques = jnp.array([-3.0, 0.0, 3.0])
+    larger = larger_of_both_lines(gear, jnp.linspace(0.0, 40.0, 41), torques)
+    assert larger.shape == (41, 3)
+    assert float(jnp.min(larger)) >= -1e-12
 
 
 def test_a_gear_whose_efficiencies_lie_on_both_sides_of_1_is_refused() -> None:
