@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from frictax.arguments import whole
-from frictax.engine import OnSamples, Result
+from frictax.engine import Result
 from frictax.interrupts import as_part, may_keep
 from frictax.measurements import Sweep
 from frictax.notice import Notice

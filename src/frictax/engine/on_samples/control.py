@@ -26,6 +26,9 @@ _WIDENING_MARGIN = 24.0
 # [range of a state] Largest sum of the errors of parts of width 1 that exceed the tolerance. A run
 # with a larger sum is `Result.inaccurate`.
 _LARGEST_UNMET_ERROR = 1e-3
+# Share (see `judge_part`) below which a step is short beside the time constants of its motion:
+# h*a = 0.4 for a motion exp(a t).
+_RESOLVED = 0.1
 # Smallest tolerance, in units of the rounding error of 1: a smaller one cannot be met.
 _SMALLEST_TOLERANCE = 100.0
 
@@ -39,6 +42,8 @@ class Control(eqx.Module):
     - `unmet`: the same sum over the parts of width 1 that missed the tolerance.
     - `divided`: accepted parts of steps that were divided; `extra`: parts beyond one a step.
     - `finest`: the smallest width of an accepted part.
+    - `last`: how large the first difference of the last piece of a divided step was, and where that
+      piece ended.
     """
 
     width: Int[Array, "..."]
@@ -48,13 +53,15 @@ class Control(eqx.Module):
     divided: Int[Array, "..."]
     extra: Int[Array, "..."]
     finest: Int[Array, "..."]
+    last: "LastPiece"
 
     @classmethod
-    def start(cls, judged: list[Array]) -> "Control":
+    def start(cls, judged: list[Array], dtype: Any) -> "Control":
         nothing = [jnp.zeros_like(x) for x in judged]
         count = jnp.array(0, jnp.int32)
         whole = jnp.array(PARTS, jnp.int32)
-        return cls(whole, nothing, nothing, nothing, count, count, whole)
+        last = LastPiece(nothing, jnp.full((), -jnp.inf, dtype))
+        return cls(whole, nothing, nothing, nothing, count, count, whole, last)
 
     def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
         """Return the relative error of the run, whether the run is inaccurate, and the largest
@@ -66,6 +73,27 @@ class Control(eqx.Module):
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
         return relative_error(self.errors, self.ranges, y), unmet > 2 * _LARGEST_UNMET_ERROR, finest
+
+
+class LastPiece(eqx.Module):
+    """A piece of a step that was accepted: the signed first difference of each state (see
+    `step_with_differences`) over ``h**p``, for a step of length h [s] of a method of order p, and
+    the time at its end [s].
+    """
+
+    slopes: list[Array]
+    end: Number
+
+    @classmethod
+    def of(cls, system: Reused, differences: Any, inverse: list[Array], t: Any, end: Any) -> Any:
+        """Return the piece from `t` to `end` with these `differences`."""
+        size = _power(system, end - t)
+        safe = jnp.where(size > 0, size, 1.0)
+        return cls([x / safe for x in _judged(differences[0], inverse)], end)
+
+
+def _power(system: Reused, h: Any) -> Any:
+    return h**2 if system.is_stiff() else h**3
 
 
 class Judgement(eqx.Module):
@@ -140,9 +168,39 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     )
     if not inverse:
         return Judgement(jnp.zeros(()), [])
-    least = jnp.finfo(inverse[0].dtype).tiny
-    share = jnp.minimum(1.0, 0.75 * first / (second + least))
+    share = _share(first, second)
     return Judgement(share * first, [share * jnp.abs(e) for e in pairs[0]])
+
+
+def _share(first: Any, second: Any) -> Any:
+    return jnp.minimum(1.0, 0.75 * first / (second + jnp.finfo(first.dtype).tiny))
+
+
+def judge_piece(
+    system: Reused, differences: Any, inverse: list[Array], last: LastPiece, t: Any, end: Any
+) -> Judgement:
+    """Return the error of a piece from `t` to `end`, as `judge_part`, or by the change of the first
+    difference since the `last` piece where that is less.
+
+    The change estimates the error of the step's own order as well. It is far less than `judge_part`
+    finds where a motion begins, which goes by a power of the time. It is used where the step is
+    short beside the time constants of the motion and the last piece ended where this one begins.
+    """
+    judged = judge_part(differences, inverse)
+    if not inverse:
+        return judged
+    size = _power(system, end - t)
+    pairs = [_judged(parts, inverse) for parts in differences]
+    change = [0.5 * jnp.abs(x - size * s) for x, s in zip(pairs[0], last.slopes, strict=True)]
+    first, second, error = (
+        sum(jnp.sum(jnp.abs(x) * i) for x, i in zip(parts, inverse, strict=True))
+        for parts in (*pairs, change)
+    )
+    is_less = (last.end == t) & (_share(first, second) < _RESOLVED) & (error < judged.error)
+    return Judgement(
+        jnp.where(is_less, error, judged.error),
+        [jnp.where(is_less, a, b) for a, b in zip(change, judged.errors, strict=True)],
+    )
 
 
 def _judged(parts: list[Array], inverse: list[Array]) -> list[Array]:
@@ -190,6 +248,7 @@ def update_control(
         control.divided + is_divided,
         control.extra + (is_divided & (u > 0)),
         jnp.where(accepted, jnp.minimum(control.finest, width), control.finest),
+        control.last,
     )
 
 

@@ -24,10 +24,12 @@ from .control import (
     PARTS,
     Control,
     Judgement,
+    LastPiece,
     PartLog,
     inverse_scales_of_part,
     is_controlled,
     judge_part,
+    judge_piece,
     judged_states,
     part_tolerance,
     step_with_differences,
@@ -149,7 +151,8 @@ def march(
 
 def begin_run(system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: bool) -> Progress:
     """Return the progress of a run at its start."""
-    control = Control.start(judged_states(system, y0)) if is_controlled(options) else None
+    judged = judged_states(system, y0)
+    control = Control.start(judged, y0.dtype) if is_controlled(options) else None
     return Progress(
         y0,
         mode0,
@@ -397,23 +400,30 @@ def divided_step(
         now, (begin, stop, slack) = c.now, times_of(c)
         runs = c.active & ~c.has_event
 
-        def tried() -> tuple[Any, Attempt, Any]:
+        def tried() -> tuple[Any, Attempt, Any, Any]:
+            last = None
             mode, attempt, calm, differences = attempt_piece(
                 system, options, c.t, stop, slack, now.y, now.mode
             )
             if is_judged:
                 at, to = judged_states(system, now.y), judged_states(system, attempt.y)
                 inverse = inverse_scales_of_part(now.control, at, to, start)
-                attempt = dataclasses.replace(attempt, error=judge_part(differences, inverse))
-            return mode, attempt, calm
+                times = constant(c.t), attempt.end
+                error = judge_piece(system, differences, inverse, now.control.last, *times)
+                attempt = dataclasses.replace(attempt, error=error)
+                last = LastPiece.of(system, differences, inverse, *times)
+            return mode, attempt, calm, last
 
-        mode, attempt, calm = only(runs, tried, (now.mode, c.attempt, runs))
+        last = now.control.last if is_judged else None
+        mode, attempt, calm, last = only(runs, tried, (now.mode, c.attempt, runs, last))
         is_first = (c.part.u == 0) & (constant(c.t) <= begin + slack)
         shown = c.shown[0], jnp.where(is_first, mode, c.shown[1])
         error, good = c.part.error, jnp.array(True)
         if is_judged:
             error = error.with_piece(attempt.error, 1.0)
             good = is_within_tolerance(options, attempt.error.error) | (now.control.width <= 1)
+            last = select(runs & good & calm, last, now.control.last)
+            now = dataclasses.replace(now, control=dataclasses.replace(now.control, last=last))
         c = dataclasses.replace(
             c,
             now=dataclasses.replace(now, mode=jnp.where(runs, mode, now.mode)),
