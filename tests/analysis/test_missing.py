@@ -64,6 +64,7 @@ def test_nothing_is_missing_in_a_right_model() -> None:
     assert any("gain of sensor mass.s" in name for name in table.untold)
 
 
+@pytest.mark.slow
 def test_the_print_of_a_fit_names_a_force_that_its_drive_lacks() -> None:
     found = fitted("drag", "white", 41)
     (notice,) = [n for n in found.notices if n.code == "term-missing"]

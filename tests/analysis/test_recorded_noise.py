@@ -65,6 +65,7 @@ def pushed() -> fx.FitResult:
     return fx.fit(block, record, free=["mass.m", "friction.f_pos.F_prop"])
 
 
+@pytest.mark.slow
 def test_the_print_of_a_fit_says_that_the_noise_of_the_inputs_is_in_its_errors(pushed) -> None:
     assert "noise of the inputs" in str(pushed)
 

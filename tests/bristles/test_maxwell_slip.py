@@ -68,6 +68,7 @@ def test_a_small_loop_closes_and_the_large_one_goes_on_as_if_there_were_none() -
     assert abs(np.diff(along(local, [a, b, c, b])[0][[1, 3]])[0]) > 1e-3
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("engine", [fx.OnSamples(), fx.Adaptive(rtol=1e-9, atol=1e-12)], ids=type)
 def test_a_run_along_a_path_goes_the_same_ways(engine: Any) -> None:
     a, b, c = 3e-5, -1e-5, 1e-5
@@ -101,6 +102,7 @@ def test_elements_alike_slip_at_the_same_instant() -> None:
         )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("C", [None, 50.0])
 def test_at_constant_speed_friction_is_the_law(C: float | None) -> None:
     bristle = fx.MaxwellSlip([4e4, 2e4, 1e4, 5e3], [1, 2, 3, 4], C=C)
@@ -117,6 +119,7 @@ def test_at_constant_speed_friction_is_the_law(C: float | None) -> None:
         assert float(f(jnp.array(v))) == pytest.approx(float(STANDARD(jnp.array(v))), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_generalized_model_follows_the_law_over_time() -> None:
     # From rest to 0.1 m/s, where g is less by 0.5 N: F = g + (f0 - g)*exp(-C*t/g) on from there
     law = fx.Stribeck(F_prop=0.0, F_Coulomb=1.0, F_Stribeck=0.5, fexp=1e4, exponent=2.0)

@@ -21,7 +21,7 @@ BRISTLES = [
 ]
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("bristle", BRISTLES, ids=["fading", "LuGre", "Dahl", "ElastoPlastic"])
 def test_at_constant_speed_friction_is_the_law_whatever_the_bristle(bristle: Any) -> None:
     @jax.jit

@@ -102,6 +102,7 @@ class _Rotor(fx.AbstractHybridSystem):
         return y, mode, jnp.array(0)
 
 
+@pytest.mark.slow
 def test_reverse_mode_by_a_long_table_takes_a_few_times_as_long_as_the_run() -> None:
     n = 10_000
     t = jnp.linspace(0.0, 10.0, n)

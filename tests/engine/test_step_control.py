@@ -57,6 +57,30 @@ def test_a_default_run_is_within_1e_4_of_the_range_and_within_the_error_it_state
     assert run.events.count == references[name].events.count
 
 
+def test_a_force_with_the_period_of_the_samples_is_resolved() -> None:
+    """All steps without division would see the same wrong mean of it."""
+    slow = machine(MACHINES["slow"])
+    dither = fx.Force("mass", fx.Sine(amplitude=40.0, f=10.0, phase=1.0))
+    shaken = fx.Mechanism(**dict(slow.named_parts()), dither=dither)
+    run = fx.simulate(shaken, T)
+    assert off(run, fx.simulate(shaken, T, TRUTH)) < min(1e-4, run.error)
+
+
+def test_a_motion_that_begins_takes_few_parts() -> None:
+    """From breakaway on its relative error falls by a power of the time alone."""
+    t = np.linspace(0.0, 1.0, 201)
+    law = fx.Stribeck(F_Coulomb=1.0, F_prop=0.2, F_Stribeck=0.4, fexp=5.0)
+    block = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=law),
+        drive=fx.Force("mass", fx.Sampled(t, 3.0 * np.sin(6.0 * t))),
+    )
+    run = fx.simulate(block, t)
+    assert run.finest > 64
+    assert run.steps < 2 * t.size
+    assert off(run, fx.simulate(block, t, TRUTH)) < min(1e-5, run.error)
+
+
 def test_without_error_control_a_step_a_sample_is_far_off_and_states_no_error(references):
     plain = fx.OnSamples(tolerance=None)
     run = fx.simulate(machine(MACHINES["stiff viscous friction"]), T, plain)

@@ -64,6 +64,7 @@ def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
     assert np.max(off) < 1e-2  # from another start, to the tolerance
 
 
+@pytest.mark.slow
 def test_a_whole_exponent_is_no_power(
     records: list[fx.Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +163,7 @@ def test_wrong_values_are_told(records: list[fx.Record], own, words: list[str]) 
         assert word in str(error.value)
 
 
+@pytest.mark.slow
 def test_first_steps_are_as_long_as_the_values_of_each_start(records: list[fx.Record]) -> None:
     """Of a number that may be negative; longer ones lead elsewhere, or take longer."""
 

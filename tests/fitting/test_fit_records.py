@@ -357,6 +357,7 @@ def test_half_the_step_moves_no_estimate_by_a_tenth_of_its_error(run, found) -> 
         assert abs(fine.values[path] - found.values[path]) < 0.1 * error
 
 
+@pytest.mark.slow
 def test_records_that_are_alike_are_predicted_by_one_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

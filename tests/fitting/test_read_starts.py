@@ -70,6 +70,7 @@ def test_starts_that_the_model_corrects_are_those_of_the_motion(clean: fx.FitRes
     assert np.sqrt(np.mean(off**2)) < 0.2 * np.sqrt(np.mean(rounded**2))
 
 
+@pytest.mark.slow
 def test_a_record_s_own_cutoff_makes_starts_that_are_off_less(clean: fx.FitResult) -> None:
     """White noise of 1 mrad: speeds of starts are off by a tenth of what 50 Hz leave of it, and
     estimates by half or less.
@@ -90,6 +91,7 @@ def test_a_record_s_own_cutoff_makes_starts_that_are_off_less(clean: fx.FitResul
             assert u.intervals[path][0] < true < u.intervals[path][1]
 
 
+@pytest.mark.slow
 def test_sensors_have_cutoffs_of_their_own() -> None:
     """A coarse one beside a fine one."""
     phi = measured(T, DRIVE)

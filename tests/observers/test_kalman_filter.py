@@ -203,6 +203,7 @@ def normalised_errors(found: list[fx.Filtered]) -> np.ndarray:
     return np.array(out)
 
 
+@pytest.mark.slow
 def test_with_saltation_it_is_as_sure_as_it_may_be_and_without_it_is_not() -> None:
     drift = {LEVEL: 0.01}
     with_it = filtered(drift=drift, members=1)

@@ -256,6 +256,7 @@ def test_the_rate_on_a_piece_equals_the_central_difference(
     assert float(rate) == pytest.approx(float(signal(t + h) - signal(t - h)) / (2 * h), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_a_run_is_differentiated_by_what_a_function_closes_over() -> None:
     """1.2*2 N are reached by r*t at t = 2.4/r."""
 

@@ -17,7 +17,7 @@ from frictax.parameters.constant import constant
 from ..implicit.stiff import rosenbrock2_differences, step as stepped
 from ..options import OnSamples
 from ..reused import Reused
-from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error
+from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error, select
 
 PARTS = 4096  # the most parts of a step: a step of 1 s is divided into parts of 0.24 ms at most
 # The width of the parts is doubled if the error of a part is this many times below the tolerance.
@@ -42,8 +42,7 @@ class Control(eqx.Module):
     - `unmet`: the same sum over the parts of width 1 that missed the tolerance.
     - `divided`: accepted parts of steps that were divided; `extra`: parts beyond one a step.
     - `finest`: the smallest width of an accepted part.
-    - `last`: how large the first difference of the last piece of a divided step was, and where that
-      piece ended.
+    - `last`: the last piece of a divided step that was accepted.
     """
 
     width: Int[Array, "..."]
@@ -162,18 +161,7 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     scale, ``E min(1, 3/4 E/D)`` estimates the error of the step's own order, to leading order
     exactly so for ``y' = a y``. An error that is NaN stays NaN.
     """
-    pairs = [_judged(parts, inverse) for parts in differences]
-    first, second = (
-        sum(jnp.sum(jnp.abs(x) * i) for x, i in zip(parts, inverse, strict=True)) for parts in pairs
-    )
-    if not inverse:
-        return Judgement(jnp.zeros(()), [])
-    share = _share(first, second)
-    return Judgement(share * first, [share * jnp.abs(e) for e in pairs[0]])
-
-
-def _share(first: Any, second: Any) -> Any:
-    return jnp.minimum(1.0, 0.75 * first / (second + jnp.finfo(first.dtype).tiny))
+    return _judge(differences, inverse)[0]
 
 
 def judge_piece(
@@ -186,21 +174,28 @@ def judge_piece(
     finds where a motion begins, which goes by a power of the time. It is used where the step is
     short beside the time constants of the motion and the last piece ended where this one begins.
     """
-    judged = judge_part(differences, inverse)
-    if not inverse:
-        return judged
+    judged, share = _judge(differences, inverse)
     size = _power(system, end - t)
-    pairs = [_judged(parts, inverse) for parts in differences]
-    change = [0.5 * jnp.abs(x - size * s) for x, s in zip(pairs[0], last.slopes, strict=True)]
-    first, second, error = (
-        sum(jnp.sum(jnp.abs(x) * i) for x, i in zip(parts, inverse, strict=True))
-        for parts in (*pairs, change)
-    )
-    is_less = (last.end == t) & (_share(first, second) < _RESOLVED) & (error < judged.error)
-    return Judgement(
-        jnp.where(is_less, error, judged.error),
-        [jnp.where(is_less, a, b) for a, b in zip(change, judged.errors, strict=True)],
-    )
+    now = _judged(differences[0], inverse)
+    change = [0.5 * jnp.abs(x - size * s) for x, s in zip(now, last.slopes, strict=True)]
+    error = _sum(change, inverse)
+    is_less = (last.end == t) & (share < _RESOLVED) & (error < judged.error)
+    return select(is_less, Judgement(error, change), judged)
+
+
+def _judge(differences: Any, inverse: list[Array]) -> tuple[Judgement, Any]:
+    """Return the error of `judge_part`, and its share of E."""
+    if not inverse:
+        return Judgement(jnp.zeros(()), []), jnp.zeros(())
+    first, second = (_judged(parts, inverse) for parts in differences)
+    whole, least = _sum(first, inverse), jnp.finfo(inverse[0].dtype).tiny
+    share = jnp.minimum(1.0, 0.75 * whole / (_sum(second, inverse) + least))
+    return Judgement(share * whole, [share * jnp.abs(e) for e in first]), share
+
+
+def _sum(parts: list[Array], inverse: list[Array]) -> Any:
+    """Return the sum over the states, each relative to its scale."""
+    return sum(jnp.sum(jnp.abs(x) * i) for x, i in zip(parts, inverse, strict=True))
 
 
 def _judged(parts: list[Array], inverse: list[Array]) -> list[Array]:
