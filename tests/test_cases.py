@@ -114,7 +114,7 @@ def test_case_default_engine_coarse(cases_folder: Path) -> None:
     found: dict[str, str] = {}
     for line in out.splitlines():
         if (start := re.match(r"(\d+) (default|Adaptive) (.*)", line)) is not None:
-            found[f"{start[1]} {start[2]}"] = start[3]
+            found[f"{start[1]} {start[2]}"] = start[3].strip()
     for points in (3, 5, 11, 12):
         right = _numbers(found[f"{points} Adaptive"].removeprefix("s[-1]"))[0]
         ours = found[f"{points} default"]
@@ -157,7 +157,7 @@ def test_case_free_law(cases_folder: Path) -> None:
 def test_case_once(cases_folder: Path) -> None:
     """Runs are successful under `fast_loops(once=True)` where a drive switches."""
     out, _ = _run(cases_folder / "redundant_group", "fast_loops_once_nan.py")
-    lines = out.splitlines()
+    lines = [line for line in out.splitlines() if line.startswith("once")]
     assert len(lines) == 5
     assert [line for line in lines if " ok " not in line] == []
 

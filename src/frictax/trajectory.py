@@ -90,8 +90,9 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
       `MechanicalSystem`); at the time of an event, those after it; states that the run did not
       reach are NaN, as are their derivatives and the variables of all parts there.
     - `result`: a `Result`, how the run ended; `steps`: solver steps taken.
-    - `error`: an upper estimate of the error of the integration, relative to the range of each
-      state, the largest of all states; NaN where the solver has no error control.
+    - `error`: an upper estimate of the sum of all errors of steps, relative to the range of each
+      state, the largest of all states, without what the motion amplifies; NaN where
+      the solver has no error control.
     - `finest`: the most parts that a step between two samples was divided into; 1 for `Adaptive`.
 
     >>> import frictax as fx, jax.numpy as jnp

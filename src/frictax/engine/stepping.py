@@ -14,7 +14,7 @@ from frictax.parameters import Number
 _FEW = 32  # entries: more stay in an array
 # [unit of a state] A state that has moved less than this has no range yet. The smallest scale of
 # errors is this plus `_RELATIVE_FLOOR` of the state.
-ABSOLUTE_FLOOR = 1e-12
+ABSOLUTE_FLOOR = 1e-9
 _RELATIVE_FLOOR = 1e-8
 # P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the later stages,
 # their weights, those of the step.

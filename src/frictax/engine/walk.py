@@ -22,8 +22,9 @@ class Path(eqx.Module):
     - `times`, `fired`, `before`, `after`: end, cause and modes of each phase; `count` of them are
       used, the rest is padding (inf).
     - `result`: a `Result`; `steps`: solver steps taken.
-    - `error`: an upper estimate of the error of the integration, relative to the range of each
-      state, the largest of all states; NaN for steps without error control.
+    - `error`: an upper estimate of the sum of all errors of steps, relative to the range of each
+      state, the largest of all states, without what the motion amplifies; NaN for steps
+      without error control.
     - `finest`: the most parts that a step between two samples was divided into; 1 for `Adaptive`.
     """
 
