@@ -80,8 +80,8 @@ def simulate(
     **Returns:** a `Trajectory`.
 
     With `OnSamples` the run is made again with 1/16 of its tolerance, unless under `jit` and
-    `vmap`. Where that moves a state by more than 3e-5 of its range, smaller tolerances follow, three
-    at most.
+    `vmap`. Where that moves a state by more than 3e-5 of its range, up to two smaller tolerances
+    follow.
 
     **Warns:** with the sentences of `run.notices`: tables that the motion leaves, laws below 0; and
     where the last smaller tolerance moved a state by more than 1e-4 of its range.
