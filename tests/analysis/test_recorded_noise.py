@@ -122,6 +122,7 @@ def test_the_covariance_of_rounding_is_that_of_many_zeros(noise: float) -> None:
     assert np.max(size / np.sqrt(white)) > (1.5 if noise < 0.2 else 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "noise"), [(1e-3, 0.0), (1e-3, 2e-3), (0.0, 1e-3)])
 def test_where_steps_are_all_that_is_left_they_alone_are_the_account(step, noise) -> None:
     t = np.linspace(0.0, 3.0, 601)

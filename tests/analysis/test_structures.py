@@ -162,6 +162,7 @@ def alike(structures: Mapping[str, fx.Structure]) -> fx.StructureComparison:
     return symmetric(structures, objective=START, start=None)
 
 
+@pytest.mark.slow
 def test_a_symmetric_machine_asks_for_one_law(alike: fx.StructureComparison) -> None:
     assert alike.best.name == "symmetric"
     assert "by direction" in alike.reason

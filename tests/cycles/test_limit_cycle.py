@@ -136,6 +136,7 @@ def test_the_monodromy_matrix_has_the_multipliers_and_1_along_the_cycle() -> Non
     np.testing.assert_allclose(values, [0.0, cycle.multipliers[0], 1.0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_rest_and_a_breakaway_begin_the_same_cycle() -> None:
     one, other = hunting(), fx.limit_cycle(servo(), 60.0, "friction", "breakaway")
     assert other.period == pytest.approx(one.period, rel=1e-8)

@@ -27,7 +27,7 @@ def test_bounds_that_do_not_bind_change_neither_value_nor_error() -> None:
     assert bounded.identifiability.knowledge[F] is Knowledge.KNOWN
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("bounds", "end"), [((0.5, 1.1), 1.1), ((0.5, 1.2501), 1.2501)])
 def test_a_value_that_wants_to_go_further_stays_on_its_bound_and_has_no_interval(
     bounds: tuple[float, float], end: float

@@ -184,6 +184,7 @@ def _of_mass(
     return [found.uncertainty(a).intervals["mass.m"] for a in accounts]
 
 
+@pytest.mark.slow
 def test_fits_of_many_records_take_the_shorter_steps_that_a_single_fit_takes() -> None:
     machine, loose = swing(18.0), fx.OnSamples(tolerance=1e-3)
     record = record_of(machine)

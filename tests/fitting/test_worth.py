@@ -79,6 +79,7 @@ def test_a_machine_that_lacks_a_spring_is_told_by_the_noise_of_its_record() -> N
     assert "misfit-above-noise" not in said
 
 
+@pytest.mark.slow
 def test_a_record_of_noise_tells_next_to_nothing() -> None:
     start = block(F_Coulomb=1.1)
     assert codes(0.5 * RNG(3).standard_normal(T.size) + 0.0 * T, start) == {"tells-next-to-nothing"}
@@ -96,6 +97,7 @@ def test_windows_are_set_against_a_line_in_each(length: float) -> None:
         assert any(n.code in ALARMS for n in found.notices) is told
 
 
+@pytest.mark.slow
 def test_windows_that_leave_more_than_their_means_do_explain_nothing() -> None:
     motions = motion(block())["mass"]
     inputs = {"drive": record(block()).inputs["drive"]}
