@@ -24,10 +24,10 @@ from frictax.signals import Sampled
 from frictax.trajectory import OverTime, Trajectory, law_field
 
 _MOST_EVENTS = 256 * EVENTS
-_LARGE_ERROR = 1e-4  # [range of a state] a larger error is mended or said
+_LARGE_ERROR = 1e-4  # [range of a state] above it a run is refined, then a warning is given
 _NEGLIGIBLE_ERROR = 1e-8  # [range of a state] a run with a smaller stated error is not tried again
 _REFINEMENT = 1 / 16  # factor of the tolerance of each further run
-_REFINEMENT_OF_ERROR = 1 / 8  # what that does to the error
+_REFINEMENT_OF_ERROR = 1 / 8  # factor of the error that follows from it
 _REFINEMENTS = 3  # most further runs
 _SMALL_CHANGE = 3e-5  # [range of a state] a further run that changes less is accurate
 _LEAST_RANGE = 1e-12  # [unit of a state] smallest range that errors are compared with
@@ -159,13 +159,14 @@ def _refined(
     difference between two runs decides. If no run with a smaller tolerance reaches its end, the
     change from a run with a larger one does.
     """
-    assert engine.tolerance is not None
+    tolerance = engine.tolerance
+    assert tolerance is not None
     if not run.error > _NEGLIGIBLE_ERROR:
         return run, 0.0
     judged, moved = run.system.judged_states(None), float("inf")
 
     def with_tolerance(factor: float) -> Trajectory:
-        other = dataclasses.replace(engine, tolerance=engine.tolerance * factor)
+        other = dataclasses.replace(engine, tolerance=tolerance * factor)
         return _simulate(mechanism, ts, other, energy)
 
     def change(before: Trajectory, after: Trajectory) -> float:

@@ -104,8 +104,9 @@ class AbstractRubbing(AbstractByLaws):
 
 
 def _vanishes_at(law: AbstractLaw) -> float | None:
-    """Return the least corner speed of a law at which its friction is 0, or None if there is none
-    or it is not known.
+    """Return the least corner speed [m/s or rad/s] of a law at which its friction is 0.
+
+    Return None if no corner has friction 0, and for a law whose numbers are traced.
     """
     if any(map(is_traced, jax.tree.leaves(law))):
         return None

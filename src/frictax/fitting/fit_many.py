@@ -135,7 +135,7 @@ class Ends:
         )
 
     def with_steps_needed(self) -> "Ends":
-        """The ends, those whose steps are too long searched again with shorter ones."""
+        """Return the ends, after a further search with shorter steps where steps are too long."""
         problems, states = list(self.problems), list(self.states)
         costs, noise = (None if x is None else list(x) for x in (self.costs, self.noise))
         for i, (problem, state) in enumerate(zip(problems, states, strict=True)):
@@ -146,9 +146,9 @@ class Ends:
             r = np.asarray(state.residuals)
             if not is_doubtful(problem, r, float(np.sqrt(r @ r / max(r.size - state.z.size, 1)))):
                 continue
-            ends = self
             for _ in range(SHORTER):
-                shorter = with_steps_needed(ends.found(i))
+                now = {"problems": problems, "states": states, "costs": costs, "noise": noise}
+                shorter = with_steps_needed(dataclasses.replace(self, **now).found(i))
                 if shorter is None:
                     break
                 with as_part():
@@ -158,10 +158,8 @@ class Ends:
                 problems[i], states[i] = shorter, end.state
                 if costs is not None and noise is not None:
                     costs[i], noise[i] = end.costs, end.noise
-                ends = dataclasses.replace(self, problems=problems, states=states)
-                ends = dataclasses.replace(ends, costs=costs, noise=noise)
-        changed = {"problems": problems, "states": states, "costs": costs, "noise": noise}
-        return dataclasses.replace(self, **changed)
+        now = {"problems": problems, "states": states, "costs": costs, "noise": noise}
+        return dataclasses.replace(self, **now)
 
 
 def ends_of(

@@ -47,8 +47,8 @@ class Attempt(eqx.Module):
     """A piece that was taken as a whole by one step, before events were looked for.
 
     - `end`, `y`: time and state at its end; `rate`: at its start; `holds`: as of `Piece`.
-    - `lowest`: the least margin at its start and at its end. `is_up`: whether all margins stay
-      above 0 as far as `stays_up` can tell; `may_be_up`: whether they do where it looked.
+    - `lowest`: the least margin at its start and at its end. `is_up`: whether `stays_up` finds that
+      all margins stay above 0; `may_be_up`: whether they are above 0 at its three places.
     - `is_due`: whether its end is the deadline of the mode.
     - `error`: the estimated error of the step, a `Judgement`, None without error control.
     """

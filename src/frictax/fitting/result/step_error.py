@@ -76,7 +76,7 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
     """The engine with a `share` of its tolerance, or without error control with half its steps."""
     if engine.tolerance is None or engine.solver is not None:
         return dataclasses.replace(engine, substeps=2 * engine.substeps)
-    # A loose tolerance may divide no step, and neither does a share of it.
+    # Under a loose tolerance no step may be divided, and none under a share of it either.
     tolerance = min(float(engine.tolerance) * share, _TIGHT)
     return dataclasses.replace(engine, tolerance=tolerance)
 
@@ -134,8 +134,8 @@ def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
 
 
 def with_steps_needed(found: FitResult) -> Problem | None:
-    """The problem of a fit with the shorter steps that it needs; None where its steps are short
-    enough, or have no error control.
+    """Return the problem of a fit with the shorter steps that it needs. Return None if its steps
+    are short enough or have no error control.
     """
     engine, too_long = found.problem.engine, long_steps(found)
     if not too_long or not isinstance(engine, OnSamples) or engine.tolerance is None:
