@@ -76,7 +76,7 @@ def test_a_motion_that_begins_takes_few_parts() -> None:
         drive=fx.Force("mass", fx.Sampled(t, 3.0 * np.sin(6.0 * t))),
     )
     run = fx.simulate(block, t)
-    assert run.finest > 64
+    assert run.finest > 16
     assert run.steps < 2 * t.size
     assert off(run, fx.simulate(block, t, TRUTH)) < min(1e-5, run.error)
 

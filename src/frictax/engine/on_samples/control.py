@@ -17,7 +17,7 @@ from frictax.parameters.constant import constant
 from ..implicit.stiff import rosenbrock2_differences, step as stepped
 from ..options import OnSamples
 from ..reused import Reused
-from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error, select
+from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error
 
 PARTS = 4096  # the most parts of a step: a step of 1 s is divided into parts of 0.24 ms at most
 # The width of the parts is doubled if the error of a part is this many times below the tolerance.
@@ -26,9 +26,6 @@ _WIDENING_MARGIN = 24.0
 # [range of a state] Largest sum of the errors of parts of width 1 that exceed the tolerance. A run
 # with a larger sum is `Result.inaccurate`.
 _LARGEST_UNMET_ERROR = 1e-3
-# Share (see `judge_part`) below which a step is short beside the time constants of its motion:
-# h*a = 0.4 for a motion exp(a t).
-_RESOLVED = 0.1
 # Smallest tolerance, in units of the rounding error of 1: a smaller one cannot be met.
 _SMALLEST_TOLERANCE = 100.0
 
@@ -42,7 +39,6 @@ class Control(eqx.Module):
     - `unmet`: the same sum over the parts of width 1 that missed the tolerance.
     - `divided`: accepted parts of steps that were divided; `extra`: parts beyond one a step.
     - `finest`: the smallest width of an accepted part.
-    - `last`: the last piece of a divided step that was accepted.
     """
 
     width: Int[Array, "..."]
@@ -52,15 +48,13 @@ class Control(eqx.Module):
     divided: Int[Array, "..."]
     extra: Int[Array, "..."]
     finest: Int[Array, "..."]
-    last: "LastPiece"
 
     @classmethod
-    def start(cls, judged: list[Array], dtype: Any) -> "Control":
+    def start(cls, judged: list[Array]) -> "Control":
         nothing = [jnp.zeros_like(x) for x in judged]
         count = jnp.array(0, jnp.int32)
         whole = jnp.array(PARTS, jnp.int32)
-        last = LastPiece(nothing, jnp.full((), -jnp.inf, dtype))
-        return cls(whole, nothing, nothing, nothing, count, count, whole, last)
+        return cls(whole, nothing, nothing, nothing, count, count, whole)
 
     def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
         """Return the relative error of the run, whether the run is inaccurate, and the largest
@@ -72,27 +66,6 @@ class Control(eqx.Module):
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
         return relative_error(self.errors, self.ranges, y), unmet > 2 * _LARGEST_UNMET_ERROR, finest
-
-
-class LastPiece(eqx.Module):
-    """A piece of a step that was accepted: the signed first difference of each state (see
-    `step_with_differences`) over ``h**p``, for a step of length h [s] of a method of order p, and
-    the time at its end [s].
-    """
-
-    slopes: list[Array]
-    end: Number
-
-    @classmethod
-    def of(cls, system: Reused, differences: Any, inverse: list[Array], t: Any, end: Any) -> Any:
-        """Return the piece from `t` to `end` with these `differences`."""
-        size = _power(system, end - t)
-        safe = jnp.where(size > 0, size, 1.0)
-        return cls([x / safe for x in _judged(differences[0], inverse)], end)
-
-
-def _power(system: Reused, h: Any) -> Any:
-    return h**2 if system.is_stiff() else h**3
 
 
 class Judgement(eqx.Module):
@@ -161,36 +134,26 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     scale, ``E min(1, 3/4 E/D)`` estimates the error of the step's own order, to leading order
     exactly so for ``y' = a y``. An error that is NaN stays NaN.
     """
-    return _judge(differences, inverse)[0]
-
-
-def judge_piece(
-    system: Reused, differences: Any, inverse: list[Array], last: LastPiece, t: Any, end: Any
-) -> Judgement:
-    """Return the error of a piece from `t` to `end`, as `judge_part`, or by the change of the first
-    difference since the `last` piece where that is less.
-
-    The change estimates the error of the step's own order as well. It is far less than `judge_part`
-    finds where a motion begins, which goes by a power of the time. It is used where the step is
-    short beside the time constants of the motion and the last piece ended where this one begins.
-    """
-    judged, share = _judge(differences, inverse)
-    size = _power(system, end - t)
-    now = _judged(differences[0], inverse)
-    change = [0.5 * jnp.abs(x - size * s) for x, s in zip(now, last.slopes, strict=True)]
-    error = _sum(change, inverse)
-    is_less = (last.end == t) & (share < _RESOLVED) & (error < judged.error)
-    return select(is_less, Judgement(error, change), judged)
-
-
-def _judge(differences: Any, inverse: list[Array]) -> tuple[Judgement, Any]:
-    """Return the error of `judge_part`, and its share of E."""
     if not inverse:
-        return Judgement(jnp.zeros(()), []), jnp.zeros(())
+        return Judgement(jnp.zeros(()), [])
     first, second = (_judged(parts, inverse) for parts in differences)
     whole, least = _sum(first, inverse), jnp.finfo(inverse[0].dtype).tiny
     share = jnp.minimum(1.0, 0.75 * whole / (_sum(second, inverse) + least))
-    return Judgement(share * whole, [share * jnp.abs(e) for e in first]), share
+    return Judgement(share * whole, [share * jnp.abs(e) for e in first])
+
+
+def judge_by_halves(
+    system: Reused, y1: list[Array], halves: list[Array], inverse: Any
+) -> Judgement:
+    """Return the error of a piece that ends at `y1` by one step and at `halves` by two.
+
+    For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
+    one step. Unlike `judge_part` it is not fooled by a motion that begins and goes by a power of
+    the time.
+    """
+    ratio = 4 / 3 if system.is_stiff() else 8 / 7
+    errors = [ratio * jnp.abs(a - b) for a, b in zip(y1, halves, strict=True)]
+    return Judgement(_sum(errors, inverse), errors)
 
 
 def _sum(parts: list[Array], inverse: list[Array]) -> Any:
@@ -243,7 +206,6 @@ def update_control(
         control.divided + is_divided,
         control.extra + (is_divided & (u > 0)),
         jnp.where(accepted, jnp.minimum(control.finest, width), control.finest),
-        control.last,
     )
 
 

@@ -24,12 +24,11 @@ from .control import (
     PARTS,
     Control,
     Judgement,
-    LastPiece,
     PartLog,
     inverse_scales_of_part,
     is_controlled,
+    judge_by_halves,
     judge_part,
-    judge_piece,
     judged_states,
     part_tolerance,
     step_with_differences,
@@ -152,7 +151,7 @@ def march(
 def begin_run(system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: bool) -> Progress:
     """Return the progress of a run at its start."""
     judged = judged_states(system, y0)
-    control = Control.start(judged, y0.dtype) if is_controlled(options) else None
+    control = Control.start(judged) if is_controlled(options) else None
     return Progress(
         y0,
         mode0,
@@ -400,30 +399,31 @@ def divided_step(
         now, (begin, stop, slack) = c.now, times_of(c)
         runs = c.active & ~c.has_event
 
-        def tried() -> tuple[Any, Attempt, Any, Any]:
-            last = None
+        def tried() -> tuple[Any, Attempt, Any]:
             mode, attempt, calm, differences = attempt_piece(
                 system, options, c.t, stop, slack, now.y, now.mode
             )
             if is_judged:
                 at, to = judged_states(system, now.y), judged_states(system, attempt.y)
                 inverse = inverse_scales_of_part(now.control, at, to, start)
-                times = constant(c.t), attempt.end
-                error = judge_piece(system, differences, inverse, now.control.last, *times)
-                attempt = dataclasses.replace(attempt, error=error)
-                last = LastPiece.of(system, differences, inverse, *times)
-            return mode, attempt, calm, last
+                error = judge_part(differences, inverse)
 
-        last = now.control.last if is_judged else None
-        mode, attempt, calm, last = only(runs, tried, (now.mode, c.attempt, runs, last))
+                def halves() -> Judgement:
+                    y = two_halves(system, options, c.t, now.y, mode, attempt)
+                    return judge_by_halves(system, to, judged_states(system, y), inverse)
+
+                good = is_within_tolerance(options, error.error)
+                error = jax.lax.cond(good, lambda: error, halves)
+                attempt = dataclasses.replace(attempt, error=error)
+            return mode, attempt, calm
+
+        mode, attempt, calm = only(runs, tried, (now.mode, c.attempt, runs))
         is_first = (c.part.u == 0) & (constant(c.t) <= begin + slack)
         shown = c.shown[0], jnp.where(is_first, mode, c.shown[1])
         error, good = c.part.error, jnp.array(True)
         if is_judged:
             error = error.with_piece(attempt.error, 1.0)
             good = is_within_tolerance(options, attempt.error.error) | (now.control.width <= 1)
-            last = select(runs & good & calm, last, now.control.last)
-            now = dataclasses.replace(now, control=dataclasses.replace(now.control, last=last))
         c = dataclasses.replace(
             c,
             now=dataclasses.replace(now, mode=jnp.where(runs, mode, now.mode)),
@@ -564,6 +564,18 @@ def attempt_piece(
     )
     # NaN, too, is a deadline.
     return mode, attempt, calm & (deadline >= constant(end) - slack), differences
+
+
+def two_halves(system: Reused, options: OnSamples, t, y, mode, attempt: Attempt) -> Any:
+    """Return the state at the end of the attempt by two steps, without derivative."""
+    system, t, y = constant((system, t, y))
+    middle = t + 0.5 * (attempt.end - t)
+
+    def half(k, y) -> Any:
+        begin, end = jnp.where(k == 0, t, middle), jnp.where(k == 0, middle, attempt.end)
+        return stepped(system, options, mode, begin, end, y, holds=attempt.holds)
+
+    return jax.lax.fori_loop(0, 2, half, y)
 
 
 def shapes_of(options: OnSamples, y0, mode0, ts, *, record: bool) -> Any:
