@@ -77,6 +77,11 @@ run-inaccurate
     Shorter steps change a state of the simulation by {error:.2g} of its range. Give the times more
     samples, or simulate with engine=Adaptive().
 
+run-unchecked
+    Runs with shorter and with longer steps did not reach the end, so the error of this run, stated
+    as {error:.2g} of the range of its states, could not be checked. Give the times more samples, or
+    simulate with engine=Adaptive().
+
 bent-between-samples
     Inputs are taken as straight between samples. Were they smooth curves, {subject} would move by
     {moved:.2g} {unit} or {errors:.2g} standard errors, and samples do not tell which they are: its

@@ -140,9 +140,13 @@ def simulate(
         engine = dataclasses.replace(engine, max_events=room)
     if isinstance(engine, OnSamples) and engine.tolerance is not None:
         run, moved = _refined(mechanism, ts, engine, energy, run)
-        if moved > _LARGE_ERROR:
-            inaccurate = Notice("run-inaccurate", "", {"error": moved})
-            warnings.warn(str(inaccurate), stacklevel=2)
+        doubt = None
+        if moved is None:
+            doubt = Notice("run-unchecked", "", {"error": float(run.error)})
+        elif moved > _LARGE_ERROR:
+            doubt = Notice("run-inaccurate", "", {"error": moved})
+        if doubt is not None:
+            warnings.warn(str(doubt), stacklevel=2)
     for notice in run.notices:
         warnings.warn(str(notice), stacklevel=2)
     return run
@@ -150,10 +154,11 @@ def simulate(
 
 def _refined(
     mechanism: Mechanism, ts: OverTime, engine: OnSamples, energy: bool, run: Trajectory
-) -> tuple[Trajectory, float]:
+) -> tuple[Trajectory, float | None]:
     """Return `run`, or a run with a smaller tolerance if that moves a state by more than a little.
 
-    Return also how far the last smaller tolerance moved a state, relative to its range.
+    Return also how far the last smaller tolerance moved a state, relative to its range; None if no
+    other run reached its end.
 
     The stated error is a sum over all steps. A motion may damp its errors or amplify them, so the
     difference between two runs decides. If no run with a smaller tolerance reaches its end, the
@@ -163,7 +168,7 @@ def _refined(
     assert tolerance is not None
     if not run.error > _NEGLIGIBLE_ERROR:
         return run, 0.0
-    judged, moved = run.system.judged_states(None), float("inf")
+    judged, moved = run.system.judged_states(None), None
 
     def with_tolerance(factor: float) -> Trajectory:
         other = dataclasses.replace(engine, tolerance=tolerance * factor)

@@ -7,12 +7,15 @@ make it slow, fast or stiff beside the samples.
 import dataclasses
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
+from frictax import simulation
+from frictax.engine.result import Result
 
 T = np.linspace(0.0, 2.0, 21)
 U = 2.0 * np.sin(3.0 * T) + np.sin(7.0 * T)
@@ -219,3 +222,18 @@ def test_options_keep_a_tolerance_that_is_an_array_already():
     engine = fx.OnSamples(tolerance=jnp.asarray(1e-6))
     assert engine.with_numbers(jnp.float64) is engine
     assert dataclasses.replace(engine, tolerance=None).with_numbers(jnp.float64).tolerance is None
+
+
+def test_a_run_that_no_other_run_can_be_compared_with_says_so(monkeypatch):
+    """Here the runs with other tolerances end early, as they would out of room for events."""
+    simulated = simulation._simulate
+
+    def ends_early(mechanism, ts, engine, energy):
+        run = simulated(mechanism, ts, engine, energy)
+        if engine.tolerance == fx.OnSamples().tolerance:
+            return run
+        return eqx.tree_at(lambda run: run.path.result, run, Result.too_many_events)
+
+    monkeypatch.setattr(simulation, "_simulate", ends_early)
+    with pytest.warns(UserWarning, match=r"could not be checked.*engine=Adaptive\(\)"):
+        fx.simulate(machine(MACHINES["fast spring"]), T)
