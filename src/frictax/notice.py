@@ -13,7 +13,8 @@ class Notice:
 
     - `code`: a key of `TEXTS`, which never changes its meaning; docs/notices.md lists them all.
     - `subject`: the parameter, channel, drive or record that it is about; "" for none or several.
-    - `numbers`: what the sentence says, by name; in SI unless the sentence has another unit.
+    - `numbers`: what the sentence says, by name; in SI unless the sentence has another unit. A
+      notice of a record that a result passes on names it by `in_record`.
 
     >>> notice = Notice("near-bound", "friction.peak", {"bound": 1.0})
     >>> print(notice)
@@ -30,7 +31,13 @@ class Notice:
         object.__setattr__(self, "numbers", plain)
 
     def __str__(self) -> str:
-        return TEXTS[self.code].format(subject=self.subject, **self.numbers)
+        said = TEXTS[self.code].format(subject=self.subject, **self.numbers)
+        record = self.numbers.get("in_record")
+        return said if record is None else f"Record {record!r}: {said}"
+
+    def of_record(self, label: str) -> "Notice":
+        """Return the notice as one of the record `label` among others."""
+        return dataclasses.replace(self, numbers={**self.numbers, "in_record": label})
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields, and the sentence as `text`."""
@@ -100,6 +107,65 @@ residuals-too-large
     What is left is {ratio:.3g} times as large as the standard deviations given: the machine lacks
     something, they are too small, or this is not the least misfit there is. Look at
     found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`.
+
+record-gaps
+    Time has {gaps} of {length:.3g} s after {time:.6g} s, {then}.
+
+record-long-steps
+    Time steps are {step:.4g} s, {length:.4g} s in all: declare unit="ms" if the column holds
+    milliseconds, else "s".
+
+record-short-steps
+    Time steps are {step:.3g} s, {length:.3g} s in all: declare the unit of the time, "s" if that is
+    right.
+
+record-begins-late
+    Time begins at {time:.10g} s, so that few digits are left for its steps: use
+    `trim(reset=True)`.
+
+record-constant-input
+    Input {subject!r} is {value:.4g} {unit} all the time: check the column, if that is not so.
+
+record-saturated
+    {kind} {subject!r} stays at its {extreme} value, {value:.4g} {unit}, for {samples} samples from
+    {time:.6g} s: {then}.
+
+record-coarse
+    Output {subject!r} has only {steps} steps of {step:.3g} {unit} between its least and greatest
+    value: its sd is {least:.2g} {unit} at least.
+
+record-sd-too-small
+    Output {subject!r} has an sd of {sd:.3g} {unit}, less than its resolution allows (steps of
+    {step:.3g} {unit}): give sd >= {least:.2g}.
+
+record-sd-too-large
+    Output {subject!r} has an sd of {sd:.3g} {unit}, more than it moves ({range:.3g} {unit} in all):
+    check the unit of the sd.
+
+record-unit-doubted
+    Output {subject!r} {moves}: declare unit="{other}" if the column holds {whose}, else "{unit}".
+
+record-wrapped
+    Output {subject!r} jumps by a full turn after {time:.6g} s: unwrap it, `numpy.unwrap`.
+
+record-lone-samples
+    Output {subject!r}: {count} far from both neighbours, {value:.4g} {unit} at {time:.6g} s: delete
+    what no machine can do.
+
+record-rate-unlike
+    Output {subject!r} does not follow {other!r} (correlation {correlation:.2f}): check that both
+    belong to {part!r}.
+
+record-rate-against
+    Output {subject!r} moves against {other!r} ({times:.3g} times what its integral gives): give one
+    of the two sign=-1.
+
+record-rate-size
+    Output {subject!r} moves {times:.3g} times what the integral of {other!r} gives{slip}: correct
+    one of the units.
+
+record-read
+    {told}
 
 explains-nothing
     {subject} of record {record!r} is not explained: the fit leaves {misfit:.3g} {unit} of it, and

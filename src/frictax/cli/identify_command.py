@@ -114,7 +114,6 @@ def estimates_table(
 def _outline(problem: Any) -> list[str]:
     """What a problem asks for."""
     import frictax as fx
-    from frictax.fitting.result.text import record_warnings
 
     content = problem.content
     if isinstance(problem.data, fx.Sweep):
@@ -125,7 +124,11 @@ def _outline(problem: Any) -> list[str]:
     lines = [content.title]
     for label, record in problem.data.items():
         lines.append(f"{'fit' if label in problem.fitted else 'not fitted'}  {record!r}")
-    lines += [f"! {warning}" for warning in record_warnings(problem.data)]
+    lines += [
+        f"! {notice.of_record(label)}"
+        for label, record in problem.data.items()
+        for notice in record.notices
+    ]
     lines.append(f"free: {', '.join(content.fit.free or ['all that can be'])}")
     if problem.structures:
         lines.append(f"structures: as given, {', '.join(problem.structures)}")

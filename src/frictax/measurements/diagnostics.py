@@ -1,12 +1,12 @@
-"""What is possible in a motion record but suspicious, each told in a sentence or two with its
-remedy.
-"""
+"""What is possible in a motion record but suspicious, each as a notice with its remedy."""
 
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+
+from frictax.notice import Notice
 
 from .units import RATE_OF, Unit
 
@@ -23,38 +23,25 @@ _SLIPS = {
 }
 
 
-def suspicions(record: Any) -> tuple[str, ...]:
-    """All warnings of a `Record`, time first; none asks for a unit that was `declared`."""
+def suspicions(record: Any) -> tuple[Notice, ...]:
+    """Return all notices of a `Record`, time first; none asks for a unit that was `declared`."""
     t, units, declared = record.t, record.units, record.declared
     found = [*_time(t, record.hold, bool(record.inputs), "time" in declared)]
     for name, u in record.inputs.items():
-        label = f"Input {name!r}"
         if np.all(u == u[0]):
-            found.append(
-                f"{label} is {u[0] / units[name].si:.4g} {units[name].name} all the time: check the"
-                " column, if that is not so."
-            )
+            constant = {"value": u[0] / units[name].si, "unit": units[name].name}
+            found.append(Notice("record-constant-input", name, constant))
         else:
-            found += _saturated(
-                label,
-                t,
-                u,
-                units[name],
-                "if the amplifier was at its limit there, the true input differs",
-            )
+            then = "if the amplifier was at its limit there, the true input differs"
+            found += _saturated("Input", name, t, u, units[name], then)
     for name, y in record.outputs.items():
-        label, unit = f"Output {name!r}", units[name]
-        found += _saturated(
-            label,
-            t,
-            y,
-            unit,
-            "trim the record, if that is the end of the sensor's range and no stop",
-        )
-        found += _resolution(label, y, record.sd.get(name), unit)
-        found += [] if name in declared else _size(label, y, unit)
-        found += _wrapped(label, t, y, unit)
-        found += _lone(label, t, y, unit)
+        unit = units[name]
+        then = "trim the record, if that is the end of the sensor's range and no stop"
+        found += _saturated("Output", name, t, y, unit, then)
+        found += _resolution(name, y, record.sd.get(name), unit)
+        found += [] if name in declared else _size(name, y, unit)
+        found += _wrapped(name, t, y, unit)
+        found += _lone(name, t, y, unit)
     return (*found, *_rates(t, record.outputs))
 
 
@@ -64,9 +51,10 @@ def gaps(t: np.ndarray) -> np.ndarray:
     return np.flatnonzero(step > GAP * np.median(step))
 
 
-def _time(t: np.ndarray, hold: bool, driven: bool, declared: bool) -> Iterator[str]:
+def _time(t: np.ndarray, hold: bool, driven: bool, declared: bool) -> Iterator[Notice]:
     step, wide = np.diff(t), gaps(t)
     middle = float(np.median(step))
+    lasts = {"step": middle, "length": t[-1] - t[0]}
     if wide.size:
         i = wide[np.argmax(step[wide])]
         count = "a gap" if wide.size == 1 else f"{wide.size} gaps, the longest"
@@ -78,25 +66,19 @@ def _time(t: np.ndarray, hold: bool, driven: bool, declared: bool) -> Iterator[s
             if driven
             else "where nothing was recorded: check the clock"
         )
-        yield f"Time has {count} of {step[i]:.3g} s after {t[i]:.6g} s, {then}."
+        numbers = {"gaps": count, "length": step[i], "time": t[i], "then": then}
+        yield Notice("record-gaps", "", numbers)
     if middle > 0.5 and t.size > 100 and not declared:
-        yield (
-            f'Time steps are {middle:.4g} s, {t[-1] - t[0]:.4g} s in all: declare unit="ms" if the'
-            ' column holds milliseconds, else "s".'
-        )
+        yield Notice("record-long-steps", "", lasts)
     if middle < 1e-6 and not declared:
-        yield (
-            f"Time steps are {middle:.3g} s, {t[-1] - t[0]:.3g} s in all: declare the unit of the"
-            ' time, "s" if that is right.'
-        )
+        yield Notice("record-short-steps", "", lasts)
     if np.spacing(np.max(np.abs(t))) > 1e-5 * middle:
-        yield (
-            f"Time begins at {t[0]:.10g} s, so that few digits are left for its steps: use"
-            " `trim(reset=True)`."
-        )
+        yield Notice("record-begins-late", "", {"time": t[0]})
 
 
-def _saturated(label: str, t: np.ndarray, x: np.ndarray, unit: Unit, meaning: str) -> Iterator[str]:
+def _saturated(
+    kind: str, name: str, t: np.ndarray, x: np.ndarray, unit: Unit, then: str
+) -> Iterator[Notice]:
     """The signal arrives at its extreme at full speed and stays there: nothing that is not cut off
     moves like that.
     """
@@ -111,10 +93,9 @@ def _saturated(label: str, t: np.ndarray, x: np.ndarray, unit: Unit, meaning: st
         ]
         if cut:
             most = max(cut, key=lambda k: end[k] - begin[k])
-            yield (
-                f"{label} stays at its {word} value, {extreme / unit.si:.4g} {unit.name}, for"
-                f" {end[most] - begin[most]} samples from {t[begin[most]]:.6g} s: {meaning}."
-            )
+            numbers = {"kind": kind, "extreme": word, "value": extreme / unit.si, "then": then}
+            numbers |= {"unit": unit.name, "samples": end[most] - begin[most]}
+            yield Notice("record-saturated", name, numbers | {"time": t[begin[most]]})
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
@@ -157,41 +138,32 @@ def quantum(x: np.ndarray) -> float:
     return float(step.min()) if step.size else 0.0
 
 
-def _resolution(label: str, y: np.ndarray, sd, unit: Unit) -> Iterator[str]:
+def _resolution(name: str, y: np.ndarray, sd, unit: Unit) -> Iterator[Notice]:
     step, reach = quantum(y), float(np.ptp(y))
     steps = round(reach / step) if step else 0
     floor = step / math.sqrt(12)
+    numbers = {"step": step / unit.si, "unit": unit.name, "least": floor / unit.si}
     if steps < 30 and y.size > 100:
-        yield (
-            f"{label} has only {steps} steps of {step / unit.si:.3g} {unit.name} between its least"
-            f" and greatest value: its sd is {floor / unit.si:.2g} {unit.name} at least."
-        )
+        yield Notice("record-coarse", name, numbers | {"steps": steps})
     elif sd is not None and np.unique(y).size < 0.9 * y.size and float(np.min(sd)) < 0.9 * floor:
-        yield (
-            f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, less than its"
-            f" resolution allows (steps of {step / unit.si:.3g} {unit.name}): give sd >="
-            f" {floor / unit.si:.2g}."
-        )
+        yield Notice("record-sd-too-small", name, numbers | {"sd": float(np.min(sd)) / unit.si})
     if sd is not None and float(np.min(sd)) > 2 * np.std(y):
-        yield (
-            f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, more than it"
-            f" moves ({reach / unit.si:.3g} {unit.name} in all): check the unit of the sd."
-        )
+        numbers = {"sd": float(np.min(sd)) / unit.si, "unit": unit.name, "range": reach / unit.si}
+        yield Notice("record-sd-too-large", name, numbers)
 
 
-def _size(label: str, y: np.ndarray, unit: Unit) -> Iterator[str]:
+def _size(name: str, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
     reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
-    if unit.si_name == "m" and reach > _LONGEST:
-        yield (
-            f'{label} moves over {reach:.4g} m: declare unit="mm" if the column holds millimetres,'
-            ' else "m".'
-        )
     fastest = float(np.max(np.abs(y)))
+
+    def doubted(moves: str, other: str, whose: str) -> Notice:
+        numbers = {"moves": moves, "other": other, "whose": whose, "unit": unit.si_name}
+        return Notice("record-unit-doubted", name, numbers)
+
+    if unit.si_name == "m" and reach > _LONGEST:
+        yield doubted(f"moves over {reach:.4g} m", "mm", "millimetres")
     if unit.si_name == "m/s" and fastest > _FASTEST:
-        yield (
-            f'{label} reaches {fastest:.4g} m/s: declare unit="mm/s" if the column holds'
-            ' millimetres a second, else "m/s".'
-        )
+        yield doubted(f"reaches {fastest:.4g} m/s", "mm/s", "millimetres a second")
     # One that turns on and on is no slip; one that swings over many turns is.
     if (
         unit.si_name == "rad"
@@ -200,23 +172,21 @@ def _size(label: str, y: np.ndarray, unit: Unit) -> Iterator[str]:
         and moved > 1.2 * reach
     ):
         turns = reach / (2 * math.pi)
-        yield (
-            f'{label} moves to and fro over {reach:.4g} rad ({turns:.3g} turns): declare unit="deg"'
-            ' if it holds degrees, else "rad".'
+        yield doubted(
+            f"moves to and fro over {reach:.4g} rad ({turns:.3g} turns)", "deg", "degrees"
         )
 
 
-def _wrapped(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]:
+def _wrapped(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
     if unit.si_name != "rad":
         return
     jump = np.abs(np.diff(y))
     wrapped = np.flatnonzero(np.abs(jump - 2 * math.pi) < 0.05 * 2 * math.pi)
     if wrapped.size and np.median(jump) < 1.0:
-        i = wrapped[0]
-        yield f"{label} jumps by a full turn after {t[i]:.6g} s: unwrap it, `numpy.unwrap`."
+        yield Notice("record-wrapped", name, {"time": t[wrapped[0]]})
 
 
-def _lone(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]:
+def _lone(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
     """One sample far from both neighbours, which are near to each other."""
     step = np.diff(y)
     usual = float(np.quantile(np.abs(step), 0.99))
@@ -227,13 +197,11 @@ def _lone(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]
     if lone.size and y.size > 100:
         i = lone[0] + 1
         count = "One sample" if lone.size == 1 else f"{lone.size} samples"
-        yield (
-            f"{label}: {count} far from both neighbours, {y[i] / unit.si:.4g} {unit.name} at"
-            f" {t[i]:.6g} s: delete what no machine can do."
-        )
+        numbers = {"count": count, "value": y[i] / unit.si, "unit": unit.name, "time": t[i]}
+        yield Notice("record-lone-samples", name, numbers)
 
 
-def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
+def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]:
     """A position and a velocity of one part, or a velocity and an acceleration, must belong
     together.
     """
@@ -242,7 +210,7 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
         other = f"{part}.{RATE_OF.get(last)}"
         if other not in outputs:
             continue
-        rate, this = outputs[other], f"Output {name!r}"
+        rate = outputs[other]
         integral = np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t))])
         # Changes over a fiftieth of the record: long against noise and delay, short against drift.
         marks = np.linspace(0, t.size - 1, min(51, t.size)).astype(int)
@@ -252,22 +220,14 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
         likeness = float(seen @ due / np.sqrt((seen @ seen) * (due @ due)))
         slope = float(seen @ due / (due @ due))
         if abs(likeness) < 0.7:
-            yield (
-                f"{this} does not follow {other!r} (correlation {likeness:.2f}): check"
-                f" that both belong to {part!r}."
-            )
+            numbers = {"other": other, "correlation": likeness, "part": part}
+            yield Notice("record-rate-unlike", name, numbers)
         elif slope < 0:
-            yield (
-                f"{this} moves against {other!r} ({slope:.3g} times what its integral"
-                " gives): give one of the two sign=-1."
-            )
+            yield Notice("record-rate-against", name, {"other": other, "times": slope})
         elif not 0.8 <= slope <= 1.25:
             off, slip = min(
                 (abs(abs(math.log(slope)) - math.log(factor)), slip)
                 for factor, slip in _SLIPS.items()
             )
             slip = f" ({slip})" if off < 0.1 else ""
-            yield (
-                f"{this} moves {slope:.3g} times what the integral of {other!r}"
-                f" gives{slip}: correct one of the units."
-            )
+            yield Notice("record-rate-size", name, {"other": other, "times": slope, "slip": slip})

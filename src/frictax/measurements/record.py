@@ -12,6 +12,7 @@ from jaxtyping import Float
 from frictax.annotations import ArrayLike, Checked, DataFrame
 from frictax.arguments import whole
 from frictax.handover import Verb
+from frictax.notice import Notice
 from frictax.verbs import RecordVerbs
 
 from . import checks, units as units_
@@ -239,11 +240,19 @@ class Record(RecordVerbs):
         return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """What is possible but suspicious, one sentence each: gaps, saturation, coarse resolution,
-        unit and sign slips.
+    def notices(self) -> tuple[Notice, ...]:
+        """What is possible but suspicious: gaps, saturation, coarse resolution, unit and sign
+        slips. A fit passes them on.
         """
-        return self.notes + suspicions(self)
+        return (
+            *(Notice("record-read", "", {"told": told}) for told in self.notes),
+            *suspicions(self),
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The `notices` as sentences."""
+        return tuple(map(str, self.notices))
 
     def trim(
         self, start: float | None = None, end: float | None = None, *, reset: bool = False

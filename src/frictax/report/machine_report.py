@@ -13,7 +13,6 @@ from frictax.analysis.examination import examined
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
 from frictax.fitting import Estimate, FitResult
-from frictax.fitting.result.text import record_warnings
 from frictax.interrupts import Workers
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
@@ -232,7 +231,7 @@ def _quality(found: FitResult) -> str:
 
 
 def _warnings(found: FitResult, study: Any) -> list[str]:
-    out = [*found.warnings, *record_warnings(found.records)]
+    out = [*found.warnings]
     if study is not None:
         out += list(study.notes)
         strong = dict.fromkeys(_LACKS[f.name] for f in study.findings if f.strong)

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from frictax.handover import Verb
 from frictax.laws import AbstractLaw
+from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, displayed, shown_force
 from frictax.notice import Notice
@@ -211,7 +212,13 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
                 and begins_well(n, problem, self.records, self.full_residuals)
             )
         ]
-        return (*of_search, *out, *said, *self.spread.notices, *rest)
+        of_records = [
+            notice.of_record(label)
+            for label, record in self.records.items()
+            if isinstance(record, Record)
+            for notice in record.notices
+        ]
+        return (*of_search, *out, *said, *self.spread.notices, *rest, *of_records)
 
     @functools.cached_property
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:

@@ -1,11 +1,9 @@
 """A fit as text: the table that people quote."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from frictax.measurements.record import Record
 from frictax.text import aligned, figures
 
 from .estimates import Estimate
@@ -19,8 +17,7 @@ def fit_text(found: FitResult) -> str:
     strong = _correlations(found)
     if strong:
         lines.append("correlation " + ", ".join(strong))
-    warnings = (*found.warnings, *record_warnings(found.records))
-    return "\n".join([*lines, *(f"! {sentence}" for sentence in warnings)])
+    return "\n".join([*lines, *(f"! {sentence}" for sentence in found.warnings)])
 
 
 def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
@@ -34,16 +31,6 @@ def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
 def shown_estimates(found: FitResult) -> tuple[Estimate, ...]:
     """What the table has a row for."""
     return (*found.estimates, *found.tied, *(found.fixed if found.of_sweep else ()))
-
-
-def record_warnings(records: Mapping[str, Any]) -> list[str]:
-    """What is suspicious in the records: with a wrong unit they are no less easy to fit."""
-    return [
-        f"Record {label!r}: {warning}"
-        for label, record in records.items()
-        if isinstance(record, Record)
-        for warning in record.warnings
-    ]
 
 
 def _headline(found: FitResult) -> str:

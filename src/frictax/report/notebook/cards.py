@@ -26,7 +26,7 @@ from frictax.engine import Result
 from frictax.excitation import Design
 from frictax.excitation.checked import Check
 from frictax.fitting import FitResult
-from frictax.fitting.result.text import found_rows, quality, record_warnings
+from frictax.fitting.result.text import found_rows, quality
 from frictax.measurements import Record, Sweep
 from frictax.measurements.diagnostics import gaps
 from frictax.measurements.summary import deviation, headline, span
@@ -53,8 +53,7 @@ def fit_html(found: FitResult) -> str:
         said, told = quality(found)[:count], quality(found)[count:]
         lines = [*_first(said, "records"), *told]
     head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
-    warnings = (*found.warnings, *record_warnings(found.records))
-    return card(title, (head, found_rows(found)), "lrlrl", lines, warnings)
+    return card(title, (head, found_rows(found)), "lrlrl", lines, found.warnings)
 
 
 def record_html(record: Record) -> str:
