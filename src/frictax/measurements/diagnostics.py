@@ -183,7 +183,7 @@ def _wrapped(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[No
     jump = np.abs(np.diff(y))
     wrapped = np.flatnonzero(np.abs(jump - 2 * math.pi) < 0.05 * 2 * math.pi)
     if wrapped.size and np.median(jump) < 1.0:
-        yield Notice("record-wrapped", name, {"time": t[wrapped[0]]})
+        yield Notice("record-wrapped", name, {"time": float(t[wrapped[0]])})
 
 
 def _lone(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
