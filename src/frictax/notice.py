@@ -126,6 +126,14 @@ record-begins-late
 record-constant-input
     Input {subject!r} is {value:.4g} {unit} all the time: check the column, if that is not so.
 
+levels-held
+    Input {subject!r} jumps between {levels} levels and is held from sample to sample. Read the
+    record with hold=False if it goes straight from one sample to the next.
+
+levels-joined
+    Input {subject!r} jumps between {levels} levels and is joined by straight lines, as the other
+    inputs are. Read the record with hold=True if all are held from sample to sample.
+
 record-saturated
     {kind} {subject!r} stays at its {extreme} value, {value:.4g} {unit}, for {samples} samples from
     {time:.6g} s: {then}.

@@ -7,6 +7,7 @@ import numpy as np
 
 from .checks import no_dates, no_unit_of_dates, numbers
 from .clocks import Channel, Clock, onto_one
+from .levels import are_held
 from .readers import Column, column_of, columns_of
 from .tables import Table
 from .units import TIME, named_in, spelled
@@ -22,11 +23,11 @@ def assemble(
     outputs: Any,
     *,
     rate: Any = None,
-    hold: Any = False,
+    hold: Any = None,
     drop_missing: Any = False,
 ) -> dict[str, Any]:
     """The arguments of a record: times, channels in their declared units, these units, standard
-    deviations, and words for messages.
+    deviations, whether inputs are held, and words for messages.
     """
     clock = _clock_of(time, rate)
     drives, measured = columns_of("inputs", inputs or {}), columns_of("outputs", outputs)
@@ -66,6 +67,8 @@ def assemble(
         _declare(declared, name, column, table)
     size = TIME[spelled(declared["time"])].si if spelled(declared.get("time", "")) in TIME else 1.0
     base = Clock(t, size, "time")
+    if hold is None:  # decided here, for what is brought to other times has other values
+        hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
     made = onto_one(table, base, channels, hold=bool(hold), drop=drop_missing, own=own)
     every = [*drives.values(), *measured.values()]
     every = [*([] if clock is None else [clock]), *every, *(c.time for c in every if c.time)]
@@ -76,6 +79,7 @@ def assemble(
         "outputs": made.outputs,
         "sd": made.sd,
         "declared": declared,
+        "hold": hold,
         "place": made.place,
         "labels": labels,
         "notes": (*notes, *made.notes),

@@ -9,6 +9,7 @@ import numpy as np
 from frictax.text import brief, nearest, suggestion
 
 from . import units
+from .levels import are_held
 
 FEWEST = 4  # samples of a motion: position, velocity, acceleration, and one to check them
 _MOST = 1e100  # SI: squares of more overflow
@@ -46,7 +47,7 @@ def checked(
             raise ValueError(
                 f"`Record` {what} must be a text, got {brief(value)}. Write {what}={example!r}."
             )
-    if not isinstance(hold, bool | np.bool_):
+    if not (hold is None or isinstance(hold, bool | np.bool_)):
         raise ValueError(
             f"`Record` hold must be True or False, got {brief(hold)}. Inputs of a digital"
             " controller are held: hold=True."
@@ -84,7 +85,9 @@ def checked(
     fields = {"t": seconds, "inputs": inputs, "outputs": outputs, "sd": deviations}
     texts = {"name": name, "citation": citation, "notes": notes}
     units_told = {"units": unit_of, "declared": frozenset(declared)}
-    return {**locked(fields), **units_told, "hold": bool(hold), **texts}
+    held = are_held(inputs.values()) if hold is None else bool(hold)
+    holds = {"hold": held, "hold_is_chosen": hold is None}
+    return {**locked(fields), **units_told, **holds, **texts}
 
 
 def channel_units(

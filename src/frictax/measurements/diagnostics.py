@@ -8,6 +8,7 @@ import numpy as np
 
 from frictax.notice import Notice
 
+from .levels import jumps_between_levels
 from .units import RATE_OF, Unit
 
 GAP = 5.0  # median steps
@@ -32,6 +33,9 @@ def suspicions(record: Any) -> tuple[Notice, ...]:
             constant = {"value": u[0] / units[name].si, "unit": units[name].name}
             found.append(Notice("record-constant-input", name, constant))
         else:
+            if record.hold_is_chosen and jumps_between_levels(u):
+                between = "levels-held" if record.hold else "levels-joined"
+                found.append(Notice(between, name, {"levels": np.unique(u).size}))
             then = "if the amplifier was at its limit there, the true input differs"
             found += _saturated("Input", name, t, u, units[name], then)
     for name, y in record.outputs.items():

@@ -32,8 +32,9 @@ class Record(RecordVerbs):
 
     Inputs are named by the part that they drive (``"drive"``), outputs by the variable that they
     measure (``"mass.s"``). Between samples an input is joined by straight lines, or held until the
-    next sample with ``hold=True``, as a digital controller does. Time need not be uniform. A free
-    decay has no inputs.
+    next sample with ``hold=True``, as a digital controller does. Without `hold`, inputs that jump
+    between at most five levels, in fewer than a fifth of the samples, are held, and the notice
+    `levels-held` says so. Time need not be uniform. A free decay has no inputs.
 
     **Arguments:**
 
@@ -48,7 +49,8 @@ class Record(RecordVerbs):
 
     The fields hold SI values, in arrays that cannot be written to; `units` holds the unit of each
     channel, for tables and pictures; `declared`, those whose unit was named; `notes`, what was
-    doubtful in the columns that were read.
+    doubtful in the columns that were read; `hold_is_chosen`, whether `hold` follows from the
+    inputs.
 
     **Raises:** `ValueError` for what cannot be a record: lengths, text, NaN, times that fall or
     repeat, an output that never changes, units of another kind, sd <= 0. What is possible but
@@ -81,6 +83,7 @@ class Record(RecordVerbs):
     name: str
     citation: str
     notes: tuple[str, ...]
+    hold_is_chosen: bool = False
 
     def __init__(
         self,
@@ -90,7 +93,7 @@ class Record(RecordVerbs):
         sd: Mapping[str, ArrayLike] | None = None,
         *,
         units: Mapping[str, str] | None = None,
-        hold: bool = False,
+        hold: bool | None = None,
         name: str = "record",
         citation: str = "",
     ) -> None:
@@ -106,7 +109,7 @@ class Record(RecordVerbs):
         rate: float | int | None = None,
         outputs: Mapping[str, AnyColumn],
         inputs: Mapping[str, AnyColumn] | None = None,
-        hold: bool = False,
+        hold: bool | None = None,
         drop_missing: bool = False,
         delimiter: str = ",",
         decimal: Checked[Decimal] = ".",
@@ -146,7 +149,7 @@ class Record(RecordVerbs):
         rate: float | int | None = None,
         outputs: Mapping[str, AnyColumn],
         inputs: Mapping[str, AnyColumn] | None = None,
-        hold: bool = False,
+        hold: bool | None = None,
         drop_missing: bool = False,
         name: str | None = None,
         citation: str = "",
@@ -168,7 +171,7 @@ class Record(RecordVerbs):
         rate: float | int | None = None,
         outputs: Mapping[str, AnyColumn],
         inputs: Mapping[str, AnyColumn] | None = None,
-        hold: bool = False,
+        hold: bool | None = None,
         drop_missing: bool = False,
         name: str | None = None,
         citation: str = "",
@@ -192,7 +195,7 @@ class Record(RecordVerbs):
         rate: float | int | None = None,
         outputs: Mapping[str, AnyColumn],
         inputs: Mapping[str, AnyColumn] | None = None,
-        hold: bool = False,
+        hold: bool | None = None,
         drop_missing: bool = False,
         name: str = "record",
         citation: str = "",
@@ -351,9 +354,8 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
 def _from_table(source: Table, asked: tuple[Any, ...], name: str, citation: str) -> Record:
     time, rate, inputs, outputs, hold, drop = asked
     given = assemble(source, time, inputs, outputs, rate=rate, hold=hold, drop_missing=drop)
-    return _set(
-        object.__new__(Record), checks.checked(**given, hold=hold, name=name, citation=citation)
-    )
+    fields = checks.checked(**given, name=name, citation=citation)
+    return _set(object.__new__(Record), fields | {"hold_is_chosen": hold is None})
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:

@@ -76,7 +76,7 @@ class RecordEntry(Strict):
     rate: FiniteFloat | None = None
     inputs: dict[Text, AnyColumn] = {}
     outputs: dict[Text, AnyColumn] = {}
-    hold: bool = False
+    hold: bool | None = None
     delimiter: Letter = ","
     decimal: Decimal = "."
     skip: Lines = 0

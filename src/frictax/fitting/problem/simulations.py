@@ -12,6 +12,7 @@ from jaxtyping import Array
 from frictax.engine import OnSamples
 from frictax.engine.options import Engine
 from frictax.measurements import Record
+from frictax.measurements.record import changed
 from frictax.mechanism import Mechanism, PositionController
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
@@ -176,6 +177,8 @@ class ClosedLoop(AbstractSimulation):
         return Mechanism(**{**dict(model.named_parts()), **self.controllers})
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
+        if record.hold_is_chosen:
+            record = changed(record, hold=False)  # a reference moves on between samples
         if record.hold:
             raise ValueError(
                 f"Record {record.name!r} holds its inputs between samples, and a reference that"
