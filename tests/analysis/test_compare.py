@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from frictax.analysis import compare
+from frictax.analysis import Comparison, compare
 from frictax.fitting import fit
 from frictax.laws import Coulomb, Table
 from frictax.measurements import Sweep
@@ -113,3 +113,47 @@ def test_a_comparison_says_when_rows_left_out_are_for_another_law(seed: int) -> 
     assert ("disagree" in found.reason) is disagree
     assert not disagree or f"{other.name} errs" in found.reason
     assert disagree or seed  # the first is such a case
+
+
+SPEEDS = np.linspace(0.05, 3.0, 40)
+
+
+def remembering(memory: float, seed: int) -> np.ndarray:
+    """Errors of 40 rows that keep this share of the error before."""
+    white = np.random.default_rng([seed, 7]).standard_normal(SPEEDS.size)
+    out = white[:1]
+    for x in white[1:]:
+        out = np.append(out, memory * out[-1] + np.sqrt(1 - memory**2) * x)
+    return out
+
+
+def compared(force: np.ndarray) -> Comparison:
+    return compare(Sweep(SPEEDS, force, velocity_unit="m/s", force_unit="N"))
+
+
+def test_rows_that_remember_choose_no_table_for_a_coulomb_law() -> None:
+    made = compared(0.35 * SPEEDS + 12.0 + 0.15 * remembering(0.8, 0))
+    assert made.best.name == "Coulomb"
+    assert made.memory > 0.6
+    assert "of the error of the row before" in made.reason
+    assert made["Coulomb"].aicc != pytest.approx(made["Coulomb"].found.aicc, abs=1.0)
+
+
+@pytest.mark.slow
+def test_at_most_one_of_twenty_sweeps_that_remember_chooses_a_table() -> None:
+    chosen = [
+        compared(0.35 * SPEEDS + 12.0 + 0.15 * remembering(0.8, seed)).best.name
+        for seed in range(20)
+    ]
+    assert sum(name.startswith("Table") for name in chosen) <= 1
+    assert chosen.count("Coulomb") >= 18
+
+
+@pytest.mark.slow
+def test_independent_rows_are_judged_as_before() -> None:
+    dip = 0.35 * SPEEDS + 12.0 + 1.5 * np.exp(-3.0 * SPEEDS)
+    made = [compared(dip + 0.15 * remembering(0.0, seed)) for seed in range(20)]
+    assert sum(one.best.name.startswith("Stribeck") for one in made) >= 18
+    white = [one for one in made if one.memory == 0.0]
+    assert len(white) >= 16
+    assert all(row.aicc == row.found.aicc for one in white for row in one.rows)

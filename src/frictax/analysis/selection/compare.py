@@ -27,6 +27,7 @@ from frictax.text import aligned, figures as shortly
 from ..errors.refits import refitted
 from .nested import from_contained
 from .plausibility import UNENDED
+from .row_memory import criteria_with, memory_of, weights_left_out
 from .structure import Structure, StructureComparison, row_named
 from .structures import compare_structures
 
@@ -36,7 +37,9 @@ class ComparedLaw:
     """One law of a comparison.
 
     - `left_out`: root mean square error [N or N.m] of each row when predicted from a fit of all the
-      others.
+      others, but for neighbours that share its error.
+    - `aicc`, `bic`: criteria, for rows that are independent or, where the comparison found a
+      memory, for rows that remember the row before.
     - `remark`: why it was not chosen although its criterion is good; else empty.
 
     **Example:** at `compare`.
@@ -45,6 +48,8 @@ class ComparedLaw:
     name: str
     found: FitResult
     left_out: float
+    aicc: float
+    bic: float
     remark: str
 
     def __repr__(self) -> str:
@@ -58,7 +63,9 @@ class Comparison:
     """Laws fitted to one sweep, in the order given, with the one to take. Print it.
 
     `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason`
-    says so in words, and where the error of rows left out is for another.
+    says so in words, and where the error of rows left out is for another. `memory`: the share of
+    its error that a row may have from the row before; 0 where independent rows explain the sweep as
+    well.
 
     **Example:** at `compare`.
     """
@@ -67,6 +74,7 @@ class Comparison:
     rows: tuple[ComparedLaw, ...]
     best: ComparedLaw
     reason: str
+    memory: float = 0.0
 
     def __getitem__(self, name: str) -> ComparedLaw:
         return row_named(self.rows, name, "law")
@@ -92,8 +100,8 @@ class Comparison:
                 str(len(row.found.estimates)),
                 shortly(row.found.rms_force / force.si, figures),
                 shortly(row.left_out / force.si, figures) if np.isfinite(row.left_out) else unknown,
-                f"{row.found.aicc:.1f}",
-                f"{row.found.bic:.1f}",
+                f"{row.aicc:.1f}",
+                f"{row.bic:.1f}",
                 chosen if row is self.best else row.remark,
             )
             for row in self.rows
@@ -163,8 +171,9 @@ def compare(
     as in `fit`.
 
     **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
-    that it is known. The likelihoods are those of independent normal noise, so differences of AICc
-    below 2 say little.
+    that it is known. The likelihoods are those of normal noise, so differences of AICc below 2 say
+    little. Where the rows, in the order given, surely remember the row before, the likelihoods
+    allow for that.
 
     **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed.
     (2002), section 2.4.
@@ -207,11 +216,12 @@ def _compared(
         for name, law in laws.items():
             fits[name] = fit(law, sweep, offset=offset, method=method, loss=loss)
             parts[name]("fitted", 0.5)
-        for name, found in from_contained(fits).items():
-            unknown = ", ".join(found.identifiability.unknown)
-            remark = f"not identifiable: {unknown}" if unknown else ""
-            remark = remark if found.converged else UNENDED
-            rows.append(ComparedLaw(name, found, _left_out(found), remark))
+        fits = from_contained(fits)
+        memory = memory_of(fits.values()) if fits else 0.0
+        for name, found in fits.items():
+            aicc, bic = criteria_with(found, memory)
+            left_out = _left_out(found, memory)
+            rows.append(ComparedLaw(name, found, left_out, aicc, bic, _remark(found)))
             parts[name]("fitted without each of its rows", 1.0)
     if not rows:
         raise ValueError(
@@ -220,9 +230,26 @@ def _compared(
     ended = [row for row in rows if row.found.converged] or rows
     candidates = [row for row in ended if not row.remark] or ended
     # of equals the first, the simplest
-    best = min(candidates, key=lambda row: round(row.found.aicc, 6))
-    said = " ".join([_reason(rows, best), *_other_verdict(candidates, best)])
-    return Comparison(sweep, tuple(rows), best, said)
+    best = min(candidates, key=lambda row: round(row.aicc, 6))
+    said = [_reason(rows, best), *_remembers(memory), *_other_verdict(candidates, best)]
+    return Comparison(sweep, tuple(rows), best, " ".join(said), memory)
+
+
+def _remark(found: FitResult) -> str:
+    """Why a law is not chosen although its criterion is good."""
+    if not found.converged:
+        return UNENDED
+    unknown = ", ".join(found.identifiability.unknown)
+    return f"not identifiable: {unknown}" if unknown else ""
+
+
+def _remembers(memory: float) -> list[str]:
+    if not memory:
+        return []
+    return [
+        f"Each row has up to {memory:.2g} of the error of the row before. The criteria allow for"
+        " that, and neighbours of a row that is left out are left out with it."
+    ]
 
 
 def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
@@ -248,14 +275,14 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
     return laws
 
 
-def _left_out(found: FitResult) -> float:
-    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, by the
-    program that is compiled for the fit.
+def _left_out(found: FitResult, memory: float) -> float:
+    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, and its
+    neighbours where rows remember, by the program that is compiled for the fit.
     """
     if found.dof < 2:
         return float("inf")
     start = np.asarray(found.problem.coordinates(_inside(found)))
-    ends, _ = refitted(found, 1.0 - np.eye(found.n), start)
+    ends, _ = refitted(found, weights_left_out(found.n, memory), start)
     label = next(iter(found.records))
     predicted = [
         np.ravel(dataclasses.replace(found, x=x).predicted(label))[i] for i, x in enumerate(ends)
@@ -283,7 +310,7 @@ def _inside(found: FitResult) -> np.ndarray:
 def _other_verdict(candidates: list[ComparedLaw], best: ComparedLaw) -> list[str]:
     """Whether another law predicts rows that were left out better, and why that does not decide."""
     near = min(candidates, key=lambda row: row.left_out)
-    if not np.isfinite(best.found.aicc) or not near.left_out < best.left_out * (1 - 1e-6):
+    if not np.isfinite(best.aicc) or not near.left_out < best.left_out * (1 - 1e-6):
         return []
     force, less = best.found.shown_force, 100 * (1 - near.left_out / best.left_out)
     errors = " and ".join(f"{row.left_out / force.si:.4g}" for row in (near, best))
@@ -295,17 +322,13 @@ def _other_verdict(candidates: list[ComparedLaw], best: ComparedLaw) -> list[str
 
 
 def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:
-    if not np.isfinite(best.found.aicc):
+    if not np.isfinite(best.aicc):
         return (
             f"{best.name} is chosen as the first: {best.found.n} rows are too few for the"
             " small-sample AIC."
         )
-    text = f"{best.name} is chosen: it has the least AICc ({best.found.aicc:.1f})"
-    better = [
-        row
-        for row in rows
-        if row.remark and row.found.converged and row.found.aicc < best.found.aicc
-    ]
+    text = f"{best.name} is chosen: it has the least AICc ({best.aicc:.1f})"
+    better = [row for row in rows if row.remark and row.found.converged and row.aicc < best.aicc]
     if better:
         names = " and ".join(row.name for row in better)
         text = (
@@ -318,9 +341,9 @@ def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:
     if not best.found.converged:
         return f"No search came to an end: {best.name} has the least AICc as far as they went."
     if others:
-        near = min(others, key=lambda row: row.found.aicc)
-        text += f"; {near.name} comes next ({near.found.aicc:.1f})."
-        if abs(near.found.aicc - best.found.aicc) < 2:
+        near = min(others, key=lambda row: row.aicc)
+        text += f"; {near.name} comes next ({near.aicc:.1f})."
+        if abs(near.aicc - best.aicc) < 2:
             text += " The two differ by less than 2, which says little."
         return text
     return text + "."

@@ -1,0 +1,92 @@
+"""Criteria of a sweep whose rows remember the row before: ``e[i] = memory*e[i-1] + white``."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import minimize_scalar
+
+from frictax.fitting import FitResult
+
+_LARGEST_MEMORY = 0.98
+# Twice the gain of log likelihood from which on rows count as remembering: by chance once in
+# twenty sweeps of independent rows.
+_SURE = 2.7
+_LITTLE = 0.3  # share of an error that is left where rows count as independent
+_FEWEST = 10  # rows more than numbers: fewer cannot tell a memory
+
+
+def memory_of(fits: Iterable[FitResult]) -> float:
+    """Return the memory of a sweep's rows, by the law with the most numbers; 0 if independent rows
+    explain the sweep as well, or the fit cannot tell.
+
+    A law that lacks a term leaves residuals that look like memory; that with the most numbers
+    leaves the least of them. Its numbers take a part of the memory with them, which the restricted
+    likelihood allows for. What is returned is the upper end of the memory's 68 % interval, because
+    too small a memory lets a law with many numbers follow the errors.
+
+    **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
+    """
+    found = max(fits, key=lambda one: len(one.estimates))
+    r, J = _linearised(found)
+    free = r.size - J.shape[1]
+    if found.loss.rounds > 1 or found.problem.priors or free < _FEWEST:
+        return 0.0
+
+    def minus2log(memory: float) -> float:
+        a, b = _whitened(J, memory), _whitened(r, memory)
+        q, triangle = np.linalg.qr(a)
+        left = b - q @ (q.T @ b)
+        size = 2.0 * np.sum(np.log(np.abs(np.diag(triangle))))
+        return float(free * np.log(left @ left) - np.log(1.0 - memory**2) + size)
+
+    best = minimize_scalar(minus2log, bounds=(0.0, _LARGEST_MEMORY), method="bounded")
+    if not minus2log(0.0) - best.fun > _SURE:
+        return 0.0
+    farther = np.linspace(best.x, _LARGEST_MEMORY, 100)
+    return float(max(x for x in farther if minus2log(x) <= best.fun + 1.0))
+
+
+def criteria_with(found: FitResult, memory: float) -> tuple[float, float]:
+    """Return AICc and BIC of the fit for rows with this `memory`, which counts as a number.
+
+    The law is fitted anew, to first order about the fit, which is exact for laws that are linear in
+    their numbers.
+    """
+    if memory == 0.0:
+        return found.aicc, found.bic
+    sweep, (r, J) = found.sweep, _linearised(found)
+    n = r.size
+    a, b = _whitened(J, memory), _whitened(r, memory)
+    left = b - a @ np.linalg.lstsq(a, b, rcond=None)[0]
+    squares = max(float(left @ left), 1e-24 * float(np.sum((sweep.force * _weight(found)) ** 2)))
+    misfit = squares if sweep.sigma_known else n * (np.log(squares / n) + 1.0)
+    constant = n * np.log(2 * np.pi) - 2.0 * np.sum(np.log(_weight(found)))
+    minus2log = misfit + constant - np.log(1.0 - memory**2)
+    k = len(found.estimates) + 2 - sweep.sigma_known
+    aicc = minus2log + 2 * k * n / (n - k - 1) if n > k + 1 else np.inf
+    return float(aicc), float(minus2log + k * np.log(n))
+
+
+def weights_left_out(n: int, memory: float) -> Float[np.ndarray, "n n"]:
+    """Return for each row the weights of all rows in the fit that is to predict it: 0 for the row
+    and for neighbours that share its error.
+    """
+    reach = int(np.ceil(np.log(_LITTLE) / np.log(memory))) if memory > _LITTLE else 0
+    away = np.abs(np.arange(n)[:, None] - np.arange(n))
+    return (away > min(reach, n // 8)).astype(float)
+
+
+def _weight(found: FitResult) -> Float[np.ndarray, " n"]:
+    sigma = found.sweep.sigma
+    return np.broadcast_to(1.0 if sigma is None else 1.0 / sigma, found.n)
+
+
+def _linearised(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n p"]]:
+    n = found.n
+    return found.full_residuals[:n], found.full_jacobian[:n, found.active]
+
+
+def _whitened(x: Float[np.ndarray, "n ..."], memory: float) -> Float[np.ndarray, "n ..."]:
+    first = np.sqrt(1.0 - memory**2) * x[:1]
+    return np.concatenate([first, x[1:] - memory * x[:-1]])
