@@ -117,7 +117,8 @@ SOUND = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_what_is_sound_is_not_warned_of(name: str) -> None:
-    assert SOUND[name].warnings == ()
+    # how an input goes between samples is no fault of the record
+    assert [n for n in SOUND[name].notices if n.code != "levels-held"] == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 
 from .checks import no_dates, no_unit_of_dates, numbers
 from .clocks import Channel, Clock, onto_one
-from .levels import are_held
+from .diagnostics import are_held
 from .readers import Column, column_of, columns_of
 from .tables import Table
 from .units import TIME, named_in, spelled

@@ -9,7 +9,7 @@ import numpy as np
 from frictax.text import brief, nearest, suggestion
 
 from . import units
-from .levels import are_held
+from .diagnostics import are_held
 
 FEWEST = 4  # samples of a motion: position, velocity, acceleration, and one to check them
 _MOST = 1e100  # SI: squares of more overflow

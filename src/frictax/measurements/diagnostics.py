@@ -1,17 +1,18 @@
 """What is possible in a motion record but suspicious, each as a notice with its remedy."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from frictax.notice import Notice
 
-from .levels import jumps_between_levels
 from .units import RATE_OF, Unit
 
 GAP = 5.0  # median steps
+_MOST_LEVELS = 5
+_MOST_CHANGES = 0.2  # share of the samples
 _LONGEST = 50.0  # m, of a machine's travel
 _FASTEST = 100.0  # m/s
 _WIDEST = 20.0  # rad, to and fro
@@ -235,3 +236,25 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]
             )
             slip = f" ({slip})" if off < 0.1 else ""
             yield Notice("record-rate-size", name, {"other": other, "times": slope, "slip": slip})
+
+
+def jumps_between_levels(u: np.ndarray) -> bool:
+    """Return whether an input has at most five values and changes in fewer than a fifth of its
+    samples.
+    """
+    changes = np.count_nonzero(np.diff(u))
+    return bool(0 < changes < _MOST_CHANGES * u.size and np.unique(u).size <= _MOST_LEVELS)
+
+
+def are_held(inputs: Iterable[np.ndarray]) -> bool:
+    """Return whether the inputs of a record are held from sample to sample, if nobody says so:
+    each that changes jumps between levels.
+
+    A jump that is joined by a straight line acts for a whole sample, half of it too early.
+
+    >>> relay = np.repeat([1.0, -1.0, 1.0], 10)
+    >>> are_held([relay]), are_held([np.sin(np.arange(30))]), are_held([np.ones(30)])
+    (True, False, False)
+    """
+    moving = [u for u in inputs if u.size and np.any(u != u[0])]
+    return bool(moving) and all(map(jumps_between_levels, moving))
