@@ -14,7 +14,7 @@ F_COULOMB = 4.0
 FREE = ["friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
 
 
-def slider(F_Coulomb: float, F_prop: float, force=0.0) -> fx.Mechanism:
+def slider(F_Coulomb: float, F_prop: float, force: float | fx.Sampled = 0.0) -> fx.Mechanism:
     law = fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)
     return fx.Mechanism(
         mass=fx.Mass(m=1.0),

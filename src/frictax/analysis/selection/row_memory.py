@@ -1,10 +1,10 @@
 """Criteria of a sweep whose rows remember the row before: ``e[i] = memory*e[i-1] + white``."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import minimize_scalar
 
 from frictax.fitting import FitResult
 
@@ -27,6 +27,8 @@ def memory_of(fits: Iterable[FitResult]) -> float:
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
     """
+    from scipy.optimize import minimize_scalar
+
     found = max(fits, key=lambda one: len(one.estimates))
     r, J = _linearised(found)
     free = r.size - J.shape[1]
@@ -40,7 +42,7 @@ def memory_of(fits: Iterable[FitResult]) -> float:
         size = 2.0 * np.sum(np.log(np.abs(np.diag(triangle))))
         return float(free * np.log(left @ left) - np.log(1.0 - memory**2) + size)
 
-    best = minimize_scalar(minus2log, bounds=(0.0, _LARGEST_MEMORY), method="bounded")
+    best: Any = minimize_scalar(minus2log, bounds=(0.0, _LARGEST_MEMORY), method="bounded")
     if not minus2log(0.0) - best.fun > _SURE:
         return 0.0
     farther = np.linspace(best.x, _LARGEST_MEMORY, 100)
