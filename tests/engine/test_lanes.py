@@ -154,8 +154,10 @@ def test_random_machines_beside_each_other_are_those_alone(name: str, seed: int)
     assert int(jnp.max(count)) > 2
     assert np.array_equal(fired, fired1)
     assert np.array_equal(modes, modes1)
-    assert np.allclose(ys, ys1, rtol=0, atol=1e-12)
-    assert np.allclose(times, times1, rtol=0, atol=1e-12)
+    # Ranges of states, by which steps are judged, widen where any lane stops: beside others a lane
+    # may take a step whole that it divides alone. The two differ by the tolerance of a step.
+    assert np.allclose(ys, ys1, rtol=0, atol=1e-6)
+    assert np.allclose(times, times1, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
