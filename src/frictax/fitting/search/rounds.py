@@ -4,6 +4,7 @@ A run that sticks a moment too late slips late for the rest of the record. So th
 minima, and a search that follows its slope ends in one of them.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from frictax.engine import OnSamples
 from frictax.interrupts import may_keep
 from frictax.measurements.noise import white_noise_of
 from frictax.notice import Notice
@@ -41,6 +43,7 @@ _NEAR = 5.0  # [noise] residuals from which on a run no longer counts as with it
 _ALONG = 20.0  # samples before the first whose residuals count as 0
 _LEAST_NOISE = 1e-3  # of the spread of an output: noise that scores assume at least
 _FAILED = 1e12  # squared residual of a run that fails
+_SAME = 2.0  # times the cost by divided steps: plain steps that show the same misfit
 _GAIN = 1e-6  # of the cost: an end that is lower by less is the same end
 
 
@@ -57,9 +60,10 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
     before = after = certify(problem, np.asarray(state.residuals))
     best, made = state, 0
     try:
+        plain = _with_plain_steps(problem, state, noise)
         while after is not None and not after.at_noise and made < most:
             made += 1
-            for end in _ends_of_round(run, best, made - 1, seed, noise):
+            for end in _ends_of_round(run, plain, best, made - 1, seed, noise):
                 if float(end.cost) < float(best.cost) * (1 - 1e-9):
                     best, after = end, certify(problem, np.asarray(end.residuals))
                     if after is None or after.at_noise:
@@ -84,10 +88,26 @@ def _notice(before: Certificate | None, after: Certificate | None, made: int, mo
     return Notice("search-by-rounds", before.subject, ends | numbers)
 
 
+def _with_plain_steps(problem: Problem, state: Descent, noise: float) -> Problem:
+    """The problem with steps that are not divided where their error is large: in 64 lanes each
+    division of one run is one of all, and rounds take up to 20 times as long. With divided steps
+    where the misfit at the end of the search is not nearly the same by plain steps.
+    """
+    engine = problem.engine
+    if not isinstance(engine, OnSamples) or engine.tolerance is None:
+        return problem
+    plain = dataclasses.replace(problem, engine=dataclasses.replace(engine, tolerance=None))
+    points = np.repeat(np.asarray(state.z)[None], _LANES, axis=0)
+    squares = np.asarray(_scores(plain, points, _inverse_noise(problem), np.float64(noise))[2])
+    return plain if 0.5 * squares[0] < _SAME * float(state.cost) else problem
+
+
 def _ends_of_round(
-    run: Run, best: Descent, number: int, seed: int, noise: float
+    run: Run, plain: Problem, best: Descent, number: int, seed: int, noise: float
 ) -> Iterator[Descent]:
-    """Yield the ends of the short fits of round `number`, counted from 0."""
+    """Yield the ends of the short fits of round `number`, counted from 0; its scores are those of
+    the problem `plain`.
+    """
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
     centre = logarithms.of_coordinates(best.z) if number % 2 else np.zeros(best.z.size)
@@ -97,7 +117,7 @@ def _ends_of_round(
     for k in range(_GENERATIONS):
         points = cloud.draw()
         z = logarithms.to_coordinates(points)
-        scores = np.stack(_scores(problem, z, scale, np.float64(noise)), axis=1)
+        scores = np.stack(_scores(plain, z, scale, np.float64(noise)), axis=1)
         scores = np.where(np.isfinite(scores), scores, np.inf)
         cloud.adapt(points, scores[:, by])
         drawn.append(points)
