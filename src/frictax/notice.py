@@ -68,7 +68,7 @@ search-above-noise
     a lower misfit exists. Look at found.residual_study(), or fit with rounds={more}.
 
 starts-of-free-run
-    `starts` and `spread` will no longer be options for {subject}. Give `rounds` instead, rounds=12
+    Fits by `{subject}` will no longer take `starts` and `spread`. Give `rounds` instead, rounds=12
     for a start that is far off.
 
 search-unfinished

@@ -41,7 +41,7 @@ class Certificate:
 
     @property
     def at_noise(self) -> bool:
-        return self.ratio < _LEVEL and self.low < _LOW
+        return bool(self.ratio < _LEVEL and self.low < _LOW)
 
 
 def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate | None:
@@ -89,16 +89,16 @@ def _compared(
     if left.size < _SAMPLES:
         return None
     if not np.isfinite(left).all():
-        return np.inf, np.inf, np.inf
+        return float("inf"), float("inf"), float("inf")
     noise, own = _RECORD * white_noise_of(measured), _noise_of_differences(left)
-    noise = min(noise, own) if own > 0 else noise
+    noise = min(noise, own) if own > 0 else float(noise)
     spread, misfit = float(np.std(measured)), float(np.sqrt(np.mean(left**2)))
     if not noise > 0:
         return None
     ratio, low = misfit / noise, _low_excess(left / noise)
     if misfit <= _EXACT * spread and not (ratio < _LEVEL and low < _LOW):
         return None
-    return ratio, low, misfit / max(spread, 1e-300)
+    return float(ratio), float(low), misfit / max(spread, 1e-300)
 
 
 def _noise_of_differences(left: Float[np.ndarray, " n"]) -> float:

@@ -163,7 +163,8 @@ class _Logarithms:
         self.bounded = problem.one_sided() & alone
         self.real = np.array([isinstance(domain, Real) for domain in domains])
         self.low = np.where(self.bounded, bounds(problem.unknowns), 0.0)
-        self.size = np.where(x0 == 0, np.asarray(state.span), np.abs(x0))
+        size = np.where(x0 == 0, np.asarray(state.span), np.abs(x0))
+        self.size = np.where(size > 0, size, 1.0)
 
     def to_coordinates(self, points: Float[np.ndarray, "k p"]) -> Float[np.ndarray, "k p"]:
         far = self.low + (self.x0 - self.low) * np.exp(np.where(self.bounded, points, 0.0))
@@ -172,10 +173,10 @@ class _Logarithms:
         return np.where(self.bounded | self.real, z, points)
 
     def of_coordinates(self, z: Any) -> Float[np.ndarray, " p"]:
-        z, x = np.asarray(z), np.asarray(self.problem.physical(z))
+        z, x = np.asarray(z), np.asarray(self.problem.physical(jnp.asarray(z)))
         from_bound = np.where(self.bounded, self.x0 - self.low, 1.0)
         logarithm = np.log(np.maximum((x - self.low) / from_bound, 1e-12))
-        others = np.where(self.real, (x - self.x0) / np.where(self.real, self.size, 1.0), z)
+        others = np.where(self.real, (x - self.x0) / self.size, z)
         return np.clip(np.where(self.bounded, logarithm, others), -_FARTHEST, _FARTHEST)
 
 
