@@ -92,12 +92,14 @@ def search(
     state, costs = halved(run, states, noise)
     before, made = float(state.cost), 0
     try:
+        first_end = state
         known = certify(problem, np.asarray(state.residuals)) if most else None
         # Rounds do the work of stages.
         for again in (by_stages, brought_back) if known is None else (brought_back,):
             state = state if run.interrupted else again(run, state, noise)
         state, noise = _with_noise(run, state, noise)
-        known = certify(problem, np.asarray(state.residuals)) if most else None
+        if most and state is not first_end:
+            known = certify(problem, np.asarray(state.residuals))
         if known is not None and known.matters and not run.interrupted:
             state, made = by_rounds(run, state, most, seed, noise)
             if problem.priors:
