@@ -265,7 +265,7 @@ def _force_problem(
     """The same unknowns under inverse dynamics; None where the record does not hold what that
     needs.
     """
-    problem, judge = found.problem, InverseDynamics(cutoff)
+    problem, judge = found.problem, InverseDynamics(cutoff, at_samples=True)
     if isinstance(problem.objective, ClosedLoop):  # the record holds a reference, and no force
         return None
     try:
