@@ -56,8 +56,7 @@ def test_noise_of_the_position_does_not_bias_the_mass(exact, noise: float, error
     found = found_from(seen(exact, noise))
     assert found.values["mass.m"] == pytest.approx(2.0, rel=error)
     for name, value in TRUE.items():
-        low, high = found.intervals[name]
-        assert low < value < high
+        assert abs(found.values[name] - value) < 3 * found.standard_errors[name]
     assert not found.notices
 
 
@@ -90,7 +89,7 @@ def test_residuals_of_the_covariance_that_they_have_become_white() -> None:
     size, length = weak.kernel.shape[1:]
     used = np.flatnonzero(weak.stretch >= 0)
     assert len(set(weak.stretch[used])) == 2
-    inside = np.arange(length) <= 6 * weak.knots[:, None]
+    inside = (np.arange(length) > 0) & (np.arange(length) < 6 * weak.knots[:, None])
     response = (
         rng.standard_normal((size, 2, 2, length))
         * (inside & (weak.stretch >= 0)[:, None])[:, None, None]
@@ -113,11 +112,12 @@ def test_residuals_of_the_covariance_that_they_have_become_white() -> None:
 def test_the_derivatives_of_the_residuals_are_those_of_differences(exact) -> None:
     record, objective = seen(exact, 1e-3), fx.InverseDynamics(cutoff=8.0)
 
+    @jax.jit
     def residuals(x: Any) -> Any:
         return fx.weighted_residuals(block(x[0], x[1], x[2]), record, objective)
 
     x = jnp.asarray([1.9, 6.2, 2.8])
-    slopes = jax.jacfwd(residuals)(x)
+    slopes = jax.jit(jax.jacfwd(residuals))(x)
     for k in range(3):
         step = jnp.zeros(3).at[k].set(1e-4)
         central = (residuals(x + step) - residuals(x - step)) / 2e-4

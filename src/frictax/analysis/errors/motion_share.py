@@ -57,7 +57,7 @@ def motion_share(found: FitResult) -> float:
             both += _products(problem, one, found.x, i)
     gram, noise = both[:, active][:, :, active]
     size = np.sqrt(np.diag(gram))
-    if not np.all(size > 0):
+    if not size.size or not np.all(size > 0):
         return 1.0  # parameters that nothing identifies have notices of their own
     gram, noise = (a / np.outer(size, size) for a in (gram, noise))
     ridge = 1e-12 * np.eye(size.size)

@@ -39,7 +39,7 @@ from .setup import Setup, driven, moved_to
 from .weak_form import automatic_cutoff, noise_sizes, weak_form, weak_residuals
 
 _AT_SAMPLES = 50.0  # [Hz] cutoff of the comparison at samples, unless given
-_SAME = 0.05  # of the noise of the forces: a change after which no search is repeated
+_SAME = 0.2  # of the noise of the forces: a change after which no search is repeated
 _EVEN = 0.02  # of a step: largest difference of the steps of a record that counts as even
 
 
@@ -183,7 +183,13 @@ class InverseDynamics(AbstractObjective):
             for body, sign in contact.ends:
                 contacts[k, body] += sign
         made = weak_form(
-            record.t, np.stack(positions, axis=1), record.hold, contacts, cutoff, self.v_min
+            record.t,
+            np.stack(positions, axis=1),
+            record.hold,
+            contacts,
+            cutoff,
+            self.v_min,
+            list(record.inputs.values()),
         )
         if made is None:
             return None
@@ -215,7 +221,8 @@ class InverseDynamics(AbstractObjective):
             return prepared
         force_noise, scale = (np.asarray(a) for a in _noise_sizes(setup, prepared, delayed))
         before = np.asarray(prepared.weak.force_noise)
-        if np.all(np.abs(force_noise - before) <= _SAME * before):
+        is_same = np.abs(force_noise - before) <= _SAME * before
+        if np.all(is_same & (np.asarray(prepared.weak.scale) != 1.0)):
             return prepared
         weak = dataclasses.replace(prepared.weak, force_noise=force_noise, scale=scale)
         used = np.asarray(weak.stretch)[:, None] >= 0

@@ -45,9 +45,8 @@ _BEYOND = 20.0  # times the mean frequency of the speed: the highest automatic c
 _HIGHEST = 0.2  # of the sampling rate: the highest cutoff
 _ROUND = 1e-9  # of the variance of each residual: keeps C positive where there is no noise
 _FEWEST = 12  # splines of a record: fewer of them cannot identify a machine
-_FIRST = 0.02  # of the forces: their noise before the first fit
-_SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 25)])  # of the forces: noise that is tried
-_FINER = np.geomspace(0.6, 1.6, 11)  # times the best of these
+_FIRST = 0.02  # of the inputs: noise of the forces before the first fit
+_SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])  # of the forces: noise that is tried
 
 
 @pytree_dataclass
@@ -63,7 +62,7 @@ class WeakForm:
     - `before`, `after` (n,): the neighbours of each sample in its stretch.
     - `measured` (n, c): the measured positions; `noise` (c,): their standard deviations.
     - `force_noise` (c,): standard deviation of the noise of the force on each body at one sample
-      [N]; 0 before the first fit, which takes a share of the forces.
+      [N]; before the first fit a share of the inputs.
     - `scale` (c,): typical standard deviation of a residual of each body [N].
     - `cutoff` [Hz] of the smoothed motion; `step` [s] between samples.
     """
@@ -94,14 +93,12 @@ class Terms(NamedTuple):
     - `residual` (K, c) [N.s]; `response` (K, c, c, L): its derivative by the position of each body
       at each of its samples, times the standard deviation of that position.
     - `inertial`, `drive` (K, c) [N.s]: the terms of the inertia and of the inputs.
-    - `force` (c,): typical size of the forces on each body [N].
     """
 
     residual: Array
     response: Array
     inertial: Array
     drive: Array
-    force: Array
 
 
 def automatic_cutoff(t: Float[np.ndarray, " n"], positions: Sequence[np.ndarray]) -> float:
@@ -128,12 +125,14 @@ def weak_form(
     contacts: Float[np.ndarray, "k c"],
     cutoff: float,
     v_min: float,
+    inputs: Sequence[np.ndarray] = (),
 ) -> tuple[WeakForm, np.ndarray, np.ndarray] | None:
     """The splines of a record, and the smoothed positions and speeds (n, c); None where the
     stretches are too short for 12 splines.
 
     `contacts`: each row times the speeds of the bodies is the sliding speed of a contact; `v_min`:
-    as a share of the highest sliding speed, the least that counts as sliding.
+    as a share of the highest sliding speed, the least that counts as sliding; `inputs`, of which
+    the first fit takes a share for the noise of the forces.
     """
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
@@ -166,7 +165,7 @@ def weak_form(
     for m in np.unique(knots[stretch >= 0]):
         of = np.asarray(_kernels(int(m), step, hold))
         kernel[:, (knots == m) & (stretch >= 0), : of.shape[1]] = of[:, None]
-    noise_of_force, scale = np.zeros(bodies), np.ones(bodies)
+    noise_of_force = np.full(bodies, _FIRST * max((float(np.std(u)) for u in inputs), default=0.0))
     made = WeakForm(
         first,
         knots,
@@ -178,7 +177,7 @@ def weak_form(
         np.array(positions),
         noise,
         noise_of_force,
-        scale,
+        np.ones(bodies),
         np.asarray(cutoff),
         np.asarray(step),
     )
@@ -327,8 +326,14 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
     by_position = (by_x - bend)[at] * w[..., None, None] - by_v[at] * w1[..., None, None]
     gains = jnp.stack([jnp.asarray(sensor.gain) for sensor in sensors])
     response = (jnp.moveaxis(by_position, 1, 3) - own) * (weak.noise / gains)[:, None]
-    size = jnp.sqrt(jnp.mean(jnp.square(jnp.abs(force) + jnp.abs(driving)), axis=0))
-    return Terms(residual, response, inertial, drive, size)
+    return Terms(residual, response, inertial, drive)
+
+
+def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
+    """The root mean square of terms of the weak form, as mean forces along each spline [N]."""
+    used = (jnp.asarray(weak.stretch) >= 0)[:, None]
+    forces = values / (weak.step * jnp.asarray(weak.knots))[:, None]
+    return jnp.sqrt(jnp.sum(jnp.where(used, forces**2, 0.0), axis=0) / jnp.sum(used))
 
 
 def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
@@ -337,15 +342,17 @@ def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
     """
     size, _, _, length = left.shape
     wide = jnp.pad(left, ((0, 0), (0, 0), (0, 0), (0, 1)))
-    stretch, out = jnp.asarray(weak.stretch), []
-    for d in range(_DEGREE + 1):
-        place = jnp.minimum(np.arange(length) + d * jnp.asarray(weak.knots)[:, None], length)
+    stretch, knots = jnp.asarray(weak.stretch), jnp.asarray(weak.knots)
+
+    def apart(d: Array) -> Array:
+        place = jnp.minimum(np.arange(length) + d * knots[:, None], length)
         moved = jnp.take_along_axis(wide, place[:, None, None, :], axis=3)
-        other = jnp.roll(right, -d, axis=0)
-        same = (jnp.roll(stretch, -d) == stretch) & (stretch >= 0) & (np.arange(size) + d < size)
-        sums = jnp.einsum("kbsl,kasl->kba", moved, other)
-        out.append(jnp.where(same[:, None, None], sums, 0.0))
-    return jnp.stack(out, axis=2)
+        other = (np.arange(size) + d) % size
+        same = (stretch[other] == stretch) & (stretch >= 0) & (np.arange(size) + d < size)
+        sums = jnp.einsum("kbsl,kasl->kba", moved, right[other])
+        return jnp.where(same[:, None, None], sums, 0.0)
+
+    return jax.vmap(apart, out_axes=2)(jnp.arange(_DEGREE + 1))
 
 
 def force_band(weak: WeakForm) -> Float[Array, "K c d c"]:
@@ -390,7 +397,9 @@ def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> F
     """The whitened residuals, times the typical standard deviation of each body's [N]."""
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
-    noise = jnp.where(weak.force_noise > 0, weak.force_noise, _FIRST * at.force)
+    # Without inputs, the first fit takes a share of the inertia terms.
+    own = _FIRST * _size(weak, jnp.abs(at.inertial))
+    noise = jnp.where(weak.force_noise > 0, weak.force_noise, own)
     covariance = band(weak, at.response, at.response)
     covariance += force_band(weak) * (noise**2)[None, :, None, None]
     return whitened(weak, covariance, at.residual)[0] * weak.scale
@@ -418,21 +427,17 @@ def noise_sizes(
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
     of_position, of_force = band(weak, at.response, at.response), force_band(weak)
+    others = at.residual - at.drive + at.inertial
+    size = _size(weak, jnp.abs(at.drive) + jnp.abs(at.inertial) + jnp.abs(others))
 
     def covariance(share: Array) -> Array:
-        return of_position + of_force * jnp.square(share * at.force)[None, :, None, None]
+        return of_position + of_force * jnp.square(share * size)[None, :, None, None]
 
     def unlikely(share: Array) -> Array:
         white, half_log = whitened(weak, covariance(share), at.residual)
         return 0.5 * jnp.sum(white**2) + half_log
 
     costs = jax.lax.map(unlikely, jnp.asarray(_SIZES))
-    best = jnp.asarray(_SIZES)[jnp.nanargmin(costs)]
-    finer = best * jnp.asarray(_FINER)
-    share = finer[jnp.nanargmin(jax.lax.map(unlikely, finer))]
-    share = jnp.where(best > _SIZES[0], share, best)
-    used = jnp.asarray(weak.stretch) >= 0
-    seconds = weak.step * jnp.asarray(weak.knots)
-    variance = jnp.einsum("kbb->kb", covariance(share)[:, :, 0, :]) / seconds[:, None] ** 2
-    mean = jnp.sum(jnp.where(used[:, None], variance, 0.0), axis=0) / jnp.sum(used)
-    return share * at.force, jnp.sqrt(mean)
+    share = jnp.asarray(_SIZES)[jnp.nanargmin(costs)]
+    variance = jnp.einsum("kbb->kb", covariance(share)[:, :, 0, :])
+    return share * size, _size(weak, jnp.sqrt(variance))

@@ -20,7 +20,7 @@ from frictax.programs import kept
 
 from ..problem.inverse_dynamics import InverseDynamics
 from ..problem.objectives import PreparedRecord
-from ..problem.problem import Problem
+from ..problem.problem import Problem, bounds
 from ..problem.readings import acting
 from ..problem.simulations import Windows
 from ..problem.weak_form import mean_forces
@@ -191,7 +191,9 @@ def _forces(
         ]
         mean = None
     else:
-        driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(x), i)]
+        # A mass on its bound 0 has no acceleration.
+        inside = np.where(x == bounds(problem.unknowns), x + 1e-6 * (problem.x0 - x), x)
+        driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(inside), i)]
     for k, name in enumerate(prepared.names):
         body = name.removeprefix("force on ")
         part, kept = machine[body], np.asarray(prepared.weight)[:, k] > 0
