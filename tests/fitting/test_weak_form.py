@@ -26,7 +26,8 @@ def block(m: float = 1.0, level: float = 3.0, slope: float = 1.0, drive: Any = 0
 
 
 def position(hold: bool = False) -> np.ndarray:
-    machine = block(*TRUE.values(), fx.Sampled(T, F, hold=hold))
+    m, level, slope = TRUE.values()
+    machine = block(m, level, slope, fx.Sampled(T, F, hold=hold))
     return np.asarray(fx.simulate(machine, T)["mass"].s)
 
 
@@ -76,7 +77,7 @@ def test_a_record_without_positions_is_compared_at_samples(exact) -> None:
     found = found_from(record)
     (notice,) = [n for n in found.notices if n.code == "forces-at-samples"]
     assert "does not measure mass.s" in str(notice)
-    assert found.problem.objective.at_samples
+    assert found.problem.objective == fx.InverseDynamics(at_samples=True)
 
 
 def test_residuals_of_the_covariance_that_they_have_become_white() -> None:

@@ -37,7 +37,7 @@ class Guarded(AbstractErrors):
     Two to four accounts, and of each number the widest interval, by its own Student's t:
 
     - what the record supports: `Clustered()` on `Windows`, and of a run `Autoregression()` (of
-      `InverseDynamics`, whose residuals are whitened, `Whitened()`; at samples, the guard alone);
+      `InverseDynamics`, whose residuals are whitened, `inv(X'X)`; at samples, the guard alone);
     - the guard, `Clustered(10)`: what differs between ten blocks of time, whatever makes it differ.
       Beside another account it counts where its error is larger than of seven of ten records of
       which that is right (F test): two accounts of one thing differ by chance, and the wider one is
