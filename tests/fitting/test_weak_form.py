@@ -179,3 +179,8 @@ def test_two_bodies_with_a_spring_are_covered() -> None:
         ends = [found.intervals[name] for name in true]
         hits += sum(low < x < high for x, (low, high) in zip(values, ends, strict=True))
     assert hits >= 0.92 * 8 * len(true)
+
+
+def test_the_weak_form_has_no_posterior(exact) -> None:
+    with pytest.raises(ValueError, match="needs a likelihood"):
+        found_from(seen(exact, 1e-4)).posterior()

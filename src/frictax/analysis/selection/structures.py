@@ -115,6 +115,11 @@ def compare_structures(
     """
     records, structures = _records(data), check_structures(structures, objective, repeats, bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
+    # The covariance of the weak form differs between structures, which need one measure.
+    objective, start = (
+        dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
+        for one in (objective, start)
+    )
     settings = {"objective": objective, "start": start, "engine": engine}
 
     # A record that is left out says nothing of numbers of its own.
