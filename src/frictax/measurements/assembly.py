@@ -67,7 +67,7 @@ def assemble(
         _declare(declared, name, column, table)
     size = TIME[spelled(declared["time"])].si if spelled(declared.get("time", "")) in TIME else 1.0
     base = Clock(t, size, "time")
-    if hold is None:  # decided here, for what is brought to other times has other values
+    if hold is None:  # here, because interpolation to other times adds levels
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
     made = onto_one(table, base, channels, hold=bool(hold), drop=drop_missing, own=own)
     every = [*drives.values(), *measured.values()]

@@ -37,9 +37,9 @@ class ComparedLaw:
     """One law of a comparison.
 
     - `left_out`: root mean square error [N or N.m] of each row when predicted from a fit of all the
-      others, but for neighbours that share its error.
-    - `aicc`, `bic`: criteria, for rows that are independent or, where the comparison found a
-      memory, for rows that remember the row before.
+      others without neighbours whose errors are correlated with its own.
+    - `aicc`, `bic`: criteria for white noise, or for autocorrelated errors if the comparison found
+      an autocorrelation.
     - `remark`: why it was not chosen although its criterion is good; else empty.
 
     **Example:** at `compare`.
@@ -63,9 +63,8 @@ class Comparison:
     """Laws fitted to one sweep, in the order given, with the one to take. Print it.
 
     `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason`
-    says so in words, and where the error of rows left out is for another. `memory`: the share of
-    its error that a row may have from the row before; 0 where independent rows explain the sweep as
-    well.
+    says so in words, and where the error of rows left out is for another. `memory`: the
+    autocorrelation of the errors of neighbouring rows, 0 if white noise explains the sweep as well.
 
     **Example:** at `compare`.
     """
@@ -172,8 +171,8 @@ def compare(
 
     **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
     that it is known. The likelihoods are those of normal noise, so differences of AICc below 2 say
-    little. Where the rows, in the order given, surely remember the row before, the likelihoods
-    allow for that.
+    little. If the errors of neighbouring rows are significantly correlated, in the order given, the
+    likelihoods are those of autocorrelated errors.
 
     **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed.
     (2002), section 2.4.
@@ -231,7 +230,7 @@ def _compared(
     candidates = [row for row in ended if not row.remark] or ended
     # of equals the first, the simplest
     best = min(candidates, key=lambda row: round(row.aicc, 6))
-    said = [_reason(rows, best), *_remembers(memory), *_other_verdict(candidates, best)]
+    said = [_reason(rows, best), *_autocorrelated(memory), *_other_verdict(candidates, best)]
     return Comparison(sweep, tuple(rows), best, " ".join(said), memory)
 
 
@@ -243,7 +242,7 @@ def _remark(found: FitResult) -> str:
     return f"not identifiable: {unknown}" if unknown else ""
 
 
-def _remembers(memory: float) -> list[str]:
+def _autocorrelated(memory: float) -> list[str]:
     if not memory:
         return []
     return [
@@ -276,8 +275,8 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult, memory: float) -> float:
-    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, and its
-    neighbours where rows remember, by the program that is compiled for the fit.
+    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, and
+    with it correlated neighbours, by the program that is compiled for the fit.
     """
     if found.dof < 2:
         return float("inf")

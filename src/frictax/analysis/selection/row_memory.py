@@ -1,4 +1,4 @@
-"""Criteria of a sweep whose rows remember the row before: ``e[i] = memory*e[i-1] + white``."""
+"""Criteria of a sweep with autocorrelated errors: ``e[i] = rho*e[i-1] + w[i]``, w white noise."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,21 +9,20 @@ from jaxtyping import Float
 from frictax.fitting import FitResult
 
 _LARGEST_MEMORY = 0.98
-# Twice the gain of log likelihood from which on rows count as remembering: by chance once in
-# twenty sweeps of independent rows.
+# Twice the gain of log likelihood above which errors count as autocorrelated. Chance exceeds it in
+# one of twenty sweeps with white noise.
 _SURE = 2.7
-_LITTLE = 0.3  # share of an error that is left where rows count as independent
-_FEWEST = 10  # rows more than numbers: fewer cannot tell a memory
+_LITTLE = 0.3  # correlation of two rows below which they count as independent
+_FEWEST = 10  # least degrees of freedom from which an autocorrelation is estimated
 
 
 def memory_of(fits: Iterable[FitResult]) -> float:
-    """Return the memory of a sweep's rows, by the law with the most numbers; 0 if independent rows
-    explain the sweep as well, or the fit cannot tell.
+    """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. It is 0 if
+    white noise explains the sweep as well, or if there are too few rows.
 
-    A law that lacks a term leaves residuals that look like memory; that with the most numbers
-    leaves the least of them. Its numbers take a part of the memory with them, which the restricted
-    likelihood allows for. What is returned is the upper end of the memory's 68 % interval, because
-    too small a memory lets a law with many numbers follow the errors.
+    It is estimated by restricted maximum likelihood from the law with the most parameters, because
+    a law that lacks a term has autocorrelated residuals. The result is the upper end of the 68 %
+    interval: with too small a value a law with many parameters follows the errors.
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
     """
@@ -38,9 +37,9 @@ def memory_of(fits: Iterable[FitResult]) -> float:
     def minus2log(memory: float) -> float:
         a, b = _whitened(J, memory), _whitened(r, memory)
         q, triangle = np.linalg.qr(a)
-        left = b - q @ (q.T @ b)
-        size = 2.0 * np.sum(np.log(np.abs(np.diag(triangle))))
-        return float(free * np.log(left @ left) - np.log(1.0 - memory**2) + size)
+        left, least = b - q @ (q.T @ b), np.finfo(float).tiny
+        size = 2.0 * np.sum(np.log(np.maximum(np.abs(np.diag(triangle)), least)))
+        return float(free * np.log(max(left @ left, least)) - np.log(1.0 - memory**2) + size)
 
     best: Any = minimize_scalar(minus2log, bounds=(0.0, _LARGEST_MEMORY), method="bounded")
     if not minus2log(0.0) - best.fun > _SURE:
@@ -50,10 +49,11 @@ def memory_of(fits: Iterable[FitResult]) -> float:
 
 
 def criteria_with(found: FitResult, memory: float) -> tuple[float, float]:
-    """Return AICc and BIC of the fit for rows with this `memory`, which counts as a number.
+    """Return AICc and BIC of the fit for errors with this autocorrelation, which counts as one
+    parameter.
 
-    The law is fitted anew, to first order about the fit, which is exact for laws that are linear in
-    their numbers.
+    The law is fitted again by generalised least squares, to first order about the fit. This is
+    exact for laws that are linear in their parameters.
     """
     if memory == 0.0:
         return found.aicc, found.bic
@@ -71,8 +71,8 @@ def criteria_with(found: FitResult, memory: float) -> tuple[float, float]:
 
 
 def weights_left_out(n: int, memory: float) -> Float[np.ndarray, "n n"]:
-    """Return for each row the weights of all rows in the fit that is to predict it: 0 for the row
-    and for neighbours that share its error.
+    """Return for each row the weights of all rows in the fit that predicts it: 0 for the row itself
+    and for neighbours whose errors are correlated with its own, else 1.
     """
     reach = int(np.ceil(np.log(_LITTLE) / np.log(memory))) if memory > _LITTLE else 0
     away = np.abs(np.arange(n)[:, None] - np.arange(n))
