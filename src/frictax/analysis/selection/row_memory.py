@@ -20,15 +20,15 @@ def memory_of(fits: Iterable[FitResult]) -> float:
     """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. It is 0 if
     white noise explains the sweep as well, or if there are too few rows.
 
-    It is estimated by restricted maximum likelihood from the law with the most parameters, because
-    a law that lacks a term has autocorrelated residuals. The result is the upper end of the 68 %
-    interval: with too small a value a law with many parameters follows the errors.
+    It is estimated by restricted maximum likelihood from the law with the least AICc for white
+    noise, because a law that lacks a term has autocorrelated residuals. The result is the upper end
+    of the 68 % interval: with too small a value a law with many parameters follows the errors.
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
     """
     from scipy.optimize import minimize_scalar
 
-    found = max(fits, key=lambda one: len(one.estimates))
+    found = min(fits, key=lambda one: one.aicc)
     r, J = _linearised(found)
     free = r.size - J.shape[1]
     if found.loss.rounds > 1 or found.problem.priors or free < _FEWEST:

@@ -33,6 +33,21 @@ from .march import (
 from .plan import Made, Plan
 
 
+class Since(eqx.Module):
+    """What the lanes did in whole steps, each since it last stopped for a divided step.
+
+    - `error`: the sum of the relative errors; `inverse`: 1 over their scales.
+    - `farthest`: the largest distance of each judged state from its start, in the whole run.
+
+    A lane renews them where it stops itself, not where another lane stops. Its run is then the one
+    that it has alone.
+    """
+
+    error: Array
+    inverse: list[Array]
+    farthest: list[Array]
+
+
 @dataclasses.dataclass(frozen=True)
 class Block:
     """One block, with what moves of the model and the rest, each with lanes (last) and without.
@@ -51,8 +66,14 @@ class Block:
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: Made) -> Made:
         """The whole run, written to `made` from the lane `first` on."""
         plan, seeds = self.plan, self.plan.seeds
-        whole, start = self.begin(y0, mode0)
-        log = whole.log
+        begun, start = self.begin(y0, mode0)
+        judged = self.judged(_entries(y0))
+        since = Since(
+            jnp.zeros(plan.lanes, plan.y.dtype),
+            inverse_scales_of_run(begun.control, judged),
+            [jnp.zeros_like(x) for x in judged],
+        )
+        log = begun.log
         floats = _entries(y0), log.t1
         along = None
         if seeds is not None:
@@ -86,8 +107,9 @@ class Block:
             )
             return tuple(floats), None if along is None else tuple(along), whole, made
 
-        carry = floats, along, whole, made
-        (y, t1), along, whole, made = jax.lax.fori_loop(0, plan.tiles, tile, carry)
+        carry = floats, along, (begun, since), made
+        (y, t1), along, (whole, since), made = jax.lax.fori_loop(0, plan.tiles, tile, carry)
+        whole = extend_ranges(self.add(whole, since, constant(y), start), since.farthest)
         log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
         lane = lambda a: a.reshape(plan.lanes, plan.rows, *a.shape[1:])[:, :-1]  # noqa: E731
         log = jax.tree.map(lane, log)
@@ -147,9 +169,18 @@ class Block:
             return [y[0][:, :count]]
         return y[:count]
 
-    def over(self, begin, whole: Progress, start, moved, y, t1, nought, grid) -> Any:
+    def add(self, now: Progress, since: Since, y: list[Array], start: list[Array]) -> Progress:
+        """Return the lanes with the errors of their whole steps up to the states `y`."""
+        error, inverse = since.error, since.inverse
+        error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
+        return add_whole_steps(now, (error, inverse), self.judged(y), self.judged(start))
+
+    def over(
+        self, begin, whole: tuple[Progress, Since], start, moved, y, t1, nought, grid
+    ) -> Any:
         """The steps of a tile, from the step `begin` on; `nought` as of `march`."""
         plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
+        whole, since = whole
         log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
         timed = grid.ndim > 1
         size = jnp.minimum(plan.tile, plan.steps - begin)
@@ -187,24 +218,24 @@ class Block:
                 modes = written(modes, j, stacked(new[1], plan.mode, lanes))
             good = is_within_tolerance(options, own_error)
             todo = alive & ~(calm & good & whole_steps)
-            now = jax.tree.map(lambda a, b: jnp.where(_first(todo, a), a, b), now, new)
+            now = _where(todo, now, new)
             error = jnp.where(todo, error, error + own_error)
             j = jnp.where(jnp.any(todo), j, j + 1)
             return j, now, error, inverse, todo, (alive, whole_steps), ys, modes
 
         def body(carry) -> Any:
-            j, now, ys, modes = carry
+            j, now, since, ys, modes = carry
             alive, nobody = now.result == Result.successful, jnp.zeros(lanes, bool)
             whole_steps = ~nobody if now.control is None else now.control.width == PARTS
-            inverse = inverse_scales_of_run(now.control, self.judged(now.y))
-            nothing, known = jnp.zeros(lanes, plan.y.dtype), (alive, whole_steps)
-            first = (j, (now.y, now.mode), nothing, inverse, nobody, known, ys, modes)
+            first = (j, (now.y, now.mode), since.error, since.inverse, nobody)
             j, (y, mode), error, _, todo, _, ys, modes = jax.lax.while_loop(
-                lambda c: (c[0] < size) & ~jnp.any(c[4]), quiet, first
+                lambda c: (c[0] < size) & ~jnp.any(c[4]),
+                quiet,
+                (*first, (alive, whole_steps), ys, modes),
             )
-            errors = error if not inverse or inverse[0].ndim == 1 else error[:, None], inverse
-            now = add_whole_steps(now, errors, self.judged(y), self.judged(start))
-            now = dataclasses.replace(now, y=y, mode=mode)
+            since, stops = dataclasses.replace(since, error=error), todo
+            control = _where(stops, self.add(now, since, y, start).control, now.control)
+            now = dataclasses.replace(now, y=y, mode=mode, control=control)
             here = jnp.minimum(j, plan.tile - 1)
             step = step_at(here)
 
@@ -261,21 +292,24 @@ class Block:
                 todo = written(todo, i, jnp.array(False))
                 return todo, now, show(ys, y_now), show(modes, mode_now)
 
-            stopped = jnp.any(todo)
             _, now, ys, modes = jax.lax.while_loop(
                 lambda c: jnp.any(c[0]), event, (todo, now, ys, modes)
             )
-            return jnp.where(stopped, j + 1, j), now, ys, modes
+            inverse = inverse_scales_of_run(now.control, self.judged(now.y))
+            renewed = Since(jnp.zeros_like(error), inverse, since.farthest)
+            since = _where(stops, renewed, since)
+            return jnp.where(jnp.any(stops), j + 1, j), now, since, ys, modes
 
         now = dataclasses.replace(whole, y=y, log=log)
-        first = (jnp.array(0, jnp.int32), now, ys, modes)
-        _, now, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
+        first = (jnp.array(0, jnp.int32), now, since, ys, modes)
+        _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
         # The states of steps beyond the end of the run are 0.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
         away = jnp.abs(constant(ys) - stacked(start, plan.y, lanes))
-        farthest = _entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T)
-        now = extend_ranges(now, self.judged(farthest))
-        return (now.y, now.log.t1, ys), (dataclasses.replace(now, y=None), modes)
+        farthest = self.judged(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
+        farthest = [jnp.maximum(a, b) for a, b in zip(since.farthest, farthest, strict=True)]
+        since = dataclasses.replace(since, farthest=farthest)
+        return (now.y, now.log.t1, ys), ((dataclasses.replace(now, y=None), since), modes)
 
 
 def _system(own, same) -> Reused:
@@ -284,8 +318,10 @@ def _system(own, same) -> Reused:
     return Reused(eqx.combine(moved, rest))
 
 
-def _first(todo: Array, like: Array) -> Array:
-    return jnp.reshape(todo, (-1,) + (1,) * (like.ndim - 1))
+def _where(these: Array, new: Any, old: Any) -> Any:
+    """Return `new` for `these` lanes, and `old` for the others. Lanes are first."""
+    broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
+    return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
 
 
 def _entries(x: Array) -> list[Array]:
