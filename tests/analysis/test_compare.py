@@ -139,6 +139,17 @@ def test_rows_that_remember_choose_no_table_for_a_coulomb_law() -> None:
     assert made["Coulomb"].aicc != pytest.approx(made["Coulomb"].found.aicc, abs=1.0)
 
 
+@pytest.mark.parametrize("dip, best", [(0.0, "Coulomb"), (2.0, "Stribeck, exponent 1")])
+def test_rows_of_a_formula_choose_its_law(dip: float, best: str) -> None:
+    force = 0.35 * SPEEDS + 12.0 + dip * np.exp(-3.0 * SPEEDS)
+    made = compared(force)
+    assert made.best.name == best
+    assert made.best.found.converged
+    # A table follows such a curve by lines, so that its residuals are autocorrelated.
+    made = compared(force + 0.01 * remembering(0.0, 1))
+    assert (made.best.name, made.memory) == (best, 0.0)
+
+
 @pytest.mark.slow
 def test_at_most_one_of_twenty_sweeps_that_remember_chooses_a_table() -> None:
     chosen = [

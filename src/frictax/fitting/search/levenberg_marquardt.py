@@ -18,6 +18,9 @@ _NEAR = 0.02  # standard errors that a last step moves at most without being loo
 # standard errors, for each root of a degree of freedom, that change the cost by less than its
 # rounding
 _HIDDEN = 1e-7
+# Rounding of the residuals as a share of the root of `floor`: 2e-16 of what was measured, of which
+# that root is 1e-10. Twice the residuals times it is the rounding of the cost; with a margin of 2.
+_ROUNDING = 1e-5
 # of the distance before the last step: what is left after it where steps converge as Newton's do
 _FAST = 0.05
 
@@ -263,7 +266,10 @@ def _taken(
     # At a kink no step gains what its slope promises; at rounding none gains anything.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
-    near = (distance <= tolerance) | last | (stuck & (distance <= _HIDDEN * jnp.sqrt(dof)))
+    # of noise far below what was measured, the rounding of the residuals hides more
+    rounding = _ROUNDING * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
+    hidden = jnp.sqrt(dof * (_HIDDEN**2 + rounding))
+    near = (distance <= tolerance) | last | (stuck & (distance <= hidden))
     settled = jnp.isfinite(cost) & near & jnp.any(lengths > 0)
     done = settled | stuck | (first & ~(better & leads))
     move = move / unit
