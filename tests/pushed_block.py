@@ -43,6 +43,6 @@ def fitted(
         block(),
         pushed(seed, F_Coulomb),
         free=free,
-        objective=fx.InverseDynamics(40.0, v_min=0.05),
+        objective=fx.InverseDynamics(40.0, v_min=0.05, at_samples=True),
         **options,
     )

@@ -227,6 +227,26 @@ cutoff-above-rate
     as it is, nearly all noise passes and biases what is found: give a lower `cutoff`, a few times
     the fastest motion.
 
+forces-at-samples
+    Forces are compared at samples, because {why}. Therefore the noise of the measured motion biases
+    the estimates, and the intervals do not contain that bias. Use this fit as a start:
+    objective=Windows(), start=InverseDynamics().
+
+no-stretch
+    Record {subject!r} has no stretch that is long enough in which every contact slides in one
+    direction. Therefore forces are compared at samples, and there is no interval. Use this fit as a
+    start, objective=Windows(), start=InverseDynamics(), or record fewer reversals.
+
+motion-within-noise
+    Only {share:.2g} of what identifies the parameters is motion, in the worst direction, and the
+    rest is noise of the measured positions. Therefore there is no interval. Use this fit as a
+    start, objective=Windows(), start=InverseDynamics(), or record a larger motion.
+
+motion-near-noise
+    Only {share:.2g} of what identifies the parameters is motion, in the worst direction, and the
+    rest is noise of the measured positions. Therefore the intervals are less certain than usual.
+    Compare them with those of objective=Windows().
+
 samples-uncounted
     {percent:.0f} % of the samples of record {subject!r} do not count: they come after a gap of more
     than 2.5 steps in their window. Shorter windows lose fewer.

@@ -113,7 +113,7 @@ def test_unless_samples_are_given_it_is_as_wide_as_the_errors_that_the_fit_print
     clean = pushed(0, noise=0.0)
     force = np.asarray(clean.inputs["drive"]) + error
     record = fx.Record(T, {"drive": force}, {"mass.s": S}, name="push")
-    objective = fx.InverseDynamics(40.0, v_min=0.05)
+    objective = fx.InverseDynamics(40.0, v_min=0.05, at_samples=True)
     found = fx.fit(block(), record, free=SLIDING, objective=objective)
     drawn = found.posterior(draws=1000, warmup=400, chains=2)
     # the draws are Student's t
@@ -156,7 +156,7 @@ def test_between_bounds_that_the_data_say_nothing_of_it_is_even() -> None:
         pushed(0),
         free=["mass.m", "friction.peak"],
         bounds={"friction.peak": (1.0, 2.0)},
-        objective=fx.InverseDynamics(40.0, v_min=0.05),
+        objective=fx.InverseDynamics(40.0, v_min=0.05, at_samples=True),
     )
     drawn = found.posterior(samples=100, **SETTINGS)
     peak = drawn.draws[..., drawn.names.index("friction.peak")].ravel()
@@ -276,7 +276,7 @@ def test_of_records_with_values_of_their_own_the_friction_is_that_of_one() -> No
         records,
         free=["mass.m"],
         own=[level],
-        objective=fx.InverseDynamics(40.0, v_min=0.05),
+        objective=fx.InverseDynamics(40.0, v_min=0.05, at_samples=True),
     )
     drawn = found.posterior(draws=100, warmup=100, chains=2, samples=100)
     for label, expected in (("one", 0.5), ("two", 1.0)):

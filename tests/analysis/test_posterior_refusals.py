@@ -56,7 +56,7 @@ def test_what_has_no_end_is_refused() -> None:
         block(peak=1.4),
         pushed(0),
         free=["mass.m", "friction.peak"],
-        objective=fx.InverseDynamics(40.0, v_min=0.05),
+        objective=fx.InverseDynamics(40.0, v_min=0.05, at_samples=True),
     )
     with pytest.raises(
         ValueError,

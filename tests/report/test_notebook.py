@@ -23,7 +23,7 @@ T = np.linspace(0.0, 4.0, 401)
 V = 0.6 * np.sin(3.0 * T) + 0.4 * np.sin(7.1 * T)
 A = 1.8 * np.cos(3.0 * T) + 2.84 * np.cos(7.1 * T)
 S = -0.2 * np.cos(3.0 * T) - 0.4 / 7.1 * np.cos(7.1 * T)
-LINEAR = fx.InverseDynamics(40.0, v_min=0.05)
+LINEAR = fx.InverseDynamics(40.0, v_min=0.05, at_samples=True)
 FREE = ["mass.m", "friction.f_pos"]
 
 

@@ -148,7 +148,7 @@ def drawn() -> fx.Posterior:
         friction=fx.SupportFriction("mass", f_pos=[[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]),
         drive=fx.Force("mass", 0.0),
     )
-    objective = fx.InverseDynamics(40.0, v_min=0.05)
+    objective = fx.InverseDynamics(40.0, v_min=0.05, at_samples=True)
     found = fx.fit(block, {"a/b": seen}, free=["mass.m", "friction.f_pos"], objective=objective)
     return found.posterior(draws=100, warmup=100, chains=2)
 

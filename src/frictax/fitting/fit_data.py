@@ -22,6 +22,7 @@ from .checks import check_arguments, labelled
 from .limits import inside, shared_limits
 from .posing import entries, fit_engine, pose, pose_sweep
 from .problem.initial_state import begun_at, named_paths, own_parameters
+from .problem.inverse_dynamics import InverseDynamics
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective, PreparedRecord
 from .problem.priors import AbstractPrior
@@ -36,6 +37,7 @@ from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import search
 from .steady_model import assembled, near_data
 
+_NOISES = 3  # times that the noise of a weak form is found, each time with the search again
 _RISEN = 1.05  # times the sum of squares: more is left with starts that were to be better
 
 
@@ -102,6 +104,17 @@ class Search:
         end = search(problem, method, self.starts, self.spread, self.seed, self.progress, also)
         raise_if_failed(problem, end.costs, records)
         notes = [*notes, *end.told]
+        for _ in range(_NOISES):
+            again = problem if end.interrupted else with_noise_found(problem, end.state.x)
+            if again is problem:
+                break
+            second = search(again, method, 1, 0.0, 0, self.progress, first=end.state.z)
+            if second.interrupted or not np.isfinite(float(second.state.cost)):
+                break
+            least, steps = float(second.state.cost), end.state.steps + second.state.steps
+            costs = np.where(end.costs == np.min(end.costs), least, end.costs)
+            state = dataclasses.replace(second.state, steps=np.asarray(steps, np.int32))
+            problem, end = again, second._replace(state=state, costs=costs)
         again = problem if end.interrupted else without_rounding(problem, np.asarray(end.state.x))
         if again is not problem:
             first, costs = end.state, end.costs
@@ -139,6 +152,18 @@ class Search:
                 break
             end, found = second, answered(shorter, second)
         return looked_at(found)
+
+
+def with_noise_found(problem: Problem, x: Any) -> Problem:
+    """The problem with its noise sizes found at the values `x`; itself if nothing changes."""
+    prepared = tuple(
+        problem.objective.with_noise_found(problem.setup_at(np.asarray(x), i), one, problem.delayed)
+        if isinstance(one, PreparedRecord)
+        else one
+        for i, one in enumerate(problem.prepared)
+    )
+    same = all(a is b for a, b in zip(prepared, problem.prepared, strict=True))
+    return problem if same else dataclasses.replace(problem, prepared=prepared)
 
 
 def looked_at(found: FitResult) -> FitResult:
@@ -216,6 +241,8 @@ def fit_records(
             "tied": tied,
             "log_scale": (),
         }
+        if isinstance(start, InverseDynamics):  # a start needs no intervals
+            start = dataclasses.replace(start, at_samples=True)
         with as_part():
             found = fit_records(model, data, first, objective=start, start=None, **settings)
         if theirs:

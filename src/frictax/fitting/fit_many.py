@@ -21,6 +21,7 @@ from .fit_data import Search, posed, usual_method
 from .many_data import numbers, own_values, records_of
 from .many_search import Length, searched
 from .posing import pose_sweep
+from .problem.inverse_dynamics import InverseDynamics
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective
 from .problem.problem import Problem, bounds
@@ -276,6 +277,8 @@ def _of_records(
 ) -> list[tuple[Problem, list[Notice]]]:
     """The problem of each record."""
     objective, first = FreeRun() if objective is None else objective, records[0]
+    if isinstance(objective, InverseDynamics):  # whose noise each fit would have to find
+        objective = dataclasses.replace(objective, at_samples=True)
     check_arguments(models[0], {first.name: first}, objective, None, (), None, engine)
     how = (objective, (), {}, engine, method, loss, None, tied, ())
 

@@ -30,15 +30,24 @@ from frictax.parameters import (
 from .checks import check_delays, check_deviations, check_priors
 from .limits import narrowed, on_log_scale
 from .problem.initial_state import named_paths, own_start, shared_start
+from .problem.inverse_dynamics import InverseDynamics
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective, PreparedRecord, Steady
 from .problem.priors import AbstractPrior
-from .problem.problem import Problem, Unknown, bounds, mapped, steady_plan, upper_bounds
+from .problem.problem import (
+    PreparedSweep,
+    Problem,
+    Unknown,
+    bounds,
+    mapped,
+    steady_plan,
+    upper_bounds,
+)
 from .problem.readings import measured_starts
 from .problem.sensors import Instrument, perfect
 from .problem.setup import Named, Setup, check_channels, state_names
 from .problem.ties import Tie, allowed, followed, ties_of
-from .result.notices import far_starts, uncounted, undriven, unfiltered
+from .result.notices import far_starts, only_a_start, uncounted, undriven, unfiltered
 from .result.units import unit_of
 from .search.methods import LevenbergMarquardt
 from .steady_model import check_determined, movable
@@ -135,10 +144,15 @@ def pose(
         check_delays(instruments, r)
     if objective.in_units_of_outputs():
         check_deviations(records)
-    prepared = tuple(
-        objective.prepare(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r)
-        for label, r in records.items()
-    )
+    prepared = _prepared(objective, machine, records)
+    if isinstance(objective, InverseDynamics) and objective.at_samples:
+        notes.append(Notice("forces-at-samples", "", {"why": "`at_samples` is set"}))
+    elif isinstance(objective, InverseDynamics):
+        late = any(name.startswith("outputs.") for name in delayed)
+        if late or any(isinstance(p, PreparedRecord) and p.weak is None for p in prepared):
+            notes.append(only_a_start(machine, motions, late))
+            objective = dataclasses.replace(objective, at_samples=True)
+            prepared = _prepared(objective, machine, records)
     _check_untied({} if limits is None else limits, ties)
     declared = narrowed([*shared, *each], {} if limits is None else limits)
     declared = on_log_scale([*shared, *each], log_scale, declared)
@@ -195,6 +209,15 @@ def pose(
         ties=ties,
     )
     return problem, notes + _of_records(problem, records, states)
+
+
+def _prepared(
+    objective: AbstractObjective, machine: Any, records: Mapping[str, Any]
+) -> tuple[PreparedRecord | PreparedSweep, ...]:
+    return tuple(
+        objective.prepare(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r)
+        for label, r in records.items()
+    )
 
 
 def posed_again(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:

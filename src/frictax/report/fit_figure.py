@@ -53,8 +53,10 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
             " of that fit."
         )
     record, predicted = found.records[label], found.predicted(label)
-    rows = np.arange(record.n) if prepared.rows is None else np.asarray(prepared.rows)
-    measured, counted = np.asarray(prepared.measured), np.asarray(prepared.weight) > 0
+    rows, counted = prepared.samples()[..., 0], np.asarray(prepared.weight) > 0
+    measured = np.asarray(prepared.measured)
+    if prepared.weak is not None:  # the last splines of its arrays may be unused
+        measured, predicted = (np.where(counted, a, np.nan) for a in (measured, predicted))
     with style():
         count = 2 * len(prepared.names)
         figure, panels = stacked(width, _PANEL * count + _HEAD, count)

@@ -20,6 +20,7 @@ from .clusters import Clustered, has_windows
 from .homogeneity import by_record, differences
 from .linearized import AbstractLinearErrors, lifted, linearized
 from .memory.autoregression import Autoregression
+from .motion_share import LITTLE, START_ONLY, Whitened, motion_share, without_intervals
 from .recorded_noise import EncoderSteps, InputNoise, are_rounded, between_samples, inputs_err
 from .sweeps import of_sweeps
 
@@ -36,7 +37,7 @@ class Guarded(AbstractErrors):
     Two to four accounts, and of each number the widest interval, by its own Student's t:
 
     - what the record supports: `Clustered()` on `Windows`, and of a run `Autoregression()` (of
-      `InverseDynamics`, whose residuals are filtered, the guard alone);
+      `InverseDynamics`, whose residuals are whitened, `inv(X'X)`; at samples, the guard alone);
     - the guard, `Clustered(10)`: what differs between ten blocks of time, whatever makes it differ.
       Beside another account it counts where its error is larger than of seven of ten records of
       which that is right (F test): two accounts of one thing differ by chance, and the wider one is
@@ -80,6 +81,9 @@ class Guarded(AbstractErrors):
             spread = _widest(found, parts, where, 0, ())
             once = {n.code: n for n in reversed(spread.notices)}  # of two orders the first
             return dataclasses.replace(spread, notices=tuple(reversed(once.values())))
+        share = motion_share(found)
+        if share < START_ONLY:
+            return without_intervals(found, share)
         guard = Clustered(self.blocks)
         first = self.first(found.problem) or guard
         made = [first.of(linear)] + ([] if first is guard else [guard.of(linear)])
@@ -89,6 +93,8 @@ class Guarded(AbstractErrors):
         if any(steps):
             made.append(EncoderSteps().of(linear))
         differ, notices = differences(linear, first)
+        if share < LITTLE:
+            notices = (*notices, Notice("motion-near-noise", "", {"share": share}))
         if differ.any():
             made.append(by_record(linear))
         bends = between_samples(linear)
@@ -114,6 +120,8 @@ class Guarded(AbstractErrors):
         """The account beside the guard."""
         if has_windows(problem):
             return Clustered()
+        if problem.objective.whitens():
+            return Whitened()
         return None if isinstance(problem.objective, InverseDynamics) else Autoregression()
 
 

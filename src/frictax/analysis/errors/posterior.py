@@ -359,6 +359,12 @@ def _check(
         raise ValueError(
             f"`posterior`: `level` must lie between 0.5 and 1, got {level!r}. 0.95 is usual."
         )
+    if found.problem.objective.whitens():
+        raise ValueError(
+            "`posterior` needs a likelihood, and the weak form of `InverseDynamics` is not one: its"
+            " covariance moves with the parameters. Fit with Windows(...), or with"
+            " InverseDynamics(at_samples=True)."
+        )
     if found.problem.loss.rounds > 1:
         raise ValueError(
             f"`posterior` needs a likelihood, and {type(found.problem.loss).__name__} is none. Fit"

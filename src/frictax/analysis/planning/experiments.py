@@ -159,7 +159,7 @@ def _errors(
     """
     try:
         other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)
-        objective = InverseDynamics(min(20.0, 0.2 * record.rate))
+        objective = InverseDynamics(min(20.0, 0.2 * record.rate), at_samples=True)
         given = {k: v for k, v in instruments.items() if k.startswith("inputs.")}
         how = (objective, (), given, fit_engine(None, LevenbergMarquardt()), Squares())
         problem, _ = pose(machine, {record.name: other}, free, (), *how, tied=tied)

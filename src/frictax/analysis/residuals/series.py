@@ -70,7 +70,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     if isinstance(setup.machine, AbstractAxis):
         return [_axis_series(setup, record, label, cutoff)]
     seen = _with_positions(setup, record)
-    objective = InverseDynamics(cutoff, v_min=0.0)
+    objective = InverseDynamics(cutoff, v_min=0.0, at_samples=True)
     prepared = objective.prepare(setup.machine, seen)
     at_rest = {
         name: np.zeros_like(x) if name.endswith(".a") else x for name, x in prepared.known.items()

@@ -115,7 +115,7 @@ def residual_study(
         names = [label]
     objective = found.problem.objective
     if cutoff is None:
-        cutoff = objective.cutoff if isinstance(objective, InverseDynamics) else 50.0
+        cutoff = objective.cutoff_at_samples if isinstance(objective, InverseDynamics) else 50.0
     if not cutoff > 0:
         raise ValueError(
             f"`residual_study` cutoff must be > 0 Hz, got {cutoff!r}. Leave it out for 50 Hz."

@@ -115,6 +115,11 @@ def compare_structures(
     """
     records, structures = _records(data), check_structures(structures, objective, repeats, bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
+    # The covariance of the weak form differs between structures, which need one measure.
+    objective, start = (
+        dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
+        for one in (objective, start)
+    )
     settings = {"objective": objective, "start": start, "engine": engine}
 
     # A record that is left out says nothing of numbers of its own.
@@ -265,7 +270,7 @@ def _force_problem(
     """The same unknowns under inverse dynamics; None where the record does not hold what that
     needs.
     """
-    problem, judge = found.problem, InverseDynamics(cutoff)
+    problem, judge = found.problem, InverseDynamics(cutoff, at_samples=True)
     if isinstance(problem.objective, ClosedLoop):  # the record holds a reference, and no force
         return None
     try:

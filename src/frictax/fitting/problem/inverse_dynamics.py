@@ -1,5 +1,6 @@
-"""Friction from forces and smoothed motion, without a simulation: the start of every other fit."""
+"""Friction from forces and the measured motion, without a simulation."""
 
+import dataclasses
 from collections.abc import Mapping
 
 import jax
@@ -17,12 +18,14 @@ from frictax.mechanism.bristles.along import bent_along, places
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.parameters.constant import constant
+from frictax.programs import kept
 from frictax.pytree import pytree_dataclass, static
 
 from .objectives import (
     AbstractObjective,
     Predicted,
     PreparedRecord,
+    check_bool,
     check_positive,
 )
 from .readings import (
@@ -33,36 +36,50 @@ from .readings import (
     prepared_record,
 )
 from .setup import Setup, driven, moved_to
+from .weak_form import automatic_cutoff, noise_sizes, weak_form, weak_residuals
+
+_AT_SAMPLES = 50.0  # [Hz] cutoff of the comparison at samples, unless given
+_SAME = 0.2  # of the noise of the forces: a change after which no search is repeated
+_EVEN = 0.02  # of a step: largest difference of the steps of a record that counts as even
 
 
 @pytree_dataclass
 class InverseDynamics(AbstractObjective):
-    """Newton's law at every sample: the force that the smoothed motion asks for against the force
-    that acts, m*a - sum of forces [N].
+    """Newton's law along the measured motion, without a simulation: the force that the motion
+    requires against the force that acts [N].
 
-    Positions pass a Butterworth low-pass of order 4 forward and backward (no phase shift) and are
-    differenced for v and a; where only the speed is measured, that, and its integral is the
-    position. Linear in masses, Coulomb and viscous coefficients, so that it takes milliseconds from
-    any start. Noise of v and a biases it, and it says nothing of breakaway; so it is where a fit
-    starts. The delay of a sensor that is not known is for `Windows` to find.
+    Newton's law is multiplied by splines and integrated by parts, on stretches of the record in
+    which every contact slides in one direction (`frictax.fitting.problem.weak_form`). No position
+    is differentiated twice. The covariance of the residuals contains the white noise of the
+    measured positions, so that the intervals cover the true values. Low speeds are left out:
+    `Windows` estimates Stribeck terms and breakaway more accurately.
 
-    How a bristle is bent follows from the motion, sample by sample from its start `z`, by what is
-    known of it at one speed between two samples. The filter must pass the presliding motion: a
-    reversal that it rounds is bent less.
+    The weak form needs a record that measures the position of every body at even steps, and sensors
+    without a delay. It does not know bristles, hard stops, gaps and prescribed motions. Such a
+    record or machine is compared sample by sample, as with `at_samples`, and a notice says so.
+    Where the measured motion is hardly larger than its noise, there is no interval.
 
-    **Arguments:** `cutoff` [Hz] of the filter; `v_min`, as a share of the highest speed: slower
-    samples are left out, for their direction is not known, unless all friction has a bristle, for
-    which that does not matter; so are those at a hard stop, or less than 2/cutoff from one, for its
-    force is not known.
+    With `at_samples`, m*a - sum of forces is compared at each sample. Positions pass a Butterworth
+    low-pass of order 4 forward and backward (no phase shift) and are differenced for v and a. Where
+    a record measures the speed only, its integral is the position. Noise of v and a biases the
+    estimates, and the intervals do not contain this bias: it is a start for another objective, and
+    `start=InverseDynamics()` always takes it. How a bristle is bent follows from the motion, sample
+    by sample from its start `z`. The filter must pass the presliding motion.
+
+    **Arguments:** `cutoff` [Hz] of the smoothed motion; found from the record unless given (at
+    samples: 50); `v_min`, as a share of the highest speed: slower samples are left out, because
+    their direction is not known, unless all friction has a bristle; `at_samples`: compare forces at
+    each sample. Samples at a hard stop, or less than 2/cutoff from one, are left out.
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
     2014 (inverse dynamic identification model with least squares).
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 6.0, 1201)
+    >>> s = (1.0 - np.cos(1.3 * t)) / 1.3 + (1.0 - np.cos(3.1 * t)) / 3.1
     >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
     >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
-    >>> record = fx.Record(t, {"drive": 2.0 * a + 1.5 * np.sign(v) + 0.4 * v}, {"mass.v": v})
+    >>> record = fx.Record(t, {"drive": 2.0 * a + 1.5 * np.sign(v) + 0.4 * v}, {"mass.s": s})
     >>> block = fx.Mechanism(
     ...     mass=fx.Mass(m=1.0),
     ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=1.0)),
@@ -78,11 +95,14 @@ class InverseDynamics(AbstractObjective):
     {'mass.m': 2.0, 'friction.f_pos.F_Coulomb': 1.5, 'friction.f_pos.F_prop': 0.4}
     """
 
-    cutoff: float = static(default=50.0)
+    cutoff: float | None = static(default=None)
     v_min: float = static(default=0.01)
+    at_samples: bool = static(default=False)
 
     def __post_init__(self) -> None:
-        check_positive(self, "cutoff", "Hz")
+        if self.cutoff is not None:
+            check_positive(self, "cutoff", "Hz")
+        check_bool(self, "at_samples")
         if not 0 <= self.v_min < 1:
             raise ValueError(
                 "`InverseDynamics.v_min` must be a share >= 0 and < 1 of the highest speed, got"
@@ -107,7 +127,10 @@ class InverseDynamics(AbstractObjective):
                 f"Record {record.name!r} must measure how every body moves for `InverseDynamics`;"
                 f" {', '.join(missing)} is missing. Take `FreeRun()` or `Windows()`."
             )
-        cutoff = min(self.cutoff, LARGEST_CUTOFF * record.rate)
+        made = None if self.at_samples else self._weak(machine, record)
+        if made is not None:
+            return made
+        cutoff = min(self.cutoff_at_samples, LARGEST_CUTOFF * record.rate)
         known, keep = {}, np.ones(record.n, bool)
         # the filter does not know what lies beyond the ends
         edge = int(np.ceil(record.rate / cutoff))
@@ -138,12 +161,78 @@ class InverseDynamics(AbstractObjective):
             names=[f"force on {b}" for b in bodies],
         )
 
+    @property
+    def cutoff_at_samples(self) -> float:
+        """The cutoff of the comparison at samples [Hz]."""
+        return _AT_SAMPLES if self.cutoff is None else self.cutoff
+
+    def _weak(self, machine: Mechanism, record: Record) -> PreparedRecord | None:
+        """The weak form of a record; None where it does not cover the record or the machine."""
+        if uncovered(machine, record):
+            return None
+        lay = MechanicalSystem(machine).layout
+        names = [machine.names[i] for i in lay.bodies]
+        channels = [coordinates_of(machine.parts[i]) for i in lay.bodies]
+        positions = [record.outputs[f"{b}.{s}"] for b, (s, _) in zip(names, channels, strict=True)]
+        cutoff = min(
+            automatic_cutoff(record.t, positions) if self.cutoff is None else self.cutoff,
+            LARGEST_CUTOFF * record.rate,
+        )
+        contacts = np.zeros((len(lay.contacts), len(names)))
+        for k, contact in enumerate(lay.contacts):
+            for body, sign in contact.ends:
+                contacts[k, body] += sign
+        made = weak_form(
+            record.t,
+            np.stack(positions, axis=1),
+            record.hold,
+            contacts,
+            cutoff,
+            self.v_min,
+            list(record.inputs.values()),
+        )
+        if made is None:
+            return None
+        weak, x, v = made
+        known = {}
+        for j, (b, of) in enumerate(zip(names, channels, strict=True)):
+            known |= {f"{b}.{of[0]}": x[:, j], f"{b}.{of[1]}": v[:, j]}
+        used = np.broadcast_to((weak.stretch >= 0)[:, None], (len(weak.stretch), len(names)))
+        prepared = prepared_record(
+            record,
+            np.zeros(used.shape),
+            np.where(used, 1.0, 0.0),
+            {},
+            known=known,
+            names=[f"force on {b}" for b in names],
+        )
+        return dataclasses.replace(prepared, weak=weak)
+
     def in_units_of_outputs(self) -> bool:
         return False
+
+    def whitens(self) -> bool:
+        return not self.at_samples
+
+    def with_noise_found(
+        self, setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
+    ) -> PreparedRecord:
+        if prepared.weak is None:
+            return prepared
+        force_noise, scale = (np.asarray(a) for a in _noise_sizes(setup, prepared, delayed))
+        before = np.asarray(prepared.weak.force_noise)
+        is_same = np.abs(force_noise - before) <= _SAME * before
+        if np.all(is_same & (np.asarray(prepared.weak.scale) != 1.0)):
+            return prepared
+        weak = dataclasses.replace(prepared.weak, force_noise=force_noise, scale=scale)
+        used = np.asarray(weak.stretch)[:, None] >= 0
+        return dataclasses.replace(prepared, weak=weak, weight=np.where(used, 1.0 / scale, 0.0))
 
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Predicted:
+        if prepared.weak is not None:
+            return weak_residuals(setup, prepared, acting(setup, prepared, delayed))
         system = driven(setup.machine, prepared.t, acting(setup, prepared, delayed), prepared.hold)
         assert isinstance(system, MechanicalSystem)
         bodies = [setup.machine.names[i] for i in system.layout.bodies]
@@ -179,6 +268,34 @@ class InverseDynamics(AbstractObjective):
         ]
         fast = [v >= self.v_min * jnp.max(v) for v in speeds]
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
+
+
+@kept
+def _noise_sizes(
+    setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
+) -> tuple[Array, Array]:
+    return noise_sizes(setup, prepared, acting(setup, prepared, delayed))
+
+
+def uncovered(machine: Mechanism, record: Record) -> str:
+    """Return why the weak form does not cover a machine or a record, as a part of a sentence; ""
+    if it covers both.
+    """
+    lay = MechanicalSystem(machine).layout
+    if lay.bristles:
+        return "the machine has a bristle"
+    if lay.gaps or any(isinstance(part, MassWithStopAndFriction) for part in machine.parts):
+        return "the machine has a hard stop or a gap"
+    if lay.motions:
+        return "the machine has a prescribed motion"
+    for i in lay.bodies:
+        position = f"{machine.names[i]}.{coordinates_of(machine.parts[i])[0]}"
+        if position not in record.outputs:
+            return f"the record does not measure {position}"
+    steps = np.diff(record.t)
+    if np.max(np.abs(steps - np.mean(steps))) > _EVEN * np.mean(steps):
+        return "its samples are not at even steps"
+    return ""
 
 
 def _at_stops(part, s: np.ndarray, wide: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass, static
 
 from .setup import Course, Setup
+from .weak_form import WeakForm
 
 Predicted = Float[Array, "*w k c"]
 
@@ -37,6 +38,7 @@ class PreparedRecord:
     - `goes_on` (w,): whether a window begins where the one before has ended, instead.
     - `finer`: of a run in one piece, how its steps are divided over gaps.
     - `cutoffs`: where the filter of each output ended [Hz].
+    - `weak`: the splines of the weak form, by which `measured` and `weight` then go; else None.
     """
 
     t: Float[Numbers, " n"]
@@ -51,6 +53,7 @@ class PreparedRecord:
     hold: bool = static()
     finer: tuple[tuple[int, int], ...] = static()
     cutoffs: dict[str, Numbers] = dataclasses.field(default_factory=dict)
+    weak: WeakForm | None = None
 
     def predicted(
         self,
@@ -64,6 +67,8 @@ class PreparedRecord:
 
     def samples(self) -> Int[np.ndarray, "*w k c"]:
         """The number of the record's sample that each value belongs to."""
+        if self.weak is not None:
+            return np.broadcast_to(self.weak.centres()[:, None], np.shape(self.weight))
         rows = np.arange(np.shape(self.weight)[0]) if self.rows is None else np.asarray(self.rows)
         return np.broadcast_to(rows[..., None], np.shape(self.weight))
 
@@ -94,6 +99,21 @@ class AbstractObjective(abc.ABC):
     ) -> PyTree:
         """How the run of `predict` ends; of several, the first that fails."""
         return Result.successful
+
+    def whitens(self) -> bool:
+        """Whether a covariance of its own gives residuals the variance 1, or more where the machine
+        lacks something.
+        """
+        return False
+
+    def with_noise_found(
+        self, setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
+    ) -> PreparedRecord:
+        """Return `prepared` with the sizes of its noise found at the parameters of `setup`; itself
+        if nothing changes.
+        """
+        del setup, delayed
+        return prepared
 
     def machine(self, model: Model) -> Model:
         """The machine that is simulated in place of `model`."""

@@ -61,7 +61,8 @@ def answer(
         scaled = r[:data][counted] / scale
         variance = robust_variance(problem.loss, scaled, dof, problem.noise_known) * scale**2
     else:
-        variance = 1.0 if problem.noise_known else squares / dof
+        least = 1.0 if problem.objective.whitens() else 0.0
+        variance = 1.0 if problem.noise_known else max(squares / dof, least)
         scale = float(np.sqrt(variance))
     covariance = variance * inverse_gram(triangle, norms, active)
     ends = np.where(upper - x < x - lower, upper, lower)

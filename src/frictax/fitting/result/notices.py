@@ -19,7 +19,7 @@ from frictax.parameters import get
 from frictax.signals import Constant
 
 from ..problem.initial_state import beginning, first_samples
-from ..problem.inverse_dynamics import InverseDynamics
+from ..problem.inverse_dynamics import InverseDynamics, uncovered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
 from ..problem.readings import LARGEST_CUTOFF, seen_in, sibling
@@ -132,13 +132,28 @@ def unfiltered(objective: AbstractObjective, records: Sequence[Record]) -> list[
     """Notices of records whose rate leaves the filter of `InverseDynamics` next to nothing to
     take away.
     """
-    if not isinstance(objective, InverseDynamics):
+    if not isinstance(objective, InverseDynamics) or (
+        objective.cutoff is None and not objective.at_samples
+    ):
         return []
     return [
         Notice("cutoff-above-rate", r.name, {"rate": r.rate, "cutoff": cutoff, "used": most})
         for r in records
-        if (cutoff := objective.cutoff) > (most := LARGEST_CUTOFF * r.rate)
+        if (cutoff := objective.cutoff_at_samples) > (most := LARGEST_CUTOFF * r.rate)
     ]
+
+
+def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> Notice:
+    """A notice that forces are compared at samples, and why the weak form does not cover the fit;
+    `late`: because a sensor has a delay.
+    """
+    if late:
+        return Notice("forces-at-samples", "", {"why": "a sensor has a delay"})
+    for record in records:
+        why = uncovered(machine, record)
+        if why:
+            return Notice("forces-at-samples", record.name, {"why": why})
+    return Notice("no-stretch", records[0].name)
 
 
 def uncounted(

@@ -9,19 +9,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from frictax.measurements.noise import memory, noise_of
 from frictax.measurements.record import Record
 from frictax.measurements.units import POSITION_OF
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
+from frictax.programs import kept
 
 from ..problem.inverse_dynamics import InverseDynamics
 from ..problem.objectives import PreparedRecord
-from ..problem.problem import Problem
+from ..problem.problem import Problem, bounds
 from ..problem.readings import acting
 from ..problem.simulations import Windows
+from ..problem.weak_form import mean_forces
 
 _MISFIT = 3.0  # times the noise: a misfit that noise does not explain
 _READ = 10.0  # times the noise read from a record, which errors that last exceed by themselves
@@ -180,32 +182,52 @@ def _forces(
     assert isinstance(prepared, PreparedRecord)
     assert isinstance(machine, Mechanism)
     assert isinstance(problem.objective, InverseDynamics)
-    given = acting(setup, jax.tree.map(jnp.asarray, prepared), problem.delayed)
-    driving = [
-        np.asarray(u)
-        for name, u in given.items()
-        if isinstance(machine[name.partition(".")[0]], Force | Torque)
-    ]
+    if prepared.weak is None:
+        given = acting(setup, jax.tree.map(jnp.asarray, prepared), problem.delayed)
+        driving = [
+            np.asarray(u)
+            for name, u in given.items()
+            if isinstance(machine[name.partition(".")[0]], Force | Torque)
+        ]
+        mean = None
+    else:
+        # A mass on its bound 0 has no acceleration.
+        inside = np.where(x == bounds(problem.unknowns), x + 1e-6 * (problem.x0 - x), x)
+        driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(inside), i)]
     for k, name in enumerate(prepared.names):
         body = name.removeprefix("force on ")
         part, kept = machine[body], np.asarray(prepared.weight)[:, k] > 0
         inertia = getattr(part, "m", getattr(part, "J", None))
         if inertia is None or kept.sum() < 20:
             continue
-        forces = [float(inertia) * np.asarray(prepared.known[f"{body}.a"]), *driving]
+        if mean is None:
+            forces = [float(inertia) * np.asarray(prepared.known[f"{body}.a"]), *driving]
+            left = r[:, k][kept]
+            cutoff = problem.objective.cutoff_at_samples
+            noise = float(inertia) * _of_acceleration(record, body, cutoff)
+        else:
+            left, *forces = mean[0][:, kept, k]
+            noise = float(np.sqrt(np.mean(mean[1][kept, k] ** 2)))
+            kept = np.ones(left.size, bool)
         spread = max(_rms(np.broadcast_to(f, kept.shape), kept) for f in forces)
-        left = r[:, k][kept]
         misfit = float(np.sqrt(np.mean(left**2)))
         if not spread > 0:
             continue
         share = 1.0 - (misfit / spread) ** 2
         sure = share > 0 and _f(share, left, free) > _SURE
-        noise = _of_acceleration(record, body, problem.objective.cutoff)
         unit = "N.m" if hasattr(part, "J") else "N"
         yield _Channel(
-            name, label, unit, misfit, spread, np.inf, spread, float(inertia) * noise, True, share,
+            name, label, unit, misfit, spread, np.inf, spread, noise, True, share,
             bool(sure), "the largest force that is known", is_force=True,
         )  # fmt: skip
+
+
+@kept
+def _mean_forces(problem: Problem, x: Array, i: int) -> tuple[Array, Array]:
+    """`mean_forces` of prepared i."""
+    prepared, setup = problem.prepared[i], problem.setup_at(x, i)
+    assert isinstance(prepared, PreparedRecord)
+    return mean_forces(setup, prepared, acting(setup, prepared, problem.delayed))
 
 
 def _of_acceleration(record: Record, body: str, cutoff: float) -> float:

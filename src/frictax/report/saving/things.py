@@ -24,6 +24,7 @@ from frictax.fitting.problem.objectives import PreparedRecord, Steady
 from frictax.fitting.problem.problem import PreparedSweep, Problem, Unknown
 from frictax.fitting.problem.setup import Named, Setup
 from frictax.fitting.problem.ties import Tie
+from frictax.fitting.problem.weak_form import WeakForm
 from frictax.measurements.units import Unit
 from frictax.parameters import Declaration, domains
 
@@ -32,7 +33,7 @@ _INSIDE: dict[str, Any] = {
     cls.__name__: cls
     for cls in (ForwardAlone, PreparedRecord, PreparedSweep, Problem, Unknown, Steady, Named, Setup)
     + (Unit, Declaration, domains.Real, domains.Positive, domains.AtLeast, domains.Between)
-    + (domains.Increasing, domains.LogScale, Tie)
+    + (domains.Increasing, domains.LogScale, Tie, WeakForm)
 }
 # Found when a fit is asked for them, and kept in its file beside what they are found from.
 _ANSWERS = ("estimates", "tied", "covariance", "identifiability", "notices")
@@ -42,6 +43,7 @@ _NO_DEFAULT = dataclasses.MISSING
 # lacks any other field gets its default, or None.
 BEFORE: dict[tuple[str, str], Any] = {
     ("OnSamples", "tolerance"): None,  # steps were as long as the samples say
+    ("InverseDynamics", "at_samples"): True,  # there was no weak form
 }
 
 

@@ -1,0 +1,443 @@
+"""The weak form of inverse dynamics: Newton's law times splines, whitened by the covariance of
+what the noise of the measured positions does to it.
+
+Newton's law m*a = F is multiplied by splines w of degree 5 that vanish at both ends with four
+derivatives, and integrated by parts: int w F dt - m int w'' y dt = 0. No measurement is
+differentiated twice. Each spline lies in a stretch of the record in which every contact slides in
+one direction.
+
+F is evaluated at a smoothed motion. Two first order terms replace that smoothed motion by the
+measured one, so that the smoothing cancels for a law that is linear in position and velocity. The
+residual is then linear in the noise of the positions, and its covariance C follows. C moves with
+the parameters. The sum of squares R'C^-1 R has no log det C: with that term the inertia is too low.
+
+**Source:** the weak form of a differential equation as in D. A. Messenger, D. M. Bortz, "Weak
+SINDy for partial differential equations", Journal of Computational Physics 443 (2021); the
+covariance that moves with the parameters is that of generalised total least squares.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from frictax.measurements.filters import smooth
+from frictax.measurements.noise import cutoff_of, white_noise_of
+from frictax.mechanism import MechanicalSystem
+from frictax.parameters import Numbers
+from frictax.pytree import pytree_dataclass
+from frictax.signals import Constant
+
+from .sensors import perfect
+from .setup import Setup, driven, moved_to
+
+_DEGREE = 5  # of the splines: their fourth derivative is continuous
+_KNOTS = 0.25  # times 1/cutoff: the distance of knots, which passes all motion below the cutoff
+_MOST = 700  # splines of a record: more of them add time and no accuracy
+_SURE = 5.0  # standard deviations of the speed's noise: above them the direction is known
+_TURN = 0.03  # times acceleration/cutoff: a speed at which the filter still mixes two directions
+_EDGE = 0.06  # times 1/cutoff: what is cut off each end of a stretch that another one follows
+_BEYOND = 20.0  # times the mean frequency of the speed: the highest automatic cutoff
+_HIGHEST = 0.2  # of the sampling rate: the highest cutoff
+_ROUND = 1e-9  # of the variance of each residual: keeps C positive where there is no noise
+_FEWEST = 12  # splines of a record: fewer of them cannot identify a machine
+_FIRST = 0.02  # of the inputs: noise of the forces before the first fit
+_SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])  # of the forces: noise that is tried
+
+
+@pytree_dataclass
+class WeakForm:
+    """The splines of one record, and what they are multiplied with.
+
+    K splines, each over L samples; those beyond the last of the record are 0 and have `stretch` -1.
+
+    - `first` (K,): the sample at which each begins; `knots` (K,): samples between its knots.
+    - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step; and the
+      weights of an input that is held, or straight, between samples.
+    - `slope_at` (K, c): the sample of the stretch at which each body has its median speed.
+    - `before`, `after` (n,): the neighbours of each sample in its stretch.
+    - `measured` (n, c): the measured positions; `noise` (c,): their standard deviations.
+    - `force_noise` (c,): standard deviation of the noise of the force on each body at one sample
+      [N]; before the first fit a share of the inputs.
+    - `scale` (c,): typical standard deviation of a residual of each body [N].
+    - `cutoff` [Hz] of the smoothed motion; `step` [s] between samples.
+    """
+
+    first: Int[Numbers, " K"]
+    knots: Int[Numbers, " K"]
+    stretch: Int[Numbers, " K"]
+    kernel: Float[Numbers, "4 K L"]
+    slope_at: Int[Numbers, "K c"]
+    before: Int[Numbers, " n"]
+    after: Int[Numbers, " n"]
+    measured: Float[Numbers, "n c"]
+    noise: Float[Numbers, " c"]
+    force_noise: Float[Numbers, " c"]
+    scale: Float[Numbers, " c"]
+    cutoff: Numbers
+    step: Numbers
+
+    def centres(self) -> Int[np.ndarray, " K"]:
+        """The sample in the middle of each spline."""
+        middle = np.asarray(self.first) + (_DEGREE + 1) * np.asarray(self.knots) // 2
+        return np.minimum(middle, np.asarray(self.measured).shape[0] - 1)
+
+
+class Terms(NamedTuple):
+    """The weak form at one point.
+
+    - `residual` (K, c) [N.s]; `response` (K, c, c, L): its derivative by the position of each body
+      at each of its samples, times the standard deviation of that position.
+    - `inertial`, `drive` (K, c) [N.s]: the terms of the inertia and of the inputs.
+    """
+
+    residual: Array
+    response: Array
+    inertial: Array
+    drive: Array
+
+
+def automatic_cutoff(t: Float[np.ndarray, " n"], positions: Sequence[np.ndarray]) -> float:
+    """The frequency above which the measured positions show noise and no motion [Hz].
+
+    A record without white noise has no such frequency. Therefore the cutoff is at most 20 times
+    the mean frequency of the speed.
+    """
+    rate = (t.size - 1) / float(t[-1] - t[0])
+    out = _HIGHEST * rate
+    for x in positions:
+        cutoff = min(cutoff_of(t, x, 1), _HIGHEST * rate)
+        found = smooth(t, x, cutoff)
+        speed = float(np.std(found.v))
+        mean = float(np.std(found.a)) / (2 * np.pi * speed) if speed > 0 else np.inf
+        out = min(out, cutoff, max(_BEYOND * mean, 4.0 / (t[-1] - t[0])))
+    return out
+
+
+def weak_form(
+    t: Float[np.ndarray, " n"],
+    positions: Float[np.ndarray, "n c"],
+    hold: bool,
+    contacts: Float[np.ndarray, "k c"],
+    cutoff: float,
+    v_min: float,
+    inputs: Sequence[np.ndarray] = (),
+) -> tuple[WeakForm, np.ndarray, np.ndarray] | None:
+    """The splines of a record, and the smoothed positions and speeds (n, c); None where the
+    stretches are too short for 12 splines.
+
+    `contacts`: each row times the speeds of the bodies is the sliding speed of a contact; `v_min`:
+    as a share of the highest sliding speed, the least that counts as sliding; `inputs`, of which
+    the first fit takes a share for the noise of the forces.
+    """
+    n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
+    motion = [smooth(t, x, cutoff) for x in positions.T]
+    x, v, a = (np.stack([getattr(m, of) for m in motion], axis=1) for of in ("x", "v", "a"))
+    noise = np.array([white_noise_of(y) for y in positions.T])
+    parts = _stretches(t, v @ contacts.T, a @ contacts.T, contacts, noise, cutoff, v_min)
+    total = sum(b - a for a, b in parts)
+    widest = max(2, int(_KNOTS / (cutoff * step)), -(-total // _MOST))
+    rows, bodies = [], positions.shape[1]
+    before, after = np.maximum(np.arange(n) - 1, 0), np.minimum(np.arange(n) + 1, n - 1)
+    for number, (low, high) in enumerate(parts):
+        m = max(2, min(widest, (high - low - 1) // (_DEGREE + 3)))
+        pieces = (high - low - 1) // m
+        if pieces < _DEGREE + 1:
+            continue
+        low += (high - low - 1 - pieces * m) // 2
+        high = low + pieces * m + 1
+        v[low:high] = np.stack(
+            [_speed_within(y, step, 0.5 / cutoff) for y in positions[low:high].T], axis=1
+        )
+        before[low], after[high - 1] = low, high - 1
+        middle = low + np.argsort(v[low:high], axis=0)[(high - low) // 2]
+        rows += [[low + m * k, m, number, *middle] for k in range(pieces - _DEGREE)]
+    if len(rows) < _FEWEST:
+        return None
+    table = np.tile([0, 1, -1] + [0] * bodies, (_rounded_up(len(rows)), 1))
+    table[: len(rows)] = rows
+    first, knots, stretch = table[:, 0], table[:, 1], table[:, 2]
+    kernel = np.zeros((4, len(table), _rounded_up((_DEGREE + 1) * int(knots.max()) + 1)))
+    for m in np.unique(knots[stretch >= 0]):
+        of = np.asarray(_kernels(int(m), step, hold))
+        kernel[:, (knots == m) & (stretch >= 0), : of.shape[1]] = of[:, None]
+    noise_of_force = np.full(bodies, _FIRST * max((float(np.std(u)) for u in inputs), default=0.0))
+    made = WeakForm(
+        first,
+        knots,
+        stretch,
+        kernel,
+        table[:, 3:],
+        before,
+        after,
+        np.array(positions),
+        noise,
+        noise_of_force,
+        np.ones(bodies),
+        np.asarray(cutoff),
+        np.asarray(step),
+    )
+    return made, x, v
+
+
+def _stretches(
+    t: np.ndarray,
+    speed: Float[np.ndarray, "n k"],
+    acceleration: Float[np.ndarray, "n k"],
+    contacts: Float[np.ndarray, "k c"],
+    noise: Float[np.ndarray, " c"],
+    cutoff: float,
+    v_min: float,
+) -> list[tuple[int, int]]:
+    """The first sample of each stretch in which every contact slides in one direction, and the
+    sample behind its last one.
+    """
+    n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
+    one = np.zeros(n)
+    one[n // 2] = 1.0
+    gain = float(np.linalg.norm(smooth(t, one, cutoff).v))  # of white noise, from position to speed
+    least = np.maximum(
+        _SURE * gain * np.sqrt(contacts**2 @ noise**2)
+        + _TURN / cutoff * np.percentile(np.abs(acceleration), 90, axis=0),
+        v_min * np.max(np.abs(speed), axis=0),
+    )
+    way = np.where(speed > least, 1, np.where(speed < -least, -1, 0))
+    sliding = np.all(way != 0, axis=1)
+    new = np.any(way[1:] != way[:-1], axis=1) | (sliding[1:] != sliding[:-1])
+    ends = [0, *(np.flatnonzero(new) + 1), n]
+    edge, out = int(np.ceil(_EDGE / (cutoff * step))), []
+    for low, high in zip(ends[:-1], ends[1:], strict=True):
+        if sliding[low]:
+            low, high = low + edge * (low > 0), high - edge * (high < n)
+            if high - low > 2 * (_DEGREE + 1):
+                out.append((int(low), int(high)))
+    return out
+
+
+def _speed_within(y: np.ndarray, step: float, apart: float) -> np.ndarray:
+    """The speed along one stretch by a spline with knots `apart` [s], which uses no sample beyond
+    the stretch.
+    """
+    from scipy.interpolate import make_lsq_spline
+
+    n = y.size
+    x = np.arange(n) * step
+    pieces = max(1, min(round(x[-1] / apart), n // 3))
+    k = 5 if n > 6 + pieces else 3
+    inner = np.linspace(0.0, x[-1], pieces + 1)[1:-1]
+    knots = np.concatenate([np.zeros(k + 1), inner, np.full(k + 1, x[-1])])
+    return make_lsq_spline(x, y - y[0], knots, k=k).derivative()(x)
+
+
+@functools.lru_cache(maxsize=64)
+def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
+    """w, w', w'' at the samples and the weights of an input, all times `step`, for knots `m`
+    samples apart.
+    """
+    from scipy.interpolate import BSpline
+
+    spline = BSpline.basis_element(np.arange(_DEGREE + 2), extrapolate=False)
+    at = np.arange((_DEGREE + 1) * m + 1) / m
+    of = [
+        np.nan_to_num((spline.derivative(i) if i else spline)(at)) * step / (m * step) ** i
+        for i in range(3)
+    ]
+    # Gauss-Legendre points between samples are exact for a spline times a straight line.
+    nodes, weights = np.polynomial.legendre.leggauss(4)
+    nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
+    inside = np.nan_to_num(spline(at[:-1, None] + nodes / m)) * weights * step
+    here = np.sum(inside if hold else inside * (1.0 - nodes), axis=1)
+    there = np.zeros_like(here) if hold else np.sum(inside * nodes, axis=1)
+    return *of, np.append(here, 0.0) + np.insert(there, 0, 0.0)
+
+
+def _rounded_up(count: int) -> int:
+    """The next number with two leading bits, so that similar records share a program."""
+    unit = 2 ** max(int(np.log2(max(count, 1))) - 1, 0)
+    return -(-count // unit) * unit
+
+
+def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
+    """The weak form of a machine and a prepared record, under the inputs `given` as they act on the
+    machine. To be compiled and differentiated.
+    """
+    weak: WeakForm = prepared.weak
+    t = jnp.asarray(prepared.t)
+    names = [name.removeprefix("force on ") for name in prepared.names]
+    pairs = [[n for n in prepared.known if n.rpartition(".")[0] == body][:2] for body in names]
+    sensors = [setup.outputs.at(s) if setup.outputs.has(s) else perfect() for s, _ in pairs]
+
+    def seen(values: Any, order: int) -> Array:
+        columns = [
+            sensor.invert(t, jnp.asarray(value), t[0], order) + jnp.zeros_like(t)
+            for sensor, value in zip(sensors, values, strict=True)
+        ]
+        return jnp.stack(columns, axis=1)
+
+    x = seen([prepared.known[s] for s, _ in pairs], 0)
+    v = seen([prepared.known[v] for _, v in pairs], 1)
+    y = seen(list(jnp.asarray(weak.measured).T), 0)
+    u = jnp.stack([*given.values(), jnp.zeros_like(t)], axis=1)
+    c, k = len(names), len(given)
+
+    def forces(t: Array, state: Array) -> tuple[Array, tuple[Array, Array]]:
+        signals = {name: Constant(state[2 * c + j]) for j, name in enumerate(given)}
+        system = driven(setup.machine, prepared.t, signals, prepared.hold)
+        now = {name: state[b] for b, (name, _) in enumerate(pairs)}
+        now |= {name: state[c + b] for b, (_, name) in enumerate(pairs)}
+        system = moved_to(system, now)
+        assert isinstance(system, MechanicalSystem)
+        moment = system.snapshot(t, *system.start(t))
+        inertia = jnp.stack([jnp.asarray(m, float) for m in moment.inertias])
+        force = inertia * jnp.stack(moment.accelerations)
+        return force, (force, inertia)
+
+    state = jnp.concatenate([x, v, u], axis=1)
+    slopes, (force, inertia) = jax.vmap(jax.jacfwd(forces, argnums=1, has_aux=True))(t, state)
+    by_x, by_v, by_u = slopes[..., :c], slopes[..., c : 2 * c], slopes[..., 2 * c : 2 * c + k]
+    driving = jnp.einsum("nbk,nk->nb", by_u, u[:, :k])
+    free = force - driving + jnp.einsum("nbc,nc->nb", by_x, y - x)
+
+    w, w1, w2, of_input = (jnp.asarray(a) for a in weak.kernel)
+    n, length = t.size, w.shape[1]
+    at = jnp.minimum(jnp.asarray(weak.first)[:, None] + np.arange(length), n - 1)
+    near = y[at] - y[weak.first][:, None]
+    once, twice = (jnp.einsum("kl,klc->kc", a, near) for a in (w1, w2))
+    slope = jnp.stack(
+        [by_v[jnp.asarray(weak.slope_at)[:, j], :, j] for j in range(c)], axis=2
+    )  # one slope a stretch: that of each sample correlates with the noise of the positions
+    corrected = once + jnp.einsum("kl,klc->kc", w, v[at])
+    drive = jnp.einsum("kl,klb->kb", of_input, driving[at])
+    inertial = inertia[0] * twice
+    residual = (
+        drive
+        + jnp.einsum("kl,klb->kb", w, free[at])
+        - jnp.einsum("kbc,kc->kb", slope, corrected)
+        - inertial
+    )
+    after, before = jnp.asarray(weak.after), jnp.asarray(weak.before)
+    span = weak.step * jnp.maximum(after - before, 1)
+    bend = (by_v[after] - by_v[before]) / span[:, None, None]
+    own = w2[:, None, None] * (inertia[0] * jnp.eye(c))[None, :, :, None]
+    by_position = (by_x - bend)[at] * w[..., None, None] - by_v[at] * w1[..., None, None]
+    gains = jnp.stack([jnp.asarray(sensor.gain) for sensor in sensors])
+    response = (jnp.moveaxis(by_position, 1, 3) - own) * (weak.noise / gains)[:, None]
+    return Terms(residual, response, inertial, drive)
+
+
+def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
+    """The root mean square of terms of the weak form, as mean forces along each spline [N]."""
+    used = (jnp.asarray(weak.stretch) >= 0)[:, None]
+    forces = values / (weak.step * jnp.asarray(weak.knots))[:, None]
+    return jnp.sqrt(jnp.sum(jnp.where(used, forces**2, 0.0), axis=0) / jnp.sum(used))
+
+
+def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
+    """The sums over samples of `left` (K, c, s, L) of spline k and `right` of spline k + d, from
+    d = 0 on: the products of splines that overlap.
+    """
+    size, _, _, length = left.shape
+    wide = jnp.pad(left, ((0, 0), (0, 0), (0, 0), (0, 1)))
+    stretch, knots = jnp.asarray(weak.stretch), jnp.asarray(weak.knots)
+
+    def apart(d: Array) -> Array:
+        place = jnp.minimum(np.arange(length) + d * knots[:, None], length)
+        moved = jnp.take_along_axis(wide, place[:, None, None, :], axis=3)
+        other = (np.arange(size) + d) % size
+        same = (stretch[other] == stretch) & (stretch >= 0) & (np.arange(size) + d < size)
+        sums = jnp.einsum("kbsl,kasl->kba", moved, right[other])
+        return jnp.where(same[:, None, None], sums, 0.0)
+
+    return jax.vmap(apart, out_axes=2)(jnp.arange(_DEGREE + 1))
+
+
+def force_band(weak: WeakForm) -> Float[Array, "K c d c"]:
+    """The covariance of the residuals for noise of the forces of standard deviation 1."""
+    c = np.shape(weak.noise)[0]
+    one = jnp.asarray(weak.kernel[3])[:, None, None, :]
+    sums = band(weak, one, one)
+    return sums * jnp.eye(c)[None, :, None, :]
+
+
+def whitened(
+    weak: WeakForm, covariance: Float[Array, "K c d c"], residual: Float[Array, "K c"]
+) -> tuple[Float[Array, "K c"], Array]:
+    """Residuals that are white and of variance 1 where `covariance` is that of `residual`, and half
+    of its log determinant: by Cholesky, a row at a time.
+    """
+    size, c = residual.shape
+    width = (_DEGREE + 1) * c
+    rows = covariance.reshape(size, c, width)
+    rows = jnp.stack([jnp.pad(rows[:, b, b:], ((0, 0), (0, b))) for b in range(c)], axis=1).reshape(
+        size * c, width
+    )
+    unused = jnp.repeat(jnp.asarray(weak.stretch) < 0, c)
+    rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + _ROUND) + unused)
+
+    def eliminate(carry: tuple[Array, Array], row: tuple[Array, Array]) -> Any:
+        lowered, moved = carry  # what earlier rows take from the next ones
+        covariances, r = row[0] + lowered[0], row[1] + moved[0]
+        pivot = covariances[0]
+        share = covariances / pivot
+        lowered = lowered - jnp.outer(covariances, share)
+        moved = moved - share * r
+        ahead = jnp.pad(lowered[1:, 1:], ((0, 1), (0, 1))), jnp.append(moved[1:], 0.0)
+        return ahead, (r / jnp.sqrt(pivot), pivot)
+
+    begun = jnp.zeros((width, width)), jnp.zeros(width)
+    _, (white, pivots) = jax.lax.scan(eliminate, begun, (rows, residual.ravel()))
+    return white.reshape(size, c), 0.5 * jnp.sum(jnp.log(pivots))
+
+
+def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Float[Array, "K c"]:
+    """The whitened residuals, times the typical standard deviation of each body's [N]."""
+    weak: WeakForm = prepared.weak
+    at = terms(setup, prepared, given)
+    # Without inputs, the first fit takes a share of the inertia terms.
+    own = _FIRST * _size(weak, jnp.abs(at.inertial))
+    noise = jnp.where(weak.force_noise > 0, weak.force_noise, own)
+    covariance = band(weak, at.response, at.response)
+    covariance += force_band(weak) * (noise**2)[None, :, None, None]
+    return whitened(weak, covariance, at.residual)[0] * weak.scale
+
+
+def mean_forces(
+    setup: Setup, prepared: Any, given: Mapping[str, Array]
+) -> tuple[Float[Array, "3 K c"], Float[Array, "K c"]]:
+    """The residual, the inertia term and the term of the inputs as mean forces along each spline,
+    and the standard deviation of that residual for the noise of the positions alone [N].
+    """
+    weak: WeakForm = prepared.weak
+    at = terms(setup, prepared, given)
+    seconds = (weak.step * jnp.asarray(weak.knots))[:, None]
+    values = jnp.stack([at.residual, at.inertial, at.drive]) / seconds
+    return values, jnp.sqrt(jnp.sum(at.response**2, axis=(2, 3))) / seconds
+
+
+def noise_sizes(
+    setup: Setup, prepared: Any, given: Mapping[str, Array]
+) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
+    """The noise of the forces by likelihood at the machine's parameters, and the typical standard
+    deviation of a residual, as a force [N].
+    """
+    weak: WeakForm = prepared.weak
+    at = terms(setup, prepared, given)
+    of_position, of_force = band(weak, at.response, at.response), force_band(weak)
+    others = at.residual - at.drive + at.inertial
+    size = _size(weak, jnp.abs(at.drive) + jnp.abs(at.inertial) + jnp.abs(others))
+
+    def covariance(share: Array) -> Array:
+        return of_position + of_force * jnp.square(share * size)[None, :, None, None]
+
+    def unlikely(share: Array) -> Array:
+        white, half_log = whitened(weak, covariance(share), at.residual)
+        return 0.5 * jnp.sum(white**2) + half_log
+
+    costs = jax.lax.map(unlikely, jnp.asarray(_SIZES))
+    share = jnp.asarray(_SIZES)[jnp.nanargmin(costs)]
+    variance = jnp.einsum("kbb->kb", covariance(share)[:, :, 0, :])
+    return share * size, _size(weak, jnp.sqrt(variance))

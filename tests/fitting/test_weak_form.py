@@ -1,0 +1,186 @@
+"""The weak form of `InverseDynamics`: exact without noise, with intervals that cover."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.fitting.problem.weak_form import band, weak_form, whitened
+
+T = np.linspace(0.0, 6.0, 1501)
+F = 14 * np.sin(2 * np.pi * 0.4 * T) + 7 * np.sin(2 * np.pi * 1.1 * T)
+TRUE = {"mass.m": 2.0, "friction.f_pos.F_Coulomb": 6.0, "friction.f_pos.F_prop": 3.0}
+FREE = list(TRUE)
+
+
+def block(m: float = 1.0, level: float = 3.0, slope: float = 1.0, drive: Any = 0.0) -> Any:
+    law = fx.Coulomb(F_Coulomb=level, F_prop=slope)
+    return fx.Mechanism(
+        mass=fx.Mass(m=m),
+        friction=fx.SupportFriction("mass", f_pos=law),
+        drive=fx.Force("mass", drive),
+    )
+
+
+def position(hold: bool = False) -> np.ndarray:
+    m, level, slope = TRUE.values()
+    machine = block(m, level, slope, fx.Sampled(T, F, hold=hold))
+    return np.asarray(fx.simulate(machine, T)["mass"].s)
+
+
+@pytest.fixture(scope="module")
+def exact() -> np.ndarray:
+    return position()
+
+
+def seen(s: np.ndarray, noise: float, seed: int = 1, hold: bool = False) -> fx.Record:
+    y = s + noise * np.random.default_rng(seed).standard_normal(s.size)
+    return fx.Record(T, {"drive": F}, {"mass.s": y}, hold=hold)
+
+
+def found_from(record: fx.Record, **options: Any) -> fx.FitResult:
+    return fx.fit(block(), record, free=FREE, objective=fx.InverseDynamics(**options))
+
+
+def test_without_noise_the_estimates_are_exact_to_1e_6(exact) -> None:
+    for cutoff in (None, 10.0):
+        found = found_from(seen(exact, 0.0), cutoff=cutoff)
+        for name, value in TRUE.items():
+            assert found.values[name] == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize(("noise", "error"), [(1e-4, 3e-4), (1e-3, 5e-3)])
+def test_noise_of_the_position_does_not_bias_the_mass(exact, noise: float, error: float) -> None:
+    found = found_from(seen(exact, noise))
+    assert found.values["mass.m"] == pytest.approx(2.0, rel=error)
+    for name, value in TRUE.items():
+        assert abs(found.values[name] - value) < 3 * found.standard_errors[name]
+    assert not found.notices
+
+
+def test_an_input_that_is_held_is_not_half_a_sample_late() -> None:
+    found = found_from(seen(position(hold=True), 0.0, hold=True))
+    assert found.values["mass.m"] == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_motion_within_its_noise_has_no_interval(exact) -> None:
+    found = found_from(seen(exact, 0.1))
+    assert {"motion-within-noise", "no-stretch"} & {n.code for n in found.notices}
+    assert np.all(np.isinf([found.intervals[name][1] for name in FREE]))
+
+
+def test_a_record_without_positions_is_compared_at_samples(exact) -> None:
+    record = fx.Record(T, {"drive": F}, {"mass.v": np.gradient(exact, T, edge_order=2)})
+    found = found_from(record)
+    (notice,) = [n for n in found.notices if n.code == "forces-at-samples"]
+    assert "does not measure mass.s" in str(notice)
+    assert found.problem.objective == fx.InverseDynamics(at_samples=True)
+
+
+def test_residuals_of_the_covariance_that_they_have_become_white() -> None:
+    """Against a dense Cholesky factor, for two bodies and two stretches."""
+    rng, t = np.random.default_rng(0), np.linspace(0.0, 2.0, 401)
+    x = np.stack([np.cos(np.pi * t), np.cos(np.pi * t) + 0.1 * t], axis=1)
+    made = weak_form(t, x + 1e-5 * rng.standard_normal(x.shape), False, np.eye(2), 20.0, 0.01)
+    assert made is not None
+    weak = made[0]
+    size, length = weak.kernel.shape[1:]
+    used = np.flatnonzero(weak.stretch >= 0)
+    assert len(set(weak.stretch[used])) == 2
+    inside = (np.arange(length) > 0) & (np.arange(length) < 6 * weak.knots[:, None])
+    response = (
+        rng.standard_normal((size, 2, 2, length))
+        * (inside & (weak.stretch >= 0)[:, None])[:, None, None]
+    )
+    full = np.zeros((size, 2, 2, t.size + length))
+    for k in used:
+        full[k, :, :, weak.first[k] + np.arange(length)] = np.moveaxis(response[k], -1, 0)
+    rows = full[used].reshape(2 * used.size, -1)
+    covariance, r = rows @ rows.T, rng.standard_normal((size, 2))
+    apart = np.repeat(weak.stretch[used], 2)
+    covariance *= apart[:, None] == apart
+    both = band(weak, jnp.asarray(response), jnp.asarray(response))
+    white, half_log = whitened(weak, both, jnp.asarray(r))
+    factor = np.linalg.cholesky(covariance)
+    expected = np.linalg.solve(factor, r[used].ravel())
+    np.testing.assert_allclose(np.asarray(white)[used].ravel(), expected, rtol=1e-5, atol=1e-6)
+    assert half_log == pytest.approx(np.sum(np.log(np.diag(factor))), rel=1e-6)
+
+
+def test_the_derivatives_of_the_residuals_are_those_of_differences(exact) -> None:
+    record, objective = seen(exact, 1e-3), fx.InverseDynamics(cutoff=8.0)
+
+    @jax.jit
+    def residuals(x: Any) -> Any:
+        return fx.weighted_residuals(block(x[0], x[1], x[2]), record, objective)
+
+    x = jnp.asarray([1.9, 6.2, 2.8])
+    slopes = jax.jit(jax.jacfwd(residuals))(x)
+    for k in range(3):
+        step = jnp.zeros(3).at[k].set(1e-4)
+        central = (residuals(x + step) - residuals(x - step)) / 2e-4
+        size = float(jnp.max(jnp.abs(central)))
+        np.testing.assert_allclose(slopes[:, k], central, atol=1e-6 * size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [1e-4, 1e-3, 5e-3])
+def test_95_percent_intervals_cover_in_at_least_19_of_24_records(exact, noise: float) -> None:
+    hits = np.zeros(len(FREE))
+    for seed in range(24):
+        found = found_from(seen(exact, noise, seed))
+        ends = [found.intervals[name] for name in FREE]
+        hits += [low < TRUE[n] < high for n, (low, high) in zip(FREE, ends, strict=True)]
+    assert np.all(hits >= 19)
+    assert np.sum(hits) >= 0.9 * 24 * len(FREE)
+
+
+@pytest.mark.slow
+def test_two_bodies_with_a_spring_are_covered() -> None:
+    t = np.arange(3001) / 500.0
+    u = (
+        3.0 * np.sin(0.8 * np.pi * t)
+        + 2.0 * np.sin(3.4 * np.pi * t)
+        + 0.8 * np.sin(8.2 * np.pi * t)
+    )
+    true = {
+        "a.m": 0.02,
+        "b.m": 0.06,
+        "k.c": 40.0,
+        "k.d": 0.05,
+        "f.f_pos.F_Coulomb": 0.3,
+        "f.f_pos.F_prop": 0.05,
+        "g.f_pos.F_Coulomb": 0.5,
+        "g.f_pos.F_prop": 0.08,
+    }
+
+    def machine(x: Any, drive: Any) -> Any:
+        return fx.Mechanism(
+            a=fx.Mass(m=x[0]),
+            b=fx.Mass(m=x[1]),
+            k=fx.SpringDamper("a", "b", c=x[2], d=x[3]),
+            f=fx.SupportFriction("a", f_pos=fx.Coulomb(F_Coulomb=x[4], F_prop=x[5])),
+            g=fx.SupportFriction("b", f_pos=fx.Coulomb(F_Coulomb=x[6], F_prop=x[7])),
+            m=fx.Force("a", drive),
+        )
+
+    values = list(true.values())
+    run = fx.simulate(machine(values, fx.Sampled(t, u)), t, fx.Adaptive(rtol=1e-9, atol=1e-11))
+    exact, hits = {f"{n}.s": np.asarray(run[n].s) for n in "ab"}, 0
+    start = machine(np.array(values) * [0.5, 0.6, 0.7, 0.5, 0.5, 0.5, 0.6, 0.6], 0.0)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        outputs = {n: s + 2e-4 * rng.standard_normal(t.size) for n, s in exact.items()}
+        record = fx.Record(t, {"m": u}, outputs)
+        found = fx.fit(start, record, free=list(true), objective=fx.InverseDynamics())
+        ends = [found.intervals[name] for name in true]
+        hits += sum(low < x < high for x, (low, high) in zip(values, ends, strict=True))
+    assert hits >= 0.92 * 8 * len(true)
+
+
+def test_the_weak_form_has_no_posterior(exact) -> None:
+    with pytest.raises(ValueError, match="needs a likelihood"):
+        found_from(seen(exact, 1e-4)).posterior()
