@@ -31,8 +31,9 @@ class Notice:
         object.__setattr__(self, "numbers", plain)
 
     def __str__(self) -> str:
-        said = TEXTS[self.code].format(subject=self.subject, **self.numbers)
-        record = self.numbers.get("in_record")
+        numbers = {**_ADDED.get(self.code, {}), **self.numbers}
+        said = TEXTS[self.code].format(subject=self.subject, **numbers)
+        record = numbers.get("in_record")
         return said if record is None else f"Record {record!r}: {said}"
 
     def of_record(self, label: str) -> "Notice":
@@ -51,18 +52,31 @@ search-flat
 
 search-kink
     The search ended after {steps} steps at a kink: no step makes the misfit less although its slope
-    says so, for a stop or a breakaway appears or vanishes there. Compare other starts, starts=16
-    say; the errors hold on one side of the kink only.
+    says so, for a stop or a breakaway appears or vanishes there. Compare a free run with rounds=12;
+    the errors hold on one side of the kink only.
 
 search-edge
-    The least misfit found lies at an edge, and is an answer: {away:.2g} standard errors farther
-    {subject} {does} at {time:.4g} s, and the sum of squares rises by {jump:.2g} times the variance
-    of the noise. None of {looked} neighbouring sequences of events ends lower. The errors are those
-    of this side.
+    The search ended at an edge of the misfit: {away:.2g} standard errors farther {subject} {does}
+    at {time:.4g} s, and the sum of squares rises by {jump:.2g} times the variance of the noise.
+    None of {looked} neighbouring sequences of events ends lower. The errors are those of this side.
+    {verdict}
 
 search-by-stages
     From the start the run missed swings of the record: {stages} stages searched it by its first
     {percent:.2g} %, then three times as much each time. Look at the start values.
+
+search-by-rounds
+    The search from the start ended at {before:.3g} times the noise of {subject}. {runs} runs in
+    {rounds} of at most {most} rounds found an end at {after:.3g} times.
+
+search-above-noise
+    After {rounds} rounds of {runs} runs the misfit is {ratio:.3g} times the noise of {subject} in
+    record {record!r}, or is not white. The machine lacks something, the noise is autocorrelated, or
+    a lower misfit exists. Look at found.residual_study(), or fit with rounds={more}.
+
+starts-of-free-run
+    Fits by `{subject}` will no longer take `starts` and `spread`. Give `rounds` instead, rounds=12
+    for a start that is far off.
 
 search-unfinished
     {method} stopped after {steps} steps without meeting its tolerance: allow more, or give a better
@@ -106,7 +120,7 @@ law-below-zero
 residuals-too-large
     What is left is {ratio:.3g} times as large as the standard deviations given: the machine lacks
     something, they are too small, or this is not the least misfit there is. Look at
-    found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`.
+    found.residual_study(), and compare a free run with rounds=12 or `Windows(free_starts=True)`.
 
 record-gaps
     Time has {gaps} of {length:.3g} s after {time:.6g} s, {then}.
@@ -178,7 +192,7 @@ record-read
 explains-nothing
     {subject} of record {record!r} is not explained: the fit leaves {misfit:.3g} {unit} of it, and
     there is no more to explain than {spread:.3g} {unit}, {beside}. Look at its sign, unit and
-    column, then compare other starts, starts=16 say, and a fit on `Windows` first; else the machine
+    column, then compare a free run with rounds=12, and a fit on `Windows` first; else the machine
     lacks what moves it.
 
 force-unexplained
@@ -189,14 +203,14 @@ force-unexplained
 
 no-better-than-line
     A straight line through {subject} of record {record!r} leaves {line:.3g} {unit}, the fit leaves
-    {misfit:.3g} {unit}. Look at its unit and at where the run begins, then compare other starts,
-    starts=16 say, and a fit on `Windows` first.
+    {misfit:.3g} {unit}. Look at its unit and at where the run begins, then compare a free run with
+    rounds=12, and a fit on `Windows` first.
 
 misfit-above-noise
     The fit leaves {ratio:.3g} times the noise of {subject} in record {record!r}, {misfit:.3g}
     {unit} where neighbouring samples differ by noise of {noise:.2g} {unit}: the machine lacks
     something, a filter has made the noise smooth, or this is not the least misfit there is. Look at
-    found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`.
+    found.residual_study(), and compare a free run with rounds=12 or `Windows(free_starts=True)`.
 
 term-missing
     What is left is not noise: {subject} would take {percent:.0f} % of its squares away, and noise
@@ -468,4 +482,6 @@ drift-records-off
 drift-left-out
     {count} of {records} records have no numbers, or no date, and are left out.
 """
+# Numbers of a sentence that notices in files of older versions do not have.
+_ADDED = {"search-edge": {"verdict": "This fit did not compare its misfit with the noise."}}
 TEXTS = {code: " ".join(words) for code, *words in map(str.split, _TABLE.split("\n\n"))}

@@ -55,10 +55,18 @@ def test_a_friction_level_started_near_nothing_does_not_stall(run, found, start)
 def test_a_machine_that_stands_still_from_the_start_is_told_to_and_does_not_pass_for_converged(
     run,
 ) -> None:
-    stuck = fx.fit(block(F_Coulomb=5.0), run, free=LAW)
+    stuck = fx.fit(block(F_Coulomb=5.0), run, free=LAW, rounds=0)
     assert not stuck.converged
     assert "does the machine stand still" in str(stuck)
     assert stuck.values["friction.f_pos.F_Coulomb"] == pytest.approx(5.0, rel=1e-12)
+
+
+@pytest.mark.slow
+def test_rounds_find_a_machine_that_stands_still_from_the_start(run, found) -> None:
+    away = fx.fit(block(F_Coulomb=5.0), run, free=LAW)
+    assert away.at_noise is True
+    for path, value in found.values.items():
+        assert away.values[path] == pytest.approx(value, rel=1e-3)
 
 
 def test_two_runs_of_a_fit_are_equal_bit_for_bit(run, found) -> None:
@@ -96,13 +104,13 @@ def test_many_fits_at_once_bring_back_what_is_lost_on_the_way_too(run, found) ->
 
 
 def test_more_starts_are_never_worse_than_one(run) -> None:
-    alone = fx.fit(block(**BAD_START), run, free=LAW)
+    alone = fx.fit(block(**BAD_START), run, free=LAW, rounds=0)
     many = fx.fit(block(**BAD_START), run, free=LAW, starts=3, spread=3.0, seed=2)
     assert many.noise_scale <= alone.noise_scale * (1 + 1e-6)
 
 
 def test_many_starts_leave_a_start_that_stands_still_and_are_reproducible(run, found) -> None:
-    alone = fx.fit(block(**BAD_START), run, free=LAW)
+    alone = fx.fit(block(**BAD_START), run, free=LAW, rounds=0)
     assert alone.rms["run"]["mass.v"] > 3 * NOISE
     many = fx.fit(block(**BAD_START), run, free=LAW, starts=12, seed=1)
     again = fx.fit(block(**BAD_START), run, free=LAW, starts=12, seed=1)

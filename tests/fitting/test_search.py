@@ -121,10 +121,11 @@ def test_a_free_decay_is_found_from_a_start_that_is_periods_late() -> None:
         run = fx.Record(t, {}, {"mass.s": s + 1e-3 * rng.standard_normal(t.size)})
         found = fx.fit(start, run, free=paths)
         assert found.converged
-        said.append(found.notices[0].code)
+        assert found.at_noise is True
+        said += [notice.code for notice in found.notices]
         for path, true in zip(paths, truth.values(), strict=True):
             assert abs(found.values[path] - true) < 4 * found.standard_errors[path], found
-    assert "search-by-stages" in said
+    assert "search-by-rounds" in said
 
 
 # of these the search alone ends 69 and 80 above the least sum of squares that is known
@@ -151,6 +152,8 @@ def test_an_end_at_an_edge_names_the_event_and_is_an_answer() -> None:
     assert "friction breaks away for 47 ms at 1.485 s" in str(edge)
     assert float(edge.numbers["away"]) < 1e-3
     assert 1.0 < float(edge.numbers["jump"]) < 20.0
+    assert found.at_noise is True
+    assert str(edge).endswith("so this end is an answer.")
     assert all(np.isfinite(list(found.standard_errors.values())))
 
 

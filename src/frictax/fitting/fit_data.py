@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from frictax.arguments import whole
-from frictax.engine import Result
+from frictax.engine import Adaptive, Result
 from frictax.interrupts import as_part, may_keep
 from frictax.measurements import Sweep
 from frictax.notice import Notice
@@ -29,15 +29,17 @@ from .problem.priors import AbstractPrior
 from .problem.problem import Problem
 from .problem.read_starts import without_rounding
 from .problem.sensors import Instrument
-from .problem.simulations import FreeRun
+from .problem.simulations import ClosedLoop, FreeRun
 from .result.answer import answer
 from .result.fit_result import FitResult
+from .result.notices import above_noise
 from .result.step_error import SHORTER, between_samples, long_steps, with_steps_needed
 from .search.methods import AbstractMethod, LevenbergMarquardt
-from .search.multistart import search
+from .search.multistart import Extent, search
 from .steady_model import assembled, near_data
 
 _NOISES = 3  # times that the noise of a weak form is found, each time with the search again
+_ROUNDS = 4  # after the search of a free run, unless the user asks for another number
 _RISEN = 1.05  # times the sum of squares: more is left with starts that were to be better
 
 
@@ -50,9 +52,7 @@ class Search:
     method: AbstractMethod | None
     loss: AbstractLoss | None
     level: float
-    starts: int
-    spread: float
-    seed: int
+    extent: Extent
     progress: Work
 
     def __post_init__(self) -> None:
@@ -73,17 +73,18 @@ class Search:
             raise ValueError(
                 f"`level` must be a number between 0 and 1, got {self.level!r}. 0.95 is usual."
             )
-        whole("`starts`", self.starts, 1)
+        starts, spread, seed, _ = self.extent
+        whole("`starts`", starts, 1)
         if (
-            not isinstance(self.spread, int | float)
-            or isinstance(self.spread, bool)
-            or not (np.isfinite(self.spread) and self.spread >= 0)
+            not isinstance(spread, int | float)
+            or isinstance(spread, bool)
+            or not (np.isfinite(spread) and spread >= 0)
         ):
             raise ValueError(
-                f"`spread` must be a number >= 0, got {self.spread!r}. 0.5 draws starts about half"
+                f"`spread` must be a number >= 0, got {spread!r}. 0.5 draws starts about half"
                 " their size apart."
             )
-        whole("`seed`", self.seed, 0, "Leave it out for 0.")
+        whole("`seed`", seed, 0, "Leave it out for 0.")
         if jax.dtypes.canonicalize_dtype(float) != np.float64:
             raise ValueError(
                 '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64",'
@@ -101,7 +102,8 @@ class Search:
     ) -> FitResult:
         """Search, and tell what was found; `also`: further starts."""
         began = time.perf_counter()
-        end = search(problem, method, self.starts, self.spread, self.seed, self.progress, also)
+        end = search(problem, method, self.extent, self.progress, also)
+        made = end.rounds
         raise_if_failed(problem, end.costs, records)
         notes = [*notes, *end.told]
         for _ in range(_NOISES):
@@ -119,7 +121,7 @@ class Search:
         if again is not problem:
             first, costs = end.state, end.costs
             try:
-                second = search(again, method, 1, 0.0, 0, self.progress, first=first.z)
+                second = search(again, method, say=self.progress, first=first.z)
             except KeyboardInterrupt:  # before it had got anywhere
                 if not may_keep():
                     raise
@@ -147,10 +149,14 @@ class Search:
             shorter = with_steps_needed(found)
             if shorter is None:
                 break
-            second = search(shorter, method, 1, 0.0, 0, self.progress, first=end.state.z)
+            second = search(shorter, method, say=self.progress, first=end.state.z)
             if second.interrupted or not np.isfinite(float(second.state.cost)):
                 break
             end, found = second, answered(shorter, second)
+        known = found.certificate if made else None
+        if known is not None and not known.at_noise:
+            said = above_noise(known, list(records), made)
+            found = dataclasses.replace(found, notes=(said, *found.notes))
         return looked_at(found)
 
 
@@ -185,7 +191,7 @@ def resumed(found: FitResult, z: Any) -> FitResult:
     """The better of `found` and the end of a search from the coordinates `z`."""
     began, problem = time.perf_counter(), found.problem
     with as_part():
-        end = search(problem, found.method, 1, 0.0, 0, first=z)
+        end = search(problem, found.method, first=z)
     if not np.isfinite(end.costs).any():
         return found
     notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.told]
@@ -211,6 +217,7 @@ def fit_records(
     log_scale: Any,
     instruments: Mapping[str, Instrument] | None,
     engine: Any,
+    rounds: int | None,
 ) -> FitResult:
     """`fit` of a machine to records; see there."""
     records, instruments = labelled(data), {} if instruments is None else instruments
@@ -218,6 +225,19 @@ def fit_records(
     objective = FreeRun() if objective is None else objective
     method = usual_method() if how.method is None else how.method
     loss = Squares() if how.loss is None else how.loss
+    is_free_run = isinstance(objective, FreeRun | ClosedLoop)
+    if rounds is not None:
+        whole("`rounds`", rounds, 0, "0 is one search alone, 4 are usual.")
+    if rounds and not (is_free_run and _is_usual(method, loss)):
+        kinds = ", ".join(type(x).__name__ for x in (objective, method, loss))
+        raise ValueError(
+            "`rounds` must be left out except for a `FreeRun` or `ClosedLoop` by"
+            f" `LevenbergMarquardt` and `Squares`, got {rounds} for {kinds}."
+        )
+    if rounds is None:
+        is_fast = _is_usual(method, loss) and not isinstance(engine, Adaptive)
+        rounds = _ROUNDS if is_free_run and is_fast and how.extent.starts == 1 else 0
+    how = dataclasses.replace(how, extent=how.extent._replace(rounds=rounds))
     if start is not None and objective.drives() != start.drives():
         raise ValueError(
             f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the"
@@ -228,7 +248,7 @@ def fit_records(
         theirs = own_parameters(model, own)
         parts = how.progress.parts({type(start).__name__: 1.0, type(objective).__name__: 2.0})
         before, after = parts.values()
-        first = dataclasses.replace(how, method=None, starts=1, spread=0.0, seed=0, progress=before)
+        first = dataclasses.replace(how, method=None, extent=Extent(), progress=before)
         how = dataclasses.replace(how, progress=after)
         begin_at = shared_limits(limits, [path for path in named_paths(own) if path not in theirs])
         settings = {
@@ -240,6 +260,7 @@ def fit_records(
             "limits": begin_at,
             "tied": tied,
             "log_scale": (),
+            "rounds": 0,
         }
         if isinstance(start, InverseDynamics):  # a start needs no intervals
             start = dataclasses.replace(start, at_samples=True)
@@ -255,7 +276,13 @@ def fit_records(
         model = begun_at(found.model, model, found.problem)
     asked = (objective, priors, instruments, engine, method, loss, limits, tied, log_scale)
     problem, notes = posed(model, records, free, own, *asked)
+    if is_free_run and how.extent.starts > 1:
+        notes.append(Notice("starts-of-free-run", type(objective).__name__))
     return how.end(model, problem, records, method, notes)
+
+
+def _is_usual(method: AbstractMethod, loss: AbstractLoss) -> bool:
+    return isinstance(method, LevenbergMarquardt) and loss.rounds == 1
 
 
 def posed(

@@ -133,6 +133,7 @@ def _together(settings: Mapping[str, Any]) -> bool:
     return (
         not any(settings.get(name) for name in _ALONE)
         and settings.get("starts", 1) == 1
+        and not settings.get("rounds")
         and (method is None or isinstance(method, LevenbergMarquardt))
         and (loss is None or loss.rounds == 1)
         and not (objective is not None and objective.fits_starts())
@@ -155,6 +156,6 @@ def _posed(
 
 def _alone(model: Any, record: Record, settings: Mapping[str, Any]) -> FitResult | Exception:
     try:
-        return fit(model, record, **settings)
+        return fit(model, record, **{"rounds": 0, **settings})
     except MISTAKES as why:
         return why

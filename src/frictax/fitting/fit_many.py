@@ -36,7 +36,7 @@ from .result.fit_result import FitResult
 from .result.step_error import SHORTER, is_doubtful, with_steps_needed
 from .search.levenberg_marquardt import Descent
 from .search.methods import AbstractMethod, LevenbergMarquardt
-from .search.multistart import search
+from .search.multistart import Extent, search
 from .steady_model import assembled
 
 
@@ -97,7 +97,7 @@ def fit_many(
     """
     with watched(progress, "Fitting many") as work:
         # raises for what they cannot be
-        Search(method, loss, level, 1, 0.0, 0, work)
+        Search(method, loss, level, Extent(), work)
         how = method, loss, level, objective, engine, work
         return _fitted(model, data, measured, values, free, tied, *how)
 
@@ -153,7 +153,7 @@ class Ends:
                 if shorter is None:
                     break
                 with as_part():
-                    end = search(shorter, self.method, 1, 0.0, 0, first=states[i].z)
+                    end = search(shorter, self.method, first=states[i].z)
                 if not np.isfinite(float(end.state.cost)):
                     break
                 problems[i], states[i] = shorter, end.state
@@ -185,10 +185,10 @@ def ends_of(
     ends = []
     for i, problem in enumerate(problems):
         with as_part():
-            end = search(problem, method, 1, 0.0, 0)
+            end = search(problem, method)
             again = without_rounding(problem, np.asarray(end.state.x))
             if again is not problem:
-                problems[i], end = again, search(again, method, 1, 0.0, 0, first=end.state.z)
+                problems[i], end = again, search(again, method, first=end.state.z)
         ends.append(end)
         work.count(i + 1, len(problems), "fits")
     states, costs, noise = zip(*((e.state, e.costs, e.noise) for e in ends), strict=True)

@@ -51,6 +51,7 @@ class Problem:
         out: dict[str, Any] = {"free": fit.free, "own": fit.own, "bounds": fit.bounds}
         out |= {"tied": fit.tied, "log_scale": fit.log_scale}
         out |= {"starts": fit.starts, "spread": fit.spread, "seed": fit.seed, "level": fit.level}
+        out["rounds"] = fit.rounds
         out["objective"] = build(fit.objective, OBJECTIVES, place.below("objective"))
         out["start"] = (
             None if fit.start is None else build(fit.start, OBJECTIVES, place.below("start"))

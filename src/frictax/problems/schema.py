@@ -139,6 +139,7 @@ class FitEntry(Strict):
     starts: Annotated[int, Field(ge=1, le=100_000)] = 1
     spread: Annotated[FiniteFloat, Field(ge=0.0)] = 0.5
     seed: Annotated[int, Field(ge=0)] = 0
+    rounds: Annotated[int, Field(ge=0, le=1000)] | None = None
     level: Level = 0.95
     tolerance: Annotated[FiniteFloat, Field(gt=0.0)] | None = None
 

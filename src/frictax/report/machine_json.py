@@ -58,6 +58,7 @@ def found_machine_json(found: FitResult) -> str:
             "degrees_of_freedom": found.dof,
             "condition": found.identifiability.condition,
             "converged": found.converged,
+            "at_noise": found.at_noise,
             "iterations": found.iterations,
             "costs": found.costs,
             "warnings": list(found.warnings),

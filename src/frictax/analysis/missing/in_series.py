@@ -92,8 +92,9 @@ def by_free_runs(found: FitResult) -> FitResult | None:
     for machine in machines:
         try:
             new = fit(
-                machine, found.records, free=[u.path for u in problem.unknowns], level=found.level,
+                machine, found.records, free=[u.path for u in problem.unknowns], rounds=0,
                 engine=problem.engine, loss=problem.loss, instruments=instruments_of(found),
+                level=found.level,
             )  # fmt: skip
         except ValueError:  # no run from there
             continue
@@ -126,7 +127,7 @@ def _fitted(found: FitResult, records: dict[str, Record], body: str, w: float) -
     problem = found.problem
     new = fit(
         split, records, free=free, objective=problem.objective, engine=problem.engine,
-        loss=problem.loss, instruments=instruments_of(found), level=found.level,
+        loss=problem.loss, instruments=instruments_of(found), level=found.level, rounds=0,
     )  # fmt: skip
     value = float(new.values[f"{joint}.c"])
     at = list(new.names).index(f"{joint}.c")

@@ -188,7 +188,7 @@ def _of_records(
     problem, _ = pose(model, records, free, own, *how, tied=tied)
     parts = work.parts({"first fit": 2.0, "other motions": 1.0})
     with as_part():
-        state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, parts["first fit"])
+        state, costs, noise, *_ = search(problem, method, say=parts["first fit"])
     parts["first fit"].end()
     raise_if_failed(problem, costs, records)
     first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)

@@ -207,6 +207,7 @@ def validate(
                 instruments=known,
                 engine=found.problem.engine,
                 level=found.level,
+                rounds=0,
             )
         rms, start = score(held, label, objective), held.estimates
         at = {n: starting_state(setup.machine, data, n) for n in states}

@@ -186,7 +186,8 @@ def _fitted(
     model, before = structure.model, None
     first, last, _ = work.parts({" start": 1.0, " fit": 2.0, " rest": 3.0}).values()
     if start is not None:
-        before = fit(model, records, objective=start, bounds=limits, progress=first, **common)
+        how = {"objective": start, "bounds": limits, "progress": first}
+        before = fit(model, records, rounds=0, **how, **common)
         model = begun_at(before.model, model, before.problem)
     found = fit(
         model,
@@ -196,6 +197,7 @@ def _fitted(
         own=structure.own,
         priors=structure.priors,
         bounds=structure.bounds,
+        rounds=0,
         progress=last,
         **common,
     )

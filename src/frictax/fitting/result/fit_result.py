@@ -21,6 +21,7 @@ from frictax.verbs import FitResultVerbs
 from ..problem.losses import AbstractLoss
 from ..problem.problem import Problem, Unknown, bounds, predictions, upper_bounds
 from ..problem.steady import as_steady
+from ..search.certificate import Certificate, certify
 from ..search.methods import AbstractMethod
 from .covariance import inverse_gram
 from .criteria import criteria
@@ -58,6 +59,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
       `noise_scale` of the weighted residuals, 1 where sigma is known.
     - `x`: all fitted numbers, with the starts of windows where those were free, which are no
       estimates; `z`: their coordinates.
+    - `at_noise`: whether the residuals of a free run are white noise.
     - `converged`, `iterations`, `seconds`; `costs` of all starts, of those that were left behind
       where they stood then; `identifiability`; `notices`: what belongs next to the numbers, of
       which the fit's own are `notes`; `warnings`: the same as plain sentences.
@@ -107,6 +109,21 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     def spread(self) -> Spread:
         """What the usual account makes of the residuals."""
         return self._usual_spread()
+
+    @functools.cached_property
+    def certificate(self) -> Certificate | None:
+        """How the residuals of a free run compare with white noise; None where that tells
+        nothing.
+        """
+        return certify(self.problem, self.full_residuals)
+
+    @property
+    def at_noise(self) -> bool | None:
+        """Whether the residuals of a free run are white noise of the size that the record has, so
+        that no other values explain it better; None where no noise can be read, and for other
+        objectives than `FreeRun` and `ClosedLoop`.
+        """
+        return None if self.certificate is None else self.certificate.at_noise
 
     @functools.cached_property
     def bends(self) -> Any:
@@ -192,6 +209,8 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             out += sweep_checks(self.sweep, names, self.full_residuals, columns)
         if not self.of_sweep:
             explained = worth(problem, self.records, self.full_residuals, self.x)
+            if any(n.code == "search-above-noise" for n in self.notes):  # which says this, and more
+                explained = [n for n in explained if n.code != "misfit-above-noise"]
             out = standing_still(problem, norms) + (out if norms.any() else [])
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
             out += look() if norms.any() else ()

@@ -25,10 +25,13 @@ from ..problem.problem import Problem
 from ..problem.readings import LARGEST_CUTOFF, seen_in, sibling
 from ..problem.setup import state_names
 from ..problem.simulations import ClosedLoop, FreeRun, Windows
+from ..search.certificate import Certificate
 from ..search.levenberg_marquardt import Descent
 from ..search.methods import AbstractMethod, LevenbergMarquardt
+from ..search.rounds import RUNS
 
 _NOISE = 1.5  # times that of the first samples: no more is left of them
+_FAR_ROUNDS = 12  # with which a start three times off arrives as a rule
 _LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
 
 
@@ -75,6 +78,13 @@ def _with_starts(problem: Problem, records: Mapping[str, Any]) -> float:
             is_position = sibling(name, VELOCITY_OF) is not None
             squares.append(1.0 + is_position * speed * windows.length**2 / 3.0)
     return float(np.sqrt(np.mean(squares or [1.0])))
+
+
+def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notice:
+    """The notice of an end that no round could lead to the noise; `found` is of its residuals."""
+    numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
+    more = {"runs": RUNS, "more": max(_FAR_ROUNDS, 3 * rounds)}
+    return Notice("search-above-noise", found.subject, numbers | more)
 
 
 def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:

@@ -23,6 +23,7 @@ from frictax.progress import Work
 from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
 from ..problem.setup import contact_modes, contact_names
+from .certificate import Certificate, certify
 from .levenberg_marquardt import Descent, begin
 
 LENGTHS = (0.1, 1.0, 3.0)  # standard errors that probes lie off
@@ -196,12 +197,31 @@ def _edge(
             if not np.isfinite(costs[i - 1 : i + 1]).all():  # a run there does not reach its end
                 continue
             jump = 2.0 * (costs[i] - costs[i - 1]) / variance
-            return (_told(problem, courses[0], courses[i], lengths[i], jump, looked),)
+            verdict = _verdict(certify(problem, np.asarray(state.residuals)))
+            return (_told(problem, courses[0], courses[i], lengths[i], jump, looked, verdict),)
     return ()
 
 
+def _verdict(found: Certificate | None) -> str:
+    """A sentence on whether an end at an edge is an answer."""
+    if found is None:
+        return "No noise can be read from the residuals, so a lower misfit may exist."
+    if found.at_noise:
+        return "The residuals are white noise, so this end is an answer."
+    return (
+        f"The misfit is {found.ratio:.3g} times the noise of {found.subject} or is not white, so"
+        " this end is no answer."
+    )
+
+
 def _told(
-    problem: Problem, here: Events, there: Events, away: float, jump: float, looked: int
+    problem: Problem,
+    here: Events,
+    there: Events,
+    away: float,
+    jump: float,
+    looked: int,
+    verdict: str,
 ) -> Notice:
     """Which contact's events differ first between the sides, and what it does `there`."""
     never = Event(0, 0, 0, 0, np.inf)
@@ -223,11 +243,8 @@ def _told(
     does = ("no longer " if gone else "") + does + lasts
     if len(records) > 1:
         does += f" in record {event.record + 1}"
-    return Notice(
-        "search-edge",
-        where,
-        {"away": away, "does": does, "time": event.time, "jump": jump, "looked": looked},
-    )
+    numbers = {"away": away, "does": does, "time": event.time, "jump": jump, "looked": looked}
+    return Notice("search-edge", where, numbers | {"verdict": verdict})
 
 
 _VERBS = {

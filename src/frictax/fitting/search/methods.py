@@ -30,10 +30,12 @@ class LevenbergMarquardt(AbstractMethod):
     **Arguments:** `tolerance`: how many standard errors the last step may move a parameter;
     `max_steps`. A fit to records asks for 1e-3 and 200 unless told otherwise.
 
-    A free run that swings and is missed at the end is searched again by its first periods, then
-    three times as much, and so on. One whose search ends at an edge of the misfit, or met another
-    sequence of events shortly before its end, is searched beyond the edges about it: in at most 4
-    rounds of 6 probes for each number and 120 steps (`frictax.fitting.search.edges`).
+    A free run whose residuals are not white noise at the end is searched by rounds:
+    `frictax.fitting.search.rounds`. With ``rounds=0`` a run that swings is searched again by its
+    first periods, then three times as much, and so on. A run whose search ends at an edge of the
+    misfit, or met another sequence of events shortly before its end, is searched beyond the edges
+    about it: in at most 4 rounds of 6 probes for each number and 120 steps
+    (`frictax.fitting.search.edges`).
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
 

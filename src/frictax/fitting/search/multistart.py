@@ -17,8 +17,10 @@ from frictax.progress import SILENT, Work
 from ..problem.objectives import AbstractSimulation, Steady
 from ..problem.problem import Problem, residuals_and_jacobian
 from . import edges
+from .certificate import certify
 from .halving import halved
 from .levenberg_marquardt import Descent, begin
+from .rounds import by_rounds
 from .run import Run, begun
 from .stages import by_stages
 from .strayed import brought_back
@@ -27,9 +29,24 @@ _ROUNDS = 100  # of a fit at the noise scale that the fit before left
 _WIDE = 1e100  # a noise beside which every residual is small
 
 
+class Extent(NamedTuple):
+    """How far a search looks: from how many starts, how far apart, and which; how many rounds
+    follow at most where the end is above the noise.
+    """
+
+    starts: int = 1
+    spread: float = 0.0
+    seed: int = 0
+    rounds: int = 0
+
+
+_ONE_SEARCH = Extent()
+
+
 class Searched(NamedTuple):
     """The best descent, with the steps of all that led to it, the costs at the ends of all starts,
-    the noise scale, whether a key stopped the search, and what is to be said of the way.
+    the noise scale, whether a key stopped the search, what is to be said of the way, and how many
+    rounds followed the first search.
     """
 
     state: Descent
@@ -37,21 +54,22 @@ class Searched(NamedTuple):
     noise: float
     interrupted: bool
     told: tuple[Notice, ...]
+    rounds: int = 0
 
 
 def search(
     problem: Problem,
     method: Any,
-    starts: int,
-    spread: float,
-    seed: int,
+    extent: Extent = _ONE_SEARCH,
     say: Work = SILENT,
     also: Sequence[np.ndarray] = (),
     first: Any = 0.0,
 ) -> Searched:
     """From the problem's own start, or from the coordinates `first` in its place, from the values
-    in `also`, and from draws about the former.
+    in `also`, and from draws about the former. Where the end of a free run is above the noise,
+    rounds follow: `by_rounds`.
     """
+    starts, spread, seed, most = extent
     x0 = np.asarray(problem.x0)
     draws = np.zeros((starts, x0.size))
     if starts > 1:
@@ -72,19 +90,20 @@ def search(
     states = [begin(z, rows, spans) for z in points]
     noise = _first_noise(problem)
     state, costs = halved(run, states, noise)
-    before = float(state.cost)
+    before, made = float(state.cost), 0
     try:
-        for again in (by_stages, brought_back):
+        first_end = state
+        known = certify(problem, np.asarray(state.residuals)) if most else None
+        # Rounds do the work of stages.
+        for again in (by_stages, brought_back) if known is None else (brought_back,):
             state = state if run.interrupted else again(run, state, noise)
-        # both depend on the noise, which depends on the fit
-        if (problem.loss.rounds > 1 or problem.priors) and not problem.noise_known:
-            for k in range(_ROUNDS):
-                if run.interrupted or not np.isfinite(costs).any():
-                    break
-                last, noise = noise, _noise(problem, state, dof, first=k == 0)
-                if k > 0 and abs(noise - last) <= min(1e-4, method.tolerance) * noise:
-                    break
-                state = run.one(begun(problem, np.asarray(state.z)), noise)
+        state, noise = _with_noise(run, state, noise)
+        if most and state is not first_end:
+            known = certify(problem, np.asarray(state.residuals))
+        if known is not None and known.matters and not run.interrupted:
+            state, made = by_rounds(run, state, most, seed, noise)
+            if problem.priors:
+                state, noise = _with_noise(run, state, noise)
         if not run.interrupted:
             state = _over_edges(run, state, noise)
     except KeyboardInterrupt:  # before such a search had got anywhere
@@ -94,7 +113,24 @@ def search(
     costs = np.where(costs == before, float(state.cost), costs)
     state = dataclasses.replace(state, steps=np.array(run.steps, np.int32))
     noise = 1.0 if problem.noise_known else noise
-    return Searched(state, costs, noise, run.interrupted, tuple(run.told))
+    return Searched(state, costs, noise, run.interrupted, tuple(run.told), made)
+
+
+def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]:
+    """The end of searches at the noise scale that the end before has, and that scale, where a
+    robust loss or priors depend on it.
+    """
+    problem, method = run.problem, run.method
+    if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
+        return state, noise
+    for k in range(_ROUNDS):
+        if run.interrupted or not np.isfinite(state.cost):
+            break
+        last, noise = noise, _noise(problem, state, int(run.dof), first=k == 0)
+        if k > 0 and abs(noise - last) <= min(1e-4, method.tolerance) * noise:
+            break
+        state = run.one(begun(problem, np.asarray(state.z)), noise)
+    return state, noise
 
 
 def carried_on(run: Run, state: Descent) -> tuple[Descent, list[Notice]]:

@@ -192,8 +192,7 @@ def _pendulum(draft: Draft, found: Sizes) -> Template:
         else """\
 own = ["phi", "w"] # angle and speed at the start
 objective = "FreeRun"
-starts = 24 # a decay to rest has a minimum for each number of swings
-spread = 0.3
+rounds = 12 # a decay to rest has a minimum for each number of swings
 """
     )
     known = "start value" if driven else "known: a decay tells only its ratio to the inertia"

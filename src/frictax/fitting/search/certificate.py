@@ -1,0 +1,126 @@
+"""The certificate of a search: whether the residuals of a free run are white noise."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.measurements.noise import white_noise_of
+
+from ..problem.objectives import PreparedRecord
+from ..problem.problem import Problem
+from ..problem.simulations import ClosedLoop, FreeRun
+
+# Of 320 fits from the truth 2 are refused by these two limits, and ends more than 40 variances of
+# the noise above the least sum of squares hardly pass. The level alone passes every fourth.
+_LEVEL = 1.1  # [noise] root mean square of residuals that are noise
+_LOW = 4.0  # [standard deviations] excess of a low part of the spectrum of white noise
+_PARTS = (4, 8, 16, 32, 64, 128, 256)  # low parts of the spectrum: its first 1/4, 1/8, ...
+_FEW = 5  # frequencies of a part, whose excess is not normal with fewer
+_RECORD = 1.05  # times the noise read from the record, of which the residuals have no more
+_SAMPLES = 20  # from which noise can be read
+_SMALL = 1e-3  # of the spread of an output: a misfit that is not worth a further search
+_EXACT = 1e-5  # of the spread: a misfit of rounding and of the steps, in a record without noise
+
+
+@dataclasses.dataclass(frozen=True)
+class Certificate:
+    """How the residuals of the output that is least like white noise compare with white noise.
+
+    - `subject`: the output, `record`: the number of its record.
+    - `ratio`: root mean square of its residuals over the noise.
+    - `low`: excess of the low part of its spectrum, in standard deviations of white noise.
+    - `matters`: whether an output is not at its noise by more than a thousandth of its spread.
+    """
+
+    subject: str
+    record: int
+    ratio: float
+    low: float
+    matters: bool
+
+    @property
+    def at_noise(self) -> bool:
+        return bool(self.ratio < _LEVEL and self.low < _LOW)
+
+
+def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate | None:
+    """Compare the weighted residuals of free runs with white noise, for each output by itself.
+
+    None where this tells nothing: of other objectives, of a robust loss, and of records in which
+    no noise can be read.
+
+    The level of the noise is that of second differences of the residuals, of which a wrong motion
+    has few, and at most that of the record. A wrong motion shows in the low frequencies.
+    """
+    if not isinstance(problem.objective, FreeRun | ClosedLoop) or problem.loss.rounds > 1:
+        return None
+    worst, matters, first = None, False, 0
+    for i, prepared in enumerate(problem.prepared):
+        weight = np.asarray(prepared.weight)
+        mine = np.asarray(residuals)[first : first + weight.size].reshape(weight.shape)
+        first += weight.size
+        if not isinstance(prepared, PreparedRecord):
+            continue
+        for c, name in enumerate(prepared.names):
+            counted = weight[:, c] > 0
+            measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
+            found = _compared(mine[counted, c], measured)
+            if found is None:
+                continue
+            ratio, low, share = found
+            one = Certificate(name, i, ratio, low, False)
+            matters |= not one.at_noise and share > _SMALL
+            if worst is None or _excess(one) > _excess(worst):
+                worst = one
+    return None if worst is None else dataclasses.replace(worst, matters=matters)
+
+
+def _excess(one: Certificate) -> float:
+    return max(one.ratio / _LEVEL, one.low / _LOW)
+
+
+def _compared(
+    left: Float[np.ndarray, " n"], measured: Float[np.ndarray, " n"]
+) -> tuple[float, float, float] | None:
+    """Return the level over the noise, the excess of low frequencies and the residuals over the
+    spread, of one output; None where no noise can be read.
+    """
+    if left.size < _SAMPLES:
+        return None
+    if not np.isfinite(left).all():
+        return float("inf"), float("inf"), float("inf")
+    noise, own = _RECORD * white_noise_of(measured), _noise_of_differences(left)
+    noise = min(noise, own) if own > 0 else float(noise)
+    spread, misfit = float(np.std(measured)), float(np.sqrt(np.mean(left**2)))
+    if not noise > 0:
+        return None
+    ratio, low = misfit / noise, _low_excess(left / noise)
+    if misfit <= _EXACT * spread and not (ratio < _LEVEL and low < _LOW):
+        return None
+    return float(ratio), float(low), misfit / max(spread, 1e-300)
+
+
+def _noise_of_differences(left: Float[np.ndarray, " n"]) -> float:
+    """Standard deviation of white noise by its second differences, which are cut at three of their
+    own: an event that comes a sample late is no noise.
+    """
+    second = np.diff(left, 2)
+    scale = float(np.median(np.abs(second))) / 0.6745
+    for _ in range(3):
+        scale = 1.005 * float(np.sqrt(np.mean(np.clip(second, -3 * scale, 3 * scale) ** 2)))
+    return scale / np.sqrt(6.0)
+
+
+def _low_excess(x: Float[np.ndarray, " n"]) -> float:
+    """Return the largest excess of a low part of the cosine spectrum of `x`, of variance 1.
+
+    Of white noise the entries of that spectrum are squares of independent normal numbers. A cosine
+    spectrum has no jump between the end and the beginning.
+    """
+    n = x.size
+    power = np.abs(np.fft.rfft(np.concatenate([x, x[::-1]]))[:n]) ** 2 / (2 * n)
+    power[0] /= 2
+    total = np.cumsum(power)
+    counts = [n // part for part in _PARTS if n // part >= _FEW]
+    return max((float(total[k - 1] - k) / np.sqrt(2.0 * k) for k in counts), default=-np.inf)

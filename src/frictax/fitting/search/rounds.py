@@ -1,0 +1,275 @@
+"""Rounds of a search by many runs, for free runs whose first search ended above the noise.
+
+A run that sticks a moment too late slips late for the rest of the record. So the misfit has many
+minima, and a search that follows its slope ends in one of them.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.engine import OnSamples
+from frictax.interrupts import may_keep
+from frictax.measurements.noise import white_noise_of
+from frictax.notice import Notice
+from frictax.parameters import Real
+from frictax.programs import kept
+
+from ..problem.problem import Problem, bounds
+from .certificate import Certificate, certify
+from .levenberg_marquardt import Descent
+from .run import Run, begun
+
+_LANES = 64  # runs of one call
+_GENERATIONS = 20  # of a round
+_EVERY = 10  # generations after which the best points are fitted
+_BEST = 8  # points that are fitted by the score of the round, and as many by the sum of squares
+RUNS = _LANES * _GENERATIONS  # of a round
+# Widths of the first generation of each round, in logarithms of the distance from the bound. The
+# centres are the start and the best end in turn.
+_WIDTHS = (0.15, 0.05, 0.5, 0.15, 1.0, 0.05, 0.3, 0.3)
+_FARTHEST = 4.0  # logarithms from the start
+_WIDEST = 2.0  # logarithms: largest step size of CMA-ES
+_SHORT, _LONG = (
+    12,
+    60,
+)  # steps of a fit at most, and of one within twice the least cost of its round
+_NEAR = 5.0  # [noise] residuals from which on a run no longer counts as with its record
+_ALONG = 20.0  # samples before the first whose residuals count as 0
+_LEAST_NOISE = 1e-3  # of the spread of an output: noise that scores assume at least
+_FAILED = 1e12  # squared residual of a run that fails
+_SAME = 2.0  # times the cost by divided steps: plain steps that show the same misfit
+_GAIN = 1e-6  # of the cost: an end that is lower by less is the same end
+
+
+def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> tuple[Descent, int]:
+    """Return the best end of the search that ended at `state` and of `most` rounds at most, and
+    how many rounds there were.
+
+    In a round CMA-ES moves a cloud of points by scores of plain runs. The best distinct points are
+    the starts of short fits. The rounds end at the first end with a certificate.
+
+    **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
+    """
+    problem = run.problem
+    before = after = certify(problem, np.asarray(state.residuals))
+    best, made = state, 0
+    try:
+        plain = _with_plain_steps(problem, state, noise)
+        while after is not None and not after.at_noise and made < most:
+            made += 1
+            for end in _ends_of_round(run, plain, best, made - 1, seed, noise):
+                if float(end.cost) < float(best.cost) * (1 - 1e-9):
+                    best, after = end, certify(problem, np.asarray(end.residuals))
+                    if after is None or after.at_noise:
+                        break
+            run.say(f"round {made} of {most}: cost {float(best.cost):.6g}")
+        if not bool(best.done):
+            run.steps -= int(best.steps)  # `one` counts all steps of the search that it ends
+            best = run.one(best, noise)
+    except KeyboardInterrupt:
+        if not may_keep():
+            raise
+        run.interrupted = True
+    if float(best.cost) < float(state.cost) * (1 - _GAIN):
+        run.told.append(_notice(before, after, made, most))
+    return best, made
+
+
+def _notice(before: Certificate | None, after: Certificate | None, made: int, most: int) -> Notice:
+    assert before is not None
+    ends = {"before": before.ratio, "after": 0.0 if after is None else after.ratio}
+    numbers = {"runs": made * RUNS, "rounds": made, "most": most}
+    return Notice("search-by-rounds", before.subject, ends | numbers)
+
+
+def _with_plain_steps(problem: Problem, state: Descent, noise: float) -> Problem:
+    """The problem with steps that are not divided where their error is large: in 64 lanes each
+    division of one run is one of all, and rounds take up to 20 times as long. With divided steps
+    where the misfit at the end of the search is not nearly the same by plain steps.
+    """
+    engine = problem.engine
+    if not isinstance(engine, OnSamples) or engine.tolerance is None:
+        return problem
+    plain = dataclasses.replace(problem, engine=dataclasses.replace(engine, tolerance=None))
+    points = np.repeat(np.asarray(state.z)[None], _LANES, axis=0)
+    squares = np.asarray(_scores(plain, points, _inverse_noise(problem), np.float64(noise))[2])
+    return plain if 0.5 * squares[0] < _SAME * float(state.cost) else problem
+
+
+def _ends_of_round(
+    run: Run, plain: Problem, best: Descent, number: int, seed: int, noise: float
+) -> Iterator[Descent]:
+    """Yield the ends of the short fits of round `number`, counted from 0; its scores are those of
+    the problem `plain`.
+    """
+    problem, by, least = run.problem, number % 3, np.inf
+    logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
+    centre = logarithms.of_coordinates(best.z) if number % 2 else np.zeros(best.z.size)
+    cloud = _Cloud(centre, _WIDTHS[number % len(_WIDTHS)], np.random.default_rng([seed, number]))
+    drawn: list[np.ndarray] = []
+    scored: list[np.ndarray] = []
+    for k in range(_GENERATIONS):
+        points = cloud.draw()
+        z = logarithms.to_coordinates(points)
+        scores = np.stack(_scores(plain, z, scale, np.float64(noise)), axis=1)
+        scores = np.where(np.isfinite(scores), scores, np.inf)
+        cloud.adapt(points, scores[:, by])
+        drawn.append(points)
+        scored.append(scores)
+        if (k + 1) % _EVERY:
+            continue
+        points, scores = np.concatenate(drawn), np.concatenate(scored)
+        apart = points / (np.std(drawn[-1], axis=0) + 1e-6)
+        chosen = _best_distinct(apart, scores[:, by]) + _best_distinct(apart, scores[:, 2])
+        z = logarithms.to_coordinates(points)
+        for i in dict.fromkeys(chosen):
+            end = run.to(begun(problem, z[i]), _SHORT, noise)
+            if not bool(end.done) and float(end.cost) < 2.0 * least:
+                end = run.to(end, _LONG, noise)
+            run.steps += int(end.steps)
+            if np.isfinite(end.cost):
+                least = min(least, float(end.cost))
+                yield end
+        drawn, scored = [], []
+
+
+def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, " k"]) -> list[int]:
+    """The least scores of points that are more than 1 apart."""
+    chosen: list[int] = []
+    for i in np.argsort(scores).tolist():
+        if not np.isfinite(scores[i]) or len(chosen) == _BEST:
+            break
+        if all(np.linalg.norm(points[i] - points[j]) > 1.0 for j in chosen):
+            chosen.append(i)
+    return chosen
+
+
+class _Logarithms:
+    """Points about the start: logarithms of the distance from the bound, over that of the start.
+    Entries without a bound count in their own size, and those with two bounds in coordinates.
+    """
+
+    def __init__(self, problem: Problem, state: Descent) -> None:
+        self.problem = problem
+        self.x0 = x0 = np.asarray(problem.x0)
+        domains = [u.declaration.domain for u in problem.unknowns for _ in range(u.size)]
+        alone = np.array([domain.entry_by_entry for domain in domains])
+        self.bounded = problem.one_sided() & alone
+        self.real = np.array([isinstance(domain, Real) for domain in domains])
+        self.low = np.where(self.bounded, bounds(problem.unknowns), 0.0)
+        size = np.where(x0 == 0, np.asarray(state.span), np.abs(x0))
+        self.size = np.where(size > 0, size, 1.0)
+
+    def to_coordinates(self, points: Float[np.ndarray, "k p"]) -> Float[np.ndarray, "k p"]:
+        far = self.low + (self.x0 - self.low) * np.exp(np.where(self.bounded, points, 0.0))
+        x = np.where(self.bounded, far, self.x0 + np.where(self.real, self.size * points, 0.0))
+        z = np.stack([np.asarray(self.problem.coordinates(row)) for row in x])
+        return np.where(self.bounded | self.real, z, points)
+
+    def of_coordinates(self, z: Any) -> Float[np.ndarray, " p"]:
+        z, x = np.asarray(z), np.asarray(self.problem.physical(jnp.asarray(z)))
+        from_bound = np.where(self.bounded, self.x0 - self.low, 1.0)
+        logarithm = np.log(np.maximum((x - self.low) / from_bound, 1e-12))
+        others = np.where(self.real, (x - self.x0) / self.size, z)
+        return np.clip(np.where(self.bounded, logarithm, others), -_FARTHEST, _FARTHEST)
+
+
+class _Cloud:
+    """A normal distribution that moves towards better points: CMA-ES, with the weights and rates of
+    Hansen's tutorial, without negative weights.
+    """
+
+    def __init__(
+        self, mean: Float[np.ndarray, " p"], width: float, rng: np.random.Generator
+    ) -> None:
+        p, half = mean.size, _LANES // 2
+        self.mean, self.width, self.rng, self.count = mean, width, rng, 0
+        weights = np.log(half + 0.5) - np.log(np.arange(1, half + 1))
+        self.weights = weights / weights.sum()
+        self.mass = mass = 1.0 / float(np.sum(self.weights**2))
+        self.of_width = (mass + 2) / (p + mass + 5)
+        self.of_path = (4 + mass / p) / (p + 4 + 2 * mass / p)
+        self.of_one = 2 / ((p + 1.3) ** 2 + mass)
+        self.of_all = min(1 - self.of_one, 2 * (mass - 2 + 1 / mass) / ((p + 2) ** 2 + mass))
+        self.damping = 1 + self.of_width + 2 * max(0.0, np.sqrt((mass - 1) / (p + 1)) - 1)
+        self.usual = np.sqrt(p) * (1 - 1 / (4 * p) + 1 / (21 * p * p))  # length of a normal vector
+        self.covariance, self.path, self.straight = np.eye(p), np.zeros(p), np.zeros(p)
+        self.axes, self.lengths = np.eye(p), np.ones(p)
+
+    def draw(self) -> Float[np.ndarray, "k p"]:
+        sizes, self.axes = np.linalg.eigh(self.covariance)
+        self.lengths = np.sqrt(np.maximum(sizes, 1e-20))
+        normal = self.rng.standard_normal((_LANES, self.mean.size))
+        points = self.mean + self.width * (normal * self.lengths) @ self.axes.T
+        return np.clip(points, -_FARTHEST, _FARTHEST)
+
+    def adapt(self, points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, " k"]) -> None:
+        best = points[np.argsort(scores)[: self.weights.size]]
+        steps = (best - self.mean) / self.width
+        step = self.weights @ steps
+        self.mean = self.mean + self.width * step
+        self.count += 1
+        plain = self.axes @ (self.axes.T @ step / self.lengths)
+        keep, move = 1 - self.of_width, np.sqrt(self.of_width * (2 - self.of_width) * self.mass)
+        self.straight = keep * self.straight + move * plain
+        length = float(np.linalg.norm(self.straight))
+        reached = length / np.sqrt(1 - keep ** (2 * self.count))
+        is_usual = reached < (1.4 + 2 / (self.mean.size + 1)) * self.usual
+        move = is_usual * np.sqrt(self.of_path * (2 - self.of_path) * self.mass)
+        self.path = (1 - self.of_path) * self.path + move * step
+        self.covariance = (
+            (1 - self.of_one - self.of_all) * self.covariance
+            + self.of_one * np.outer(self.path, self.path)
+            + self.of_all * (steps.T * self.weights) @ steps
+        )
+        growth = self.of_width / self.damping * (length / self.usual - 1)
+        self.width = min(self.width * float(np.exp(min(1.0, growth))), _WIDEST)
+
+
+def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
+    """1 over the noise of each weighted residual; 0 where a sample does not count."""
+    parts = []
+    for prepared in problem.prepared:
+        weight, measured = np.asarray(prepared.weight), np.asarray(prepared.measured)
+        scale = np.zeros(weight.shape)
+        for c in range(weight.shape[-1]):
+            counted = weight[:, c] > 0
+            y = (weight[:, c] * measured[:, c])[counted]
+            noise = np.fmax(white_noise_of(y), _LEAST_NOISE * np.std(y)) if y.size else np.nan
+            scale[counted, c] = 1.0 / noise if noise > 0 else 1.0
+        parts.append(scale.ravel())
+    return np.concatenate(parts)
+
+
+@kept
+def _scores(
+    problem: Problem, points: Float[Array, "k p"], scale: Float[Array, " n"], noise: Any
+) -> tuple[Array, ...]:
+    """Three scores of each point by one run, of which less is better.
+
+    Minus the time that the run stays with its record: the mean over the samples of 1 / (1 + mean
+    squares so far / 25). The mean of log(1 + square / 25). The sum of squares.
+    """
+
+    def one(z: Array) -> tuple[Array, ...]:
+        r = problem.misfit(z, noise)
+        stays, logarithms, first = [], [], 0
+        for prepared in problem.prepared:
+            shape = np.shape(prepared.weight)
+            here = slice(first, first + int(np.prod(shape)))
+            first = here.stop
+            square = (r[here] * scale[here]) ** 2 / _NEAR**2
+            square = jnp.where(jnp.isfinite(square), square, _FAILED / _NEAR**2)
+            logarithms.append(jnp.log1p(square))
+            so_far = jnp.cumsum(jnp.mean(jnp.reshape(square, shape), axis=1))
+            stays.append(1.0 / (1.0 + so_far / (jnp.arange(shape[0]) + _ALONG)))
+        stay, logarithm = (jnp.mean(jnp.concatenate(x)) for x in (stays, logarithms))
+        return -stay, logarithm, jnp.sum(r * r)
+
+    return jax.vmap(one)(jnp.asarray(points))
