@@ -107,7 +107,7 @@ def _chance(fit: SteadyFit, terms: list[str]) -> float:
     x, jacobian = fit.x, fit.jacobian
     # outliers drawn in
     residual = fit.noise_scale * np.asarray(
-        fit.loss.score(jnp.asarray(fit.residuals / fit.noise_scale))
+        fit.loss.score(jnp.asarray(fit.residuals / max(fit.noise_scale, np.finfo(float).tiny)))
     )
     kept = [i for i, name in enumerate(names) if name not in terms and np.any(jacobian[:, i] != 0)]
     # own terms are solved for as values, so that their bound applies; all others as steps from the
