@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 import frictax as fx
 from frictax.fitting.problem.weak_form import band, weak_form, whitened
@@ -41,6 +42,15 @@ def seen(s: np.ndarray, noise: float, seed: int = 1, hold: bool = False) -> fx.R
     return fx.Record(T, {"drive": F}, {"mass.s": y}, hold=hold)
 
 
+def autocorrelated(s: np.ndarray, noise: float, correlation: float, seed: int) -> fx.Record:
+    """A record whose sensor has noise of first order."""
+    white = np.random.default_rng(seed).standard_normal(s.size)
+    white[1:] *= np.sqrt(1 - correlation**2)
+    return fx.Record(
+        T, {"drive": F}, {"mass.s": s + noise * lfilter([1], [1, -correlation], white)}
+    )
+
+
 def found_from(record: fx.Record, **options: Any) -> fx.FitResult:
     return fx.fit(block(), record, free=FREE, objective=fx.InverseDynamics(**options))
 
@@ -59,6 +69,19 @@ def test_noise_of_the_position_does_not_bias_the_mass(exact, noise: float, error
     for name, value in TRUE.items():
         assert abs(found.values[name] - value) < 3 * found.standard_errors[name]
     assert not found.notices
+
+
+def test_the_autocorrelation_of_the_noise_of_a_sensor_is_read_from_the_record(exact) -> None:
+    found = found_from(autocorrelated(exact, 1e-3, 0.9, 3))
+    assert 0.8 <= found.problem.prepared[0].weak.correlation[0] <= 0.98
+    for name, value in TRUE.items():
+        assert abs(found.values[name] - value) < 3 * found.standard_errors[name]
+    assert found.values["mass.m"] == pytest.approx(2.0, rel=5e-3)
+    for steps in (5e-4, 0.0):  # an encoder, and white noise
+        y = exact + 1e-4 * np.random.default_rng(2).standard_normal(T.size)
+        y = y if steps == 0 else steps * np.round(y / steps)
+        found = found_from(fx.Record(T, {"drive": F}, {"mass.s": y}))
+        assert found.problem.prepared[0].weak.correlation is None
 
 
 def test_an_input_that_is_held_is_not_half_a_sample_late() -> None:
@@ -136,6 +159,20 @@ def test_95_percent_intervals_cover_in_at_least_19_of_24_records(exact, noise: f
         hits += [low < TRUE[n] < high for n, (low, high) in zip(FREE, ends, strict=True)]
     assert np.all(hits >= 19)
     assert np.sum(hits) >= 0.9 * 24 * len(FREE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.5, 0.9])
+@pytest.mark.parametrize("noise", [1e-4, 1e-3])
+def test_intervals_cover_where_the_noise_of_the_sensor_is_autocorrelated(
+    exact, noise: float, correlation: float
+) -> None:
+    hits = 0
+    for seed in range(24):
+        found = found_from(autocorrelated(exact, noise, correlation, seed))
+        ends = [found.intervals[name] for name in FREE]
+        hits += sum(low < TRUE[n] < high for n, (low, high) in zip(FREE, ends, strict=True))
+    assert hits >= 0.9 * 24 * len(FREE)
 
 
 @pytest.mark.slow

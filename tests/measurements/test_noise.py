@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from frictax.measurements.noise import cutoff_of, noise_of, white_noise_of
+from frictax.measurements.noise import cutoff_of, noise_of, white_noise_of, white_share
 
 T = np.arange(4000) / 200.0
 MOTION = np.sin(2 * np.pi * 0.7 * T)
@@ -60,3 +60,10 @@ def test_times_that_are_not_even_and_a_gap_are_no_noise() -> None:
     t = t[(t < 7.0) | (t > 7.4)]
     x = np.sin(2 * np.pi * 0.7 * t) + 1e-3 * random.standard_normal(t.size)
     assert 0.7 < cutoff_of(t, x, 1) < 10.0
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+def test_white_noise_of_noise_of_first_order_is_its_white_share(correlation: float) -> None:
+    white = np.random.default_rng(0).standard_normal(40_000)
+    noise = np.sqrt(1 - correlation**2) * lfilter([1], [1, -correlation], white)
+    assert white_noise_of(noise) ** 2 == pytest.approx(white_share(np.array(correlation)), rel=0.05)

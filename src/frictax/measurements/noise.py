@@ -1,6 +1,7 @@
 """The noise of a channel, read from the channel itself, and how long a series remembers."""
 
 import functools
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -52,6 +53,16 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
     if x.size < 20:
         return float("nan")
     return max(_beside_cubics(x, _WIDTHS[0], x.size), quantum(x) / np.sqrt(12.0))
+
+
+def white_share(correlation: Any) -> Any:
+    """What `white_noise_of` finds of noise of first order with variance 1, squared.
+
+    Five samples x leave the square of (1, -4, 6, -4, 1) x / sqrt(70) beside a cubic. The noise is
+    e[i] = c*e[i-1] + w[i] with white w, c the `correlation` of neighbours.
+    """
+    c = correlation
+    return 1.0 + (-56.0 * c + 28.0 * c**2 - 8.0 * c**3 + c**4) / 35.0
 
 
 def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative: int) -> float:

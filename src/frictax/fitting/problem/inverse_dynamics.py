@@ -219,12 +219,21 @@ class InverseDynamics(AbstractObjective):
     ) -> PreparedRecord:
         if prepared.weak is None:
             return prepared
-        force_noise, scale = (np.asarray(a) for a in _noise_sizes(setup, prepared, delayed))
-        before = np.asarray(prepared.weak.force_noise)
-        is_same = np.abs(force_noise - before) <= _SAME * before
-        if np.all(is_same & (np.asarray(prepared.weak.scale) != 1.0)):
+        weak = dataclasses.replace(prepared.weak, correlation=None)
+        bare = dataclasses.replace(prepared, weak=weak)
+        correlation, force_noise, scale = map(np.asarray, _noise_sizes(setup, bare, delayed))
+        old = prepared.weak
+        before = np.asarray(old.force_noise)
+        was = 0.0 if old.correlation is None else np.asarray(old.correlation)
+        is_same = (np.abs(force_noise - before) <= _SAME * before) & (correlation == was)
+        if np.all(is_same & (np.asarray(old.scale) != 1.0)):
             return prepared
-        weak = dataclasses.replace(prepared.weak, force_noise=force_noise, scale=scale)
+        weak = dataclasses.replace(
+            weak,
+            force_noise=force_noise,
+            scale=scale,
+            correlation=correlation if correlation.any() else None,
+        )
         used = np.asarray(weak.stretch)[:, None] >= 0
         return dataclasses.replace(prepared, weak=weak, weight=np.where(used, 1.0 / scale, 0.0))
 
@@ -273,7 +282,7 @@ class InverseDynamics(AbstractObjective):
 @kept
 def _noise_sizes(
     setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
-) -> tuple[Array, Array]:
+) -> tuple[Array, ...]:
     return noise_sizes(setup, prepared, acting(setup, prepared, delayed))
 
 

@@ -16,6 +16,7 @@ SINDy for partial differential equations", Journal of Computational Physics 443 
 covariance that moves with the parameters is that of generalised total least squares.
 """
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,10 +24,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from frictax.measurements.diagnostics import quantum
 from frictax.measurements.filters import smooth
-from frictax.measurements.noise import cutoff_of, white_noise_of
+from frictax.measurements.noise import cutoff_of, white_noise_of, white_share
 from frictax.mechanism import MechanicalSystem
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
@@ -46,6 +48,9 @@ _HIGHEST = 0.2  # of the sampling rate: the highest cutoff
 _ROUND = 1e-9  # of the variance of each residual: keeps C positive where there is no noise
 _FEWEST = 12  # splines of a record: fewer of them cannot identify a machine
 _FIRST = 0.02  # of the inputs: noise of the forces before the first fit
+_OF_STEPS = 0.5  # of the noise: rounding to steps from which on they make most of it
+_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # that are tried
+_CLEARLY = 5.0  # gain of log likelihood from which on the noise of a position is not white
 _SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])  # of the forces: noise that is tried
 
 
@@ -60,7 +65,9 @@ class WeakForm:
       weights of an input that is held, or straight, between samples.
     - `slope_at` (K, c): the sample of the stretch at which each body has its median speed.
     - `before`, `after` (n,): the neighbours of each sample in its stretch.
-    - `measured` (n, c): the measured positions; `noise` (c,): their standard deviations.
+    - `measured` (n, c): the measured positions; `noise` (c,): standard deviations of the white part
+      of their noise; `rounded` (c,): whether the steps of the sensor make most of it.
+    - `correlation` (c,): autocorrelations of neighbouring samples of it, None if it is white.
     - `force_noise` (c,): standard deviation of the noise of the force on each body at one sample
       [N]; before the first fit a share of the inputs.
     - `scale` (c,): typical standard deviation of a residual of each body [N].
@@ -76,10 +83,12 @@ class WeakForm:
     after: Int[Numbers, " n"]
     measured: Float[Numbers, "n c"]
     noise: Float[Numbers, " c"]
+    rounded: Bool[Numbers, " c"]
     force_noise: Float[Numbers, " c"]
     scale: Float[Numbers, " c"]
     cutoff: Numbers
     step: Numbers
+    correlation: Float[Numbers, " c"] | None = None
 
     def centres(self) -> Int[np.ndarray, " K"]:
         """The sample in the middle of each spline."""
@@ -176,6 +185,7 @@ def weak_form(
         after,
         np.array(positions),
         noise,
+        np.array([quantum(y) for y in positions.T]) / np.sqrt(12.0) > _OF_STEPS * noise,
         noise_of_force,
         np.ones(bodies),
         np.asarray(cutoff),
@@ -326,7 +336,29 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
     by_position = (by_x - bend)[at] * w[..., None, None] - by_v[at] * w1[..., None, None]
     gains = jnp.stack([jnp.asarray(sensor.gain) for sensor in sensors])
     response = (jnp.moveaxis(by_position, 1, 3) - own) * (weak.noise / gains)[:, None]
+    if weak.correlation is not None:
+        response = _by_white_noise(response, jnp.asarray(weak.correlation))
     return Terms(residual, response, inertial, drive)
+
+
+def _by_white_noise(
+    response: Float[Array, "K c s L"], correlation: Float[Array, " s"]
+) -> Float[Array, "K c s L"]:
+    """The derivative by the white noise that drives a noise of first order, from that by a noise
+    with the standard deviation of its white part.
+
+    What acts before the first sample of a spline is left out: the kernels of a spline begin with
+    zeros of high order, and their sums are zero.
+    """
+
+    def earlier(later: Array, here: Array) -> tuple[Array, Array]:
+        here = here + correlation * later
+        return here, here
+
+    samples = jnp.moveaxis(response, 3, 0)
+    _, samples = jax.lax.scan(earlier, jnp.zeros_like(samples[0]), samples, reverse=True)
+    size = jnp.sqrt((1 - correlation**2) / white_share(correlation))
+    return jnp.moveaxis(samples, 0, 3) * size[:, None]
 
 
 def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
@@ -420,24 +452,35 @@ def mean_forces(
 
 def noise_sizes(
     setup: Setup, prepared: Any, given: Mapping[str, Array]
-) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
-    """The noise of the forces by likelihood at the machine's parameters, and the typical standard
-    deviation of a residual, as a force [N].
+) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
+    """The autocorrelation of the noise of each position and the noise of the forces, by likelihood
+    at the machine's parameters, and the typical standard deviation of a residual, as a force [N].
     """
-    weak: WeakForm = prepared.weak
-    at = terms(setup, prepared, given)
-    of_position, of_force = band(weak, at.response, at.response), force_band(weak)
+    weak: WeakForm = dataclasses.replace(prepared.weak, correlation=None)
+    at = terms(setup, dataclasses.replace(prepared, weak=weak), given)
     others = at.residual - at.drive + at.inertial
     size = _size(weak, jnp.abs(at.drive) + jnp.abs(at.inertial) + jnp.abs(others))
+    of_force, sizes = force_band(weak), jnp.asarray(_SIZES)
 
-    def covariance(share: Array) -> Array:
-        return of_position + of_force * jnp.square(share * size)[None, :, None, None]
+    def best(correlation: Array) -> tuple[Array, ...]:
+        """The least minus log likelihood, its share of noise of the forces, and the band of the
+        noise of the positions.
+        """
+        each = jnp.where(jnp.asarray(weak.rounded), 0.0, correlation)
+        response = _by_white_noise(at.response, each)
+        of_position = band(weak, response, response)
 
-    def unlikely(share: Array) -> Array:
-        white, half_log = whitened(weak, covariance(share), at.residual)
-        return 0.5 * jnp.sum(white**2) + half_log
+        def unlikely(share: Array) -> Array:
+            covariance = of_position + of_force * jnp.square(share * size)[None, :, None, None]
+            white, half_log = whitened(weak, covariance, at.residual)
+            return 0.5 * jnp.sum(white**2) + half_log
 
-    costs = jax.lax.map(unlikely, jnp.asarray(_SIZES))
-    share = jnp.asarray(_SIZES)[jnp.nanargmin(costs)]
-    variance = jnp.einsum("kbb->kb", covariance(share)[:, :, 0, :])
-    return share * size, _size(weak, jnp.sqrt(variance))
+        costs = jax.lax.map(unlikely, sizes)
+        k = jnp.nanargmin(costs)
+        variance = of_position + of_force * jnp.square(sizes[k] * size)[None, :, None, None]
+        return costs[k], each, sizes[k], jnp.einsum("kbb->kb", variance[:, :, 0, :])
+
+    costs, each, shares, variances = jax.lax.map(best, jnp.asarray(_CORRELATIONS))
+    k = jnp.nanargmin(costs)
+    k = jnp.where(costs[0] - costs[k] > _CLEARLY, k, 0)
+    return each[k], shares[k] * size, _size(weak, jnp.sqrt(variances[k]))
