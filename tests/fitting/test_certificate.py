@@ -48,6 +48,16 @@ def test_white_residuals_of_the_size_of_the_noise_are_certified_in_97_of_100_rec
     assert np.mean(passed) >= 0.97
 
 
+@pytest.mark.parametrize(("n", "share"), [(50, 0.95), (101, 0.98), (300, 0.98)])
+def test_few_samples_of_white_noise_are_certified_too(n: int, share: float) -> None:
+    passed = []
+    for seed in range(100):
+        found = certify(problem_of({"mass.s": MOTION[:n] + white(seed, n)}), white(seed, n))
+        assert found is not None
+        passed.append(found.at_noise)
+    assert np.mean(passed) >= share
+
+
 MISFITS: dict[str, Callable[[], np.ndarray]] = {
     "slow swing of 0.4 times the noise": lambda: 0.4 * NOISE * np.sin(2 * np.pi * TIME),
     "offset for one second": lambda: NOISE * ((TIME > 4.0) & (TIME < 5.0)),

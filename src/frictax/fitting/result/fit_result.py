@@ -237,7 +237,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             if isinstance(record, Record)
             for notice in record.notices
         ]
-        return (*of_search, *out, *said, *self.spread.notices, *rest, *of_records)
+        return (*of_records, *of_search, *out, *said, *self.spread.notices, *rest)
 
     @functools.cached_property
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:

@@ -13,11 +13,12 @@ from ..problem.simulations import ClosedLoop, FreeRun
 
 # Of 320 fits from the truth 2 are refused by these two limits, and ends more than 40 variances of
 # the noise above the least sum of squares hardly pass. The level alone passes every fourth.
-_LEVEL = 1.1  # [noise] root mean square of residuals that are noise
-_LOW = 4.0  # [standard deviations] excess of a low part of the spectrum of white noise
+_LEVEL = 0.1  # [noise] by which the root mean square of residuals exceeds the noise, at least ...
+_OF_FEW = 3.5  # ... and times 1/sqrt(samples): with few samples the noise itself is uncertain
+_LOW = 3.8  # [standard deviations] excess of a low part of the spectrum of white noise
 _PARTS = (4, 8, 16, 32, 64, 128, 256)  # low parts of the spectrum: its first 1/4, 1/8, ...
 _FEW = 5  # frequencies of a part, whose excess is not normal with fewer
-_RECORD = 1.05  # times the noise read from the record, of which the residuals have no more
+_RECORD = 1.05  # times the noise read from a long record, of which the residuals have no more
 _SAMPLES = 20  # from which noise can be read
 _SMALL = 1e-3  # of the spread of an output: a misfit that is not worth a further search
 _EXACT = 1e-5  # of the spread: a misfit of rounding and of the steps, in a record without noise
@@ -28,7 +29,7 @@ class Certificate:
     """How the residuals of the output that is least like white noise compare with white noise.
 
     - `subject`: the output, `record`: the number of its record.
-    - `ratio`: root mean square of its residuals over the noise.
+    - `ratio`: root mean square of its residuals over the noise; `most`: the largest that is noise.
     - `low`: excess of the low part of its spectrum, in standard deviations of white noise.
     - `matters`: whether an output is not at its noise by more than a thousandth of its spread.
     """
@@ -36,12 +37,13 @@ class Certificate:
     subject: str
     record: int
     ratio: float
+    most: float
     low: float
     matters: bool
 
     @property
     def at_noise(self) -> bool:
-        return bool(self.ratio < _LEVEL and self.low < _LOW)
+        return bool(self.ratio < self.most and self.low < _LOW)
 
 
 def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate | None:
@@ -69,7 +71,8 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
             if found is None:
                 continue
             ratio, low, share = found
-            one = Certificate(name, i, ratio, low, False)
+            most = 1.0 + max(_LEVEL, _OF_FEW / np.sqrt(np.sum(counted)))
+            one = Certificate(name, i, ratio, float(most), low, False)
             matters |= not one.at_noise and share > _SMALL
             if worst is None or _excess(one) > _excess(worst):
                 worst = one
@@ -77,7 +80,7 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
 
 
 def _excess(one: Certificate) -> float:
-    return max(one.ratio / _LEVEL, one.low / _LOW)
+    return max(one.ratio / one.most, one.low / _LOW)
 
 
 def _compared(
@@ -90,13 +93,14 @@ def _compared(
         return None
     if not np.isfinite(left).all():
         return float("inf"), float("inf"), float("inf")
-    noise, own = _RECORD * white_noise_of(measured), _noise_of_differences(left)
+    own = _noise_of_differences(left)
+    noise = (_RECORD + _OF_FEW / np.sqrt(left.size)) * white_noise_of(measured)
     noise = min(noise, own) if own > 0 else float(noise)
     spread, misfit = float(np.std(measured)), float(np.sqrt(np.mean(left**2)))
     if not noise > 0:
         return None
     ratio, low = misfit / noise, _low_excess(left / noise)
-    if misfit <= _EXACT * spread and not (ratio < _LEVEL and low < _LOW):
+    if misfit <= _EXACT * spread and not (ratio < 1.0 + _LEVEL and low < _LOW):
         return None
     return float(ratio), float(low), misfit / max(spread, 1e-300)
 
@@ -116,11 +120,13 @@ def _low_excess(x: Float[np.ndarray, " n"]) -> float:
     """Return the largest excess of a low part of the cosine spectrum of `x`, of variance 1.
 
     Of white noise the entries of that spectrum are squares of independent normal numbers. A cosine
-    spectrum has no jump between the end and the beginning.
+    spectrum has no jump between the end and the beginning. The variance of `x` is 1 with an error:
+    that of the squares of second differences, whose relative variance is 35/9/n.
     """
     n = x.size
     power = np.abs(np.fft.rfft(np.concatenate([x, x[::-1]]))[:n]) ** 2 / (2 * n)
     power[0] /= 2
     total = np.cumsum(power)
     counts = [n // part for part in _PARTS if n // part >= _FEW]
-    return max((float(total[k - 1] - k) / np.sqrt(2.0 * k) for k in counts), default=-np.inf)
+    excess = [(total[k - 1] - k) / np.sqrt(2.0 * k + 35 / 9 * k**2 / n) for k in counts]
+    return float(max(excess, default=-np.inf))
