@@ -13,7 +13,7 @@ from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
-FORMAT = 1  # of the table: rises by 1 with each column or attribute that is added
+FORMAT = 2  # of the table: rises by 1 with each column or attribute that is added
 META = "frictax"  # in the attributes of a table: what its columns mean
 FIRST = ("record", "machine", "date", "temperature")
 LAST = ("samples", "seconds", "version")
@@ -33,6 +33,7 @@ def needs_pyarrow() -> None:
 def row_of(record: Record, found: FitResult) -> dict[str, Any]:
     """What a fit to a record comes to."""
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
+    row["at_noise"] = found.at_noise
     for e in found.estimates:
         ended = found.converged  # an interval about a point that is no answer would mislead
         row[e.name] = e.value
@@ -70,6 +71,7 @@ def failed_row(name: str, reason: str, samples: int = 0) -> dict[str, Any]:
         "record": name,
         "converged": False,
         "reason": reason,
+        "at_noise": None,
         "notices": "",
         "samples": samples,
     }
@@ -82,6 +84,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
     says = next((row[META] for row in rows if META in row), None)
     plain = [{k: x for k, x in row.items() if k != META} for row in rows]
     frame = pd.DataFrame.from_records(plain)
+    frame["at_noise"] = frame["at_noise"].astype("boolean")
     frame["version"] = __version__
     known = about.reset_index(drop=True)
     taken = [c for c in known.columns if c in frame.columns]
