@@ -25,7 +25,7 @@ class Fleet:
       it its errors by the account of a single fit, nan where there are none;
       ``correlation:A:B`` of two estimates;
     - `converged`; `at_noise`: whether the residuals of a free run are white noise, empty where
-      nothing tells; `reason`: why a record has no numbers, empty where it has; `notices`: codes, see
+      nothing tells; `reason`: why a record has no numbers, else empty; `notices`: codes, see
       the list of notices (no first look for a missing term, which takes some 15 simulations: ask
       `fit(...).missing()` of the records that stand out);
     - ``rms.OUTPUT`` of what is left, and ``lag1.OUTPUT``, the correlation of residuals with those
