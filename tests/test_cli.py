@@ -75,7 +75,7 @@ def test_the_json_is_the_fit_in_si_units_and_nothing_else_is_printed(folder: Pat
     assert values["F_prop"]["value"] == pytest.approx(0.499e-3, rel=1e-3)
     assert values["F_prop"]["unit"] == "N.m.s/rad"
     assert values["F_prop"]["lower"] < 0.5e-3 < values["F_prop"]["upper"]
-    assert (result["format"], result["kind"], result["frictax"]) == (1, "fit", fx.__version__)
+    assert (result["format"], result["kind"], result["frictax"]) == (2, "fit", fx.__version__)
     assert done.exit_code == 0
 
 

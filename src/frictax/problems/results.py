@@ -22,7 +22,7 @@ from frictax.report.versions import versions
 from .identification import Identification
 from .reading import find
 
-FORMAT = 1  # of result.json: rises by 1 when a key comes, goes or changes its meaning
+FORMAT = 2  # of result.json: rises by 1 when a key comes, goes or changes its meaning
 FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 

@@ -83,7 +83,8 @@ def channels_of(found: FitResult) -> list[Channel]:
         jacobian = found.full_jacobian[mine][:, shown].reshape(*weight.shape, -1)
         fitted, measured = found.predicted(label), np.asarray(prepared.measured)
         if isinstance(record, Record):
-            rows = getattr(prepared, "rows", None)
+            rows, weak = (getattr(prepared, name, None) for name in ("rows", "weak"))
+            rows = rows if weak is None else weak.centres()
             x = record.t if rows is None else record.t[np.asarray(rows)]
         else:
             x = record.velocity
