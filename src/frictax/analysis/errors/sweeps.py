@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import fdtrc
 
+from frictax.fitting.result.sweep_checks import outliers, residuals_without
 from frictax.measurements import Sweep
 
 from .clusters import of_clusters
@@ -30,12 +31,9 @@ def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
     errors are large where they count, for the numbers whose error white noise would hardly make so
     much larger.
     """
-    out, prepared = [], linear.found.problem.prepared
-    forces = np.concatenate([np.ravel(p.weight * p.measured) for p in prepared])
-    if np.linalg.norm(linear.residuals) < _EXACT * np.linalg.norm(forces):
-        return []
+    out = []
     long = np.sum(linear.counted) - np.sum(linear.told) >= _SHORTEST
-    for one in _in_order(linear):
+    for one in in_order(linear):
         by_replicates = len(one.residuals) < len(linear.residuals)
         if by_replicates or (long and _alike(one)):
             made = Autoregression().of(one)
@@ -45,13 +43,25 @@ def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
     if uneven.any() and not linear.found.problem.noise_known:
         rows = np.arange(len(linear.residuals))
         made = of_clusters(linear, rows)
-        out.append((LinearSpread(*made, "rows whose errors are larger where they count"), uneven))
+        says = "rows whose errors are larger where they count"
+        out.append((LinearSpread(*made, says, remembers=False), uneven))
     return out
 
 
-def _in_order(linear: Linearized) -> list[Linearized]:
-    """The rows as series: in order of speed, and as they stand where that is another order."""
+def is_exact(linear: Linearized) -> bool:
+    """Return whether the residuals are rounding errors."""
+    prepared = linear.found.problem.prepared
+    forces = np.concatenate([np.ravel(p.weight * p.measured) for p in prepared])
+    return bool(np.linalg.norm(linear.residuals) < _EXACT * np.linalg.norm(forces))
+
+
+def in_order(linear: Linearized) -> list[Linearized]:
+    """The rows as series: in order of speed, and as they stand where that is another order.
+
+    Outliers are taken out, because two of them in neighbouring rows look like an autocorrelation.
+    """
     found, record = linear.found, linear.samples.record
+    linear = dataclasses.replace(linear, residuals=_without_outliers(linear))
     as_they_stand, by_speed, others = [], [], False
     for i, sweep in enumerate(found.records.values()):
         first, mine = int(np.argmax(record == i)), np.flatnonzero(linear.counted & (record == i))
@@ -63,6 +73,19 @@ def _in_order(linear: Linearized) -> list[Linearized]:
     of_speed = _collapsed(linear, by_speed) or dataclasses.replace(linear, rows=tuple(by_speed))
     stand = dataclasses.replace(linear, rows=tuple(as_they_stand), order="as they stand")
     return [of_speed, stand] if others else [of_speed]
+
+
+def _without_outliers(linear: Linearized) -> Float[np.ndarray, " n"]:
+    """Return the residuals without outliers: those of the law that the other rows have, 0 for
+    outliers, scaled so that the sum of squares is the same.
+    """
+    found, r, columns = linear.found, linear.residuals, linear.jacobian
+    sweeps = list(found.records.values())
+    off = outliers(sweeps, found.full_residuals[: len(r)], columns)
+    if not off.any():
+        return r
+    others = np.where(off, 0.0, residuals_without(off, r, columns))
+    return others * (np.linalg.norm(r) / max(np.linalg.norm(others), 1e-300))
 
 
 def _by_speed(sweep: Sweep, rows: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:

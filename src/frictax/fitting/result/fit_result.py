@@ -174,9 +174,10 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
 
     def _doubts(self, knowledge: dict[str, Knowledge]) -> list[Notice]:
         """What speaks against the terms of a sweep's law."""
-        if not self.of_sweep:
-            return []
-        fit = SteadyFit(
+        return doubtful_dips(self._steady_fit(), knowledge) if self.of_sweep else []
+
+    def _steady_fit(self) -> SteadyFit:
+        return SteadyFit(
             self.model,
             self.sweep,
             list(self.names),
@@ -186,7 +187,6 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             self.noise_scale,
             self.loss,
         )
-        return doubtful_dips(fit, knowledge)
 
     @functools.cached_property
     def notices(self) -> tuple[Notice, ...]:
@@ -203,10 +203,8 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out = self.problem, []
         out += too_large(problem, self.records, self.noise_scale)
-        if self.of_sweep and self.loss.rounds == 1 and not problem.priors:
-            names = [n for n, active in zip(self.names, self.active, strict=True) if active]
-            columns = self.full_jacobian[:, self.active]
-            out += sweep_checks(self.sweep, names, self.full_residuals, columns)
+        if self.of_sweep and not problem.priors:
+            out += sweep_checks(self._steady_fit(), self.active)
         if not self.of_sweep:
             explained = worth(problem, self.records, self.full_residuals, self.x)
             if any(n.code == "search-above-noise" for n in self.notes):  # which says this, and more
