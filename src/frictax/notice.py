@@ -382,6 +382,15 @@ offset-if-symmetric
     offset is a payload's weight only if friction is the same in both directions, which this sweep
     cannot show.
 
+offset-missing
+    The two directions differ, and the model of this fit has no offset. With an offset AICc is
+    {gain:.3g} lower: {difference}. Fit the offset: {call}. Coulomb friction that differs by
+    direction has the same effect. Fit it with `f_neg` instead of `offset`.
+
+directions-differ
+    The two directions differ, and the model of this fit has one law for both. With a law for each
+    direction AICc is {gain:.3g} lower: {difference}. Fit both laws: {call}.
+
 lack-of-fit
     The law does not follow the sweep over speed ({test}, p = {probability:.2g}). It lies {side} the
     measured forces {where}, and white noise hardly does that. Compare laws, and look at

@@ -190,7 +190,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def notices(self) -> tuple[Notice, ...]:
-        return self._noticed(self._first_look)
+        return self._noticed(self._direction_notices if self.of_sweep else self._first_look)
 
     @functools.cached_property
     def notices_at_hand(self) -> tuple[Notice, ...]:
@@ -203,6 +203,8 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out = self.problem, []
         out += too_large(problem, self.records, self.noise_scale)
+        of_directions = look() if self.of_sweep else ()
+        out += of_directions
         if self.of_sweep and not problem.priors:
             out += sweep_checks(self._steady_fit(), self.active)
         if not self.of_sweep:
@@ -235,7 +237,9 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             if isinstance(record, Record)
             for notice in record.notices
         ]
-        return (*of_search, *out, *said, *self.spread.notices, *rest, *of_records)
+        # Autocorrelations of residuals that lack an offset are not those of the errors.
+        of_errors = () if of_directions else self.spread.notices
+        return (*of_search, *out, *said, *of_errors, *rest, *of_records)
 
     @functools.cached_property
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:
@@ -411,6 +415,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     _tied = Verb("frictax.analysis.derived.derived:tied")
     _by_bends = Verb("frictax.fitting.result.step_error:by_bends")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
+    _direction_notices = Verb("frictax.analysis.selection.directions:direction_notices")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _tables_left = Verb("frictax.analysis.missing.tables_left:tables_left")
     _text = Verb("frictax.fitting.result.text:fit_text")
