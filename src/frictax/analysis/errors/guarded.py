@@ -22,8 +22,7 @@ from .linearized import AbstractLinearErrors, lifted, linearized
 from .memory.autoregression import Autoregression
 from .motion_share import LITTLE, START_ONLY, Whitened, motion_share, without_intervals
 from .recorded_noise import EncoderSteps, InputNoise, are_rounded, between_samples, inputs_err
-from .short_sweeps import not_excluded
-from .sweeps import is_exact, of_sweeps
+from .sweeps import is_exact, not_excluded, of_sweeps
 
 _TWICE = 2.0  # as much: more than ten blocks may say of the same by chance
 _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Real
-from scipy.special import stdtr
 
 from frictax.measurements.sweep import Sweep
 from frictax.notice import Notice
@@ -123,6 +122,8 @@ def _rows_off(
 
 def _chance(times: float, rows: int, dof: int) -> float:
     """Return how often the largest of so many studentised residuals is that large (Bonferroni)."""
+    from scipy.special import stdtr
+
     return float(min(2.0 * rows * stdtr(dof, -times), 1.0))
 
 
