@@ -354,6 +354,11 @@ memory-as-long
     Nothing can be said of the errors of {names}, but that they are no less than printed: the
     residuals remember {memory:.2g} {unit} and a {of} lasts {length:.3g} {unit}. {remedy}.
 
+autocorrelation-not-excluded
+    {rows} rows are too few to exclude an autocorrelation of {correlation:g} between the errors of
+    neighbouring rows. The intervals assume {assumed}. With this autocorrelation they are wider:
+    {wider}. Measure more rows.
+
 zero-wanders
     The zero of a sensor seems to wander, slowly, and a {of} of {length:.3g} {unit} shows little of
     how: intervals of {names} are an order of magnitude. {remedy}.
@@ -377,16 +382,24 @@ offset-if-symmetric
     offset is a payload's weight only if friction is the same in both directions, which this sweep
     cannot show.
 
+offset-missing
+    The two directions differ, and the model of this fit has no offset. With an offset AICc is
+    {gain:.3g} lower: {difference}. Fit the offset: {call}. Coulomb friction that differs by
+    direction has the same effect. Fit it with `f_neg` instead of `offset`.
+
+directions-differ
+    The two directions differ, and the model of this fit has one law for both. With a law for each
+    direction AICc is {gain:.3g} lower: {difference}. Fit both laws: {call}.
+
 lack-of-fit
-    The law does not follow the sweep over speed ({test}, p = {probability:.2g}): from {first:.4g}
-    to {last:.4g} {unit} it lies {side} what was measured, and white noise would hardly do that.
-    Compare laws, and look at found.residual_study(); rows that depend on each other, as by
-    temperature, look alike.
+    The law does not follow the sweep over speed ({test}, p = {probability:.2g}). It lies {side} the
+    measured forces {where}, and white noise hardly does that. Compare laws, and look at
+    found.residual_study(). Autocorrelated errors, as by temperature, look alike.
 
 row-lies-off
     Row {row} (counted from 0) at {speed:.4g} {unit} lies {times:.2g} standard deviations off the
-    law of the others (p = {probability:.2g}): without it {subject} would move by {errors:.2g}
-    standard errors. Look at how it was measured, or fit with loss=Huber().
+    law of the others (p = {probability:.2g}). Without it {subject} moves by {errors:.2g} standard
+    errors. {remedy}.
 
 doubtful-dip
     The Stribeck {terms} not identifiable: where there is no dip at all, noise alone shows one as
@@ -483,5 +496,9 @@ drift-left-out
     {count} of {records} records have no numbers, or no date, and are left out.
 """
 # Numbers of a sentence that notices in files of older versions do not have.
-_ADDED = {"search-edge": {"verdict": "This fit did not compare its misfit with the noise."}}
+_ADDED = {
+    "search-edge": {"verdict": "This fit did not compare its misfit with the noise."},
+    "lack-of-fit": {"where": "at some speeds"},
+    "row-lies-off": {"remedy": "Look at how it was measured, or fit with loss=Huber()"},
+}
 TEXTS = {code: " ".join(words) for code, *words in map(str.split, _TABLE.split("\n\n"))}

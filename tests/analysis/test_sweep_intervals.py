@@ -138,4 +138,4 @@ def test_of_five_rows_no_memory_is_told() -> None:
     v, f = np.array([-0.1, 0.1, 0.5, 1.0, -0.5]), np.array([-5.2, 5.1, 6.0, 7.1, -6.1])
     found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
     assert "residuals taken as white" in found.spread.says
-    assert not found.spread.notices
+    assert {n.code for n in found.spread.notices} == {"autocorrelation-not-excluded"}

@@ -63,6 +63,14 @@ def test_a_row_that_lies_off_is_named_and_so_is_what_it_moves() -> None:
     assert notice.numbers["errors"] == pytest.approx(moved, rel=0.1)
 
 
+def test_a_range_of_one_speed_reads_as_one_speed() -> None:
+    v = np.repeat([1.0, 5.0, 9.0, 13.0, 17.0], 4)
+    odd = np.where(np.isin(v, [5.0, 13.0]), 0.4, -0.3)
+    notice = said(v, line(v, 3) + odd)["lack-of-fit"]
+    assert notice.numbers["first"] == notice.numbers["last"]
+    assert f"forces at {notice.numbers['first']:.4g} m/s, and" in str(notice)
+
+
 def test_white_rows_and_exact_ones_are_not_told() -> None:
     assert not said(V, 5.0 + 0.2 * V)
     assert sum(bool(said(V, line(V, k))) for k in range(20)) <= 4

@@ -22,7 +22,7 @@ from .linearized import AbstractLinearErrors, lifted, linearized
 from .memory.autoregression import Autoregression
 from .motion_share import LITTLE, START_ONLY, Whitened, motion_share, without_intervals
 from .recorded_noise import EncoderSteps, InputNoise, are_rounded, between_samples, inputs_err
-from .sweeps import of_sweeps
+from .sweeps import is_exact, not_excluded, of_sweeps
 
 _TWICE = 2.0  # as much: more than ten blocks may say of the same by chance
 _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
@@ -75,12 +75,17 @@ class Guarded(AbstractErrors):
     def spread(self, found: FitResult) -> Spread:
         linear, follow = linearized(found)
         if all(isinstance(p, PreparedSweep) for p in found.problem.prepared):
-            rows = of_sweeps(linear)
+            exact = is_exact(linear)
+            rows = [] if exact else of_sweeps(linear)
             parts = [White().spread(found), *(lifted(found, follow, one) for one, _ in rows)]
             where = np.array([np.ones(len(found.x), bool), *(speaks for _, speaks in rows)])
             spread = _widest(found, parts, where, 0, ())
+            remembers = any(one.remembers for one, _ in rows)
             once = {n.code: n for n in reversed(spread.notices)}  # of two orders the first
-            return dataclasses.replace(spread, notices=tuple(reversed(once.values())))
+            notices = tuple(reversed(once.values()))
+            if not notices and not exact:
+                notices = not_excluded(linear, spread, remembers)
+            return dataclasses.replace(spread, notices=notices)
         share = motion_share(found)
         if share < START_ONLY:
             return without_intervals(found, share)

@@ -7,7 +7,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import fdtrc
 
+from frictax.fitting.result.spread import Spread
+from frictax.fitting.result.sweep_checks import outliers, residuals_without
 from frictax.measurements import Sweep
+from frictax.notice import Notice
 
 from .clusters import of_clusters
 from .linearized import Linearized, LinearSpread
@@ -20,6 +23,13 @@ _UNEVEN = 0.2  # in favour of uneven rows, which a test hardly finds among few
 _REPLICATES = 0.05
 _EXACT = 1e-9  # of the forces: what is left of data without noise
 _FEWEST = 3  # rows beyond the first of their speed
+# The autocorrelation of neighbouring rows that a sweep has to exclude. That of a machine that warms
+# up during the sweep is of this size.
+_CORRELATION = 0.8
+_CHANCE = 0.03  # of excluding this autocorrelation although it is the true one
+_ERROR_DRAWS = 999
+_MANY = 100  # degrees of freedom from which an autocorrelation is always found or excluded
+_WIDER = 1.2  # times as wide as printed: from there on an interval is named
 
 
 def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
@@ -30,10 +40,7 @@ def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
     errors are large where they count, for the numbers whose error white noise would hardly make so
     much larger.
     """
-    out, prepared = [], linear.found.problem.prepared
-    forces = np.concatenate([np.ravel(p.weight * p.measured) for p in prepared])
-    if np.linalg.norm(linear.residuals) < _EXACT * np.linalg.norm(forces):
-        return []
+    out = []
     long = np.sum(linear.counted) - np.sum(linear.told) >= _SHORTEST
     for one in _in_order(linear):
         by_replicates = len(one.residuals) < len(linear.residuals)
@@ -45,13 +52,25 @@ def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
     if uneven.any() and not linear.found.problem.noise_known:
         rows = np.arange(len(linear.residuals))
         made = of_clusters(linear, rows)
-        out.append((LinearSpread(*made, "rows whose errors are larger where they count"), uneven))
+        says = "rows whose errors are larger where they count"
+        out.append((LinearSpread(*made, says, remembers=False), uneven))
     return out
 
 
+def is_exact(linear: Linearized) -> bool:
+    """Return whether the residuals are rounding errors."""
+    prepared = linear.found.problem.prepared
+    forces = np.concatenate([np.ravel(p.weight * p.measured) for p in prepared])
+    return bool(np.linalg.norm(linear.residuals) < _EXACT * np.linalg.norm(forces))
+
+
 def _in_order(linear: Linearized) -> list[Linearized]:
-    """The rows as series: in order of speed, and as they stand where that is another order."""
+    """The rows as series: in order of speed, and as they stand where that is another order.
+
+    Outliers are taken out, because two of them in neighbouring rows look like an autocorrelation.
+    """
     found, record = linear.found, linear.samples.record
+    linear = dataclasses.replace(linear, residuals=_without_outliers(linear))
     as_they_stand, by_speed, others = [], [], False
     for i, sweep in enumerate(found.records.values()):
         first, mine = int(np.argmax(record == i)), np.flatnonzero(linear.counted & (record == i))
@@ -63,6 +82,19 @@ def _in_order(linear: Linearized) -> list[Linearized]:
     of_speed = _collapsed(linear, by_speed) or dataclasses.replace(linear, rows=tuple(by_speed))
     stand = dataclasses.replace(linear, rows=tuple(as_they_stand), order="as they stand")
     return [of_speed, stand] if others else [of_speed]
+
+
+def _without_outliers(linear: Linearized) -> Float[np.ndarray, " n"]:
+    """Return the residuals without outliers: those of the law that the other rows have, 0 for
+    outliers, scaled so that the sum of squares is the same.
+    """
+    found, r, columns = linear.found, linear.residuals, linear.jacobian
+    sweeps = list(found.records.values())
+    off = outliers(sweeps, found.full_residuals[: len(r)], columns)
+    if not off.any():
+        return r
+    others = np.where(off, 0.0, residuals_without(off, r, columns))
+    return others * (np.linalg.norm(r) / max(np.linalg.norm(others), 1e-300))
 
 
 def _by_speed(sweep: Sweep, rows: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
@@ -149,3 +181,61 @@ def _drawn(linear: Linearized) -> Float[np.ndarray, "n k"]:
 @functools.lru_cache(maxsize=8)
 def _noise(n: int) -> Float[np.ndarray, "n k"]:
     return np.random.default_rng(0).standard_normal((n, _DRAWS))
+
+
+def not_excluded(linear: Linearized, spread: Spread, remembers: bool) -> tuple[Notice, ...]:
+    """Return a notice if the residuals do not exclude an autocorrelation of 0.8 at which the
+    intervals of `spread` are too narrow. `remembers`: whether these allow for an autocorrelation.
+
+    The test compares the sum of squares of generalised least squares at that autocorrelation with
+    the sum of ordinary least squares. Its distribution, and the widths, are those of 999 draws of
+    such errors. Therefore the chance of a wrong exclusion is 3 % for any number of rows.
+    """
+    found, wider = linear.found, np.zeros(len(linear.told))
+    rows, told = int(np.sum(linear.counted)), linear.told
+    if rows - np.sum(told) > _MANY:
+        return ()
+    half = spread.half_width(found.level, np.eye(len(told)))
+    for one in _in_order(linear):
+        if one.residuals.any():
+            half_with = _half_widths(one, found.level, found.problem.noise_known)
+            wider = np.fmax(wider, np.divide(half_with, half, out=np.zeros_like(half), where=told))
+    named = [i for i in np.flatnonzero(wider > _WIDER) if np.isfinite(wider[i])]
+    if not named:
+        return ()
+    factors = ", ".join(f"{found.names[i]} {wider[i]:.2g} times" for i in named)
+    assumed = "the autocorrelation that residuals show" if remembers else "independent rows"
+    numbers = {"rows": rows, "assumed": assumed, "correlation": _CORRELATION, "wider": factors}
+    return (Notice("autocorrelation-not-excluded", "", numbers),)
+
+
+def _half_widths(one: Linearized, level: float, is_noise_known: bool) -> Float[np.ndarray, " p"]:
+    """Return half of each interval for rows with the autocorrelation, 0 if it is excluded."""
+    n = len(one.residuals)
+    root = np.eye(n)
+    for _, _, stretches in one.rows:
+        for rows in stretches:
+            lags = np.abs(np.subtract.outer(np.arange(len(rows)), np.arange(len(rows))))
+            root[np.ix_(rows, rows)] = np.linalg.cholesky(_CORRELATION**lags)
+    noise = np.random.default_rng(0).standard_normal((n, _ERROR_DRAWS))
+    errors = np.where(one.counted[:, None], np.column_stack([one.residuals, root @ noise]), 0.0)
+    axes, _ = one.axes
+    columns = one.jacobian @ axes
+    ordinary = _left(columns, errors)
+    general = _left(np.linalg.solve(root, columns), np.linalg.solve(root, errors))
+    ratio = general / np.maximum(ordinary, 1e-300)
+    if np.mean(ratio >= ratio[0] * (1 - 1e-9)) < _CHANCE:
+        return np.zeros(len(one.told))
+    moved = np.abs(axes @ (columns.T @ errors[:, 1:]))
+    if is_noise_known:
+        return np.quantile(moved, level, axis=1)
+    size = np.sqrt(ordinary)
+    return np.quantile(moved / np.maximum(size[1:], 1e-300), level, axis=1) * size[0]
+
+
+def _left(
+    columns: Float[np.ndarray, "n s"], y: Float[np.ndarray, "n k"]
+) -> Float[np.ndarray, " k"]:
+    """Return the sums of squares of the columns of `y` after a fit by `columns`."""
+    basis, _ = np.linalg.qr(columns)
+    return np.sum((y - basis @ (basis.T @ y)) ** 2, axis=0)

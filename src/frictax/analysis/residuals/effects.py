@@ -14,6 +14,7 @@ from .series import Series
 
 _CORNERS_SPEED, _CORNERS_POSITION = 6, 9
 _BINS = 16
+_SAMPLES, _ROWS = 20, 2  # least number in a direction of motion: of a record, and of a sweep
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,7 +34,8 @@ class Columns:
     @classmethod
     def of(cls, x: Series) -> "Columns":
         one, nothing, way = np.ones((x.t.size, 1)), np.zeros((x.t.size, 0)), x.way
-        ways = tuple(w for w in (1, -1) if np.sum(way == w) >= 20) or (1,)
+        least = _SAMPLES if x.in_time else _ROWS
+        ways = tuple(w for w in (1, -1) if np.sum(way == w) >= least) or (1,)
         turned = way[:, None] if len(ways) == 2 else nothing
         time = ((x.t - x.t.mean()) / (x.t[-1] - x.t[0]))[:, None]  # from -1/2 to 1/2
         drift = _joined(time, time * turned)
@@ -123,6 +125,7 @@ def direction(x: Series, c: Columns) -> Finding:
             x.e,
             (np.sign(x.v) == w)[:, None].astype(float),
             _joined(others, (np.sign(x.v) == -w)[:, None].astype(float)),
+            x.in_time,
         )
         error = np.nan if own is None else own.errors[0]
         curves.append(Curve(np.array([float(w)]), np.array([means[w]]), np.array([error]), w))

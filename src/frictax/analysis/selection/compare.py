@@ -25,6 +25,7 @@ from frictax.progress import Progress, watched
 from frictax.text import aligned, figures as shortly
 
 from ..errors.refits import refitted
+from .directions import with_directions
 from .nested import from_contained
 from .plausibility import UNENDED
 from .row_memory import criteria_with, memory_of, weights_left_out
@@ -215,13 +216,14 @@ def _compared(
         for name, law in laws.items():
             fits[name] = fit(law, sweep, offset=offset, method=method, loss=loss)
             parts[name]("fitted", 0.5)
-        fits = from_contained(fits)
+        fits, differences = with_directions(from_contained(fits))
         memory = memory_of(fits.values()) if fits else 0.0
         for name, found in fits.items():
             aicc, bic = criteria_with(found, memory)
             left_out = _left_out(found, memory)
             rows.append(ComparedLaw(name, found, left_out, aicc, bic, _remark(found)))
-            parts[name]("fitted without each of its rows", 1.0)
+            if name in parts:
+                parts[name]("fitted without each of its rows", 1.0)
     if not rows:
         raise ValueError(
             "`compare` needs at least one law, got none. Leave `laws` out for the usual ones."
@@ -231,6 +233,8 @@ def _compared(
     # of equals the first, the simplest
     best = min(candidates, key=lambda row: round(row.aicc, 6))
     said = [_reason(rows, best), *_autocorrelated(memory), *_other_verdict(candidates, best)]
+    if best.name in differences:
+        said.insert(1, f"The two directions differ: {differences[best.name]}.")
     return Comparison(sweep, tuple(rows), best, " ".join(said), memory)
 
 

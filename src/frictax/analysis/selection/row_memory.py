@@ -1,6 +1,6 @@
 """Criteria of a sweep with autocorrelated errors: ``e[i] = rho*e[i-1] + w[i]``, w white noise."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -34,18 +34,30 @@ def memory_of(fits: Iterable[FitResult]) -> float:
     if found.loss.rounds > 1 or found.problem.priors or free < _FEWEST:
         return 0.0
 
-    def minus2log(memory: float) -> float:
-        a, b = _whitened(J, memory), _whitened(r, memory)
-        q, triangle = np.linalg.qr(a)
-        left, least = b - q @ (q.T @ b), np.finfo(float).tiny
-        size = 2.0 * np.sum(np.log(np.maximum(np.abs(np.diag(triangle)), least)))
-        return float(free * np.log(max(left @ left, least)) - np.log(1.0 - memory**2) + size)
-
+    minus2log = restricted_likelihood(r, J)
     best: Any = minimize_scalar(minus2log, bounds=(0.0, _LARGEST_MEMORY), method="bounded")
     if not minus2log(0.0) - best.fun > _SURE:
         return 0.0
     farther = np.linspace(best.x, _LARGEST_MEMORY, 100)
     return float(max(x for x in farther if minus2log(x) <= best.fun + 1.0))
+
+
+def restricted_likelihood(
+    r: Float[np.ndarray, " n"], J: Float[np.ndarray, "n p"]
+) -> Callable[[float], float]:
+    """Return a function of the autocorrelation: -2 times the log of the restricted likelihood of
+    residuals `r` of a fit with the Jacobian `J`, up to a constant.
+    """
+
+    def minus2log(memory: float) -> float:
+        a, b = whitened(J, memory), whitened(r, memory)
+        q, triangle = np.linalg.qr(a)
+        left, least = b - q @ (q.T @ b), np.finfo(float).tiny
+        size = 2.0 * np.sum(np.log(np.maximum(np.abs(np.diag(triangle)), least)))
+        free = r.size - J.shape[1]
+        return float(free * np.log(max(left @ left, least)) - np.log(1.0 - memory**2) + size)
+
+    return minus2log
 
 
 def criteria_with(found: FitResult, memory: float) -> tuple[float, float]:
@@ -59,7 +71,7 @@ def criteria_with(found: FitResult, memory: float) -> tuple[float, float]:
         return found.aicc, found.bic
     sweep, (r, J) = found.sweep, _linearised(found)
     n = r.size
-    a, b = _whitened(J, memory), _whitened(r, memory)
+    a, b = whitened(J, memory), whitened(r, memory)
     left = b - a @ np.linalg.lstsq(a, b, rcond=None)[0]
     squares = max(float(left @ left), 1e-24 * float(np.sum((sweep.force * _weight(found)) ** 2)))
     misfit = squares if sweep.sigma_known else n * (np.log(squares / n) + 1.0)
@@ -89,6 +101,7 @@ def _linearised(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.nda
     return found.full_residuals[:n], found.full_jacobian[:n, found.active]
 
 
-def _whitened(x: Float[np.ndarray, "n ..."], memory: float) -> Float[np.ndarray, "n ..."]:
+def whitened(x: Float[np.ndarray, "n ..."], memory: float) -> Float[np.ndarray, "n ..."]:
+    """Return the rows of `x` as combinations whose errors are independent."""
     first = np.sqrt(1.0 - memory**2) * x[:1]
     return np.concatenate([first, x[1:] - memory * x[:-1]])

@@ -174,9 +174,10 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
 
     def _doubts(self, knowledge: dict[str, Knowledge]) -> list[Notice]:
         """What speaks against the terms of a sweep's law."""
-        if not self.of_sweep:
-            return []
-        fit = SteadyFit(
+        return doubtful_dips(self._steady_fit(), knowledge) if self.of_sweep else []
+
+    def _steady_fit(self) -> SteadyFit:
+        return SteadyFit(
             self.model,
             self.sweep,
             list(self.names),
@@ -186,11 +187,10 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             self.noise_scale,
             self.loss,
         )
-        return doubtful_dips(fit, knowledge)
 
     @functools.cached_property
     def notices(self) -> tuple[Notice, ...]:
-        return self._noticed(self._first_look)
+        return self._noticed(self._direction_notices if self.of_sweep else self._first_look)
 
     @functools.cached_property
     def notices_at_hand(self) -> tuple[Notice, ...]:
@@ -203,10 +203,10 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out = self.problem, []
         out += too_large(problem, self.records, self.noise_scale)
-        if self.of_sweep and self.loss.rounds == 1 and not problem.priors:
-            names = [n for n, active in zip(self.names, self.active, strict=True) if active]
-            columns = self.full_jacobian[:, self.active]
-            out += sweep_checks(self.sweep, names, self.full_residuals, columns)
+        of_directions = look() if self.of_sweep else ()
+        out += of_directions
+        if self.of_sweep and not problem.priors:
+            out += sweep_checks(self._steady_fit(), self.active)
         if not self.of_sweep:
             explained = worth(problem, self.records, self.full_residuals, self.x)
             if any(n.code == "search-above-noise" for n in self.notes):  # which says this, and more
@@ -237,7 +237,9 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             if isinstance(record, Record)
             for notice in record.notices
         ]
-        return (*of_records, *of_search, *out, *said, *self.spread.notices, *rest)
+        # Autocorrelations of residuals that lack an offset are not those of the errors.
+        of_errors = () if of_directions else self.spread.notices
+        return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 
     @functools.cached_property
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:
@@ -413,6 +415,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     _tied = Verb("frictax.analysis.derived.derived:tied")
     _by_bends = Verb("frictax.fitting.result.step_error:by_bends")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
+    _direction_notices = Verb("frictax.analysis.selection.directions:direction_notices")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _tables_left = Verb("frictax.analysis.missing.tables_left:tables_left")
     _text = Verb("frictax.fitting.result.text:fit_text")

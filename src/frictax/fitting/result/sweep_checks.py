@@ -1,48 +1,130 @@
 """Whether a law follows its sweep over speed, and which rows lie off."""
 
+from collections.abc import Sequence
+
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Real
+from jaxtyping import Bool, Float, Real
 
 from frictax.measurements.sweep import Sweep
 from frictax.notice import Notice
+
+from .steady_sentences import SteadyFit
 
 _LEVEL = 0.05
 _DRAWS = 999
 _WAVES = 8  # over the rows of one direction
 _EXACT = 1e-5  # of the forces: what is left of data without noise
+_FAR = 3.0  # standard deviations at which residuals are clipped before the tests of lack of fit
+_SHARE_OFF, _MOST_OFF = 5, 50  # one row of so many may lie off, and at most so many rows
+_RUN = 3  # rows off in succession on one side, from which they are a lack of fit
+_REMEDIES = (
+    "Look at how it was measured, or fit with loss=Huber()",
+    "The loss limits its influence. Look at how it was measured",
+)
 
 
-def sweep_checks(
-    sweep: Sweep,
-    names: list[str],
-    residuals: Float[np.ndarray, " n"],
-    jacobian: Float[np.ndarray, "n p"],
-) -> list[Notice]:
-    """Notices of a sweep fitted by least squares: weighted `residuals`, predicted minus measured,
-    and their `jacobian` by the numbers called `names` that are not at a bound.
+def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]:
+    """Notices of a fitted sweep: rows that lie off, and a law that does not follow the speed.
+    `active`: which numbers are not at a bound.
+
+    Rows that lie off: the generalised extreme studentised deviate. One row after the other is left
+    out, the one with the largest studentised residual, so that outliers do not hide each other.
+    The chance of each is Bonferroni's.
 
     Four tests of lack of fit, over rows sorted by speed in each direction: runs of one sign (Wald
     and Wolfowitz), the product of neighbours, the squares of the eight slowest waves over the rows
     (Neyman), and where speeds are replicated the scatter between them over that within. The least
-    of their chances has to be so small in 5 % of draws at most (Westfall and Young). Rows by the
-    largest studentised residual. Chances are those of 999 draws of white normal noise from which
-    the same columns are taken away, so that they hold for few rows too.
+    of their chances has to be so small in 5 % of draws at most (Westfall and Young). Chances are
+    those of 999 draws of white normal noise from which the same columns are taken away, so that
+    they hold for few rows too. Residuals are those of the law without rows that lie off, clipped.
 
-    **Source:** A. Wald, J. Wolfowitz, Ann. Math. Stat. 11 (1940); J. Neyman, Skandinavisk
-    Aktuarietidskrift 20 (1937); N. R. Draper, H. Smith, *Applied Regression Analysis*, 3rd ed.
-    (1998), sections 2.1, 7.2 and 8.1; P. H. Westfall, S. S. Young, *Resampling-Based Multiple
-    Testing* (1993); M. Dwass, Ann. Math. Stat. 28 (1957) for chances by draws.
+    **Source:** B. Rosner, Technometrics 25 (1983); A. Wald, J. Wolfowitz, Ann. Math. Stat. 11
+    (1940); J. Neyman, Skandinavisk Aktuarietidskrift 20 (1937); N. R. Draper, H. Smith, *Applied
+    Regression Analysis*, 3rd ed. (1998), sections 2.1, 7.2 and 8.1; P. H. Westfall, S. S. Young,
+    *Resampling-Based Multiple Testing* (1993); M. Dwass, Ann. Math. Stat. 28 (1957) for chances by
+    draws.
     """
-    n, p = jacobian.shape
+    sweep, r = fit.sweep, fit.residuals
+    columns = fit.jacobian[:, active] / _lengths(fit.jacobian[:, active])
+    n, p = columns.shape
     sigma = 1.0 if sweep.sigma is None else sweep.sigma
     size = np.sqrt(np.mean((sweep.force / sigma) ** 2))
-    if n - p < 4 or np.sqrt(np.mean(residuals**2)) < _EXACT * size:
+    if n - p < 4 or np.sqrt(np.mean(r**2)) < _EXACT * size:
         return []
-    left, scale, _ = np.linalg.svd(jacobian / _lengths(jacobian), full_matrices=False)
-    basis = left[:, scale > 1e-10 * np.max(scale, initial=0.0)]
+    off = outliers([sweep], r, columns)
+    basis, others = _basis(columns), residuals_without(off, r, columns)
+    scale = np.sqrt(np.sum(others[~off] ** 2) / (np.sum(~off) - p))
     noise = np.random.default_rng(0).standard_normal((n, _DRAWS))
-    noise = np.column_stack([residuals, noise - basis @ (basis.T @ noise)])
-    return [*_lacking(sweep, noise), *_outlying(sweep, names, jacobian, basis, noise)]
+    draws = np.column_stack([np.clip(others, -_FAR * scale, _FAR * scale), noise])
+    lacking = _lacking(sweep, draws - basis @ (basis.T @ draws))
+    names = [name for name, is_active in zip(fit.names, active, strict=True) if is_active]
+    return [*lacking, *_outlying(fit, names, columns, off, others)]
+
+
+def outliers(
+    sweeps: Sequence[Sweep], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
+) -> Bool[np.ndarray, " n"]:
+    """Return which rows lie off the law of the others, for residuals `r` and their Jacobian. Three
+    or more in succession over the speed, on one side of the law, are no outliers.
+    """
+    off = _rows_off(r, columns)
+    if np.sum(off) < _RUN:
+        return off
+    side = np.where(off, np.sign(residuals_without(off, r, columns)), 0.0)
+    way = np.concatenate([sweep.direction for sweep in sweeps])
+    speed = np.concatenate([np.abs(sweep.velocity) for sweep in sweeps])
+    record = np.repeat(np.arange(len(sweeps)), [s.n for s in sweeps])
+    order = np.lexsort((speed, way, record))
+    changes = np.any(np.diff(np.column_stack([side, way, record])[order], axis=0) != 0, axis=1)
+    run = np.cumsum(np.concatenate([[0], changes]))
+    off[order] &= np.bincount(run)[run] < _RUN
+    return off
+
+
+def residuals_without(
+    off: Bool[np.ndarray, " n"], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
+) -> Float[np.ndarray, " n"]:
+    """Return the residuals of all rows after a fit of the rows that are not `off`, to first order
+    about the fit whose residuals are `r`.
+    """
+    return r - columns @ np.linalg.lstsq(columns[~off], r[~off], rcond=None)[0]
+
+
+def _basis(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
+    """Return an orthonormal basis of the columns."""
+    left, size, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, size > 1e-10 * np.max(size, initial=0.0)]
+
+
+def _rows_off(
+    r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
+) -> Bool[np.ndarray, " n"]:
+    """Return which rows lie off the law of the others."""
+    n, p = columns.shape
+    left_out, count = [], 0
+    kept = np.ones(n, bool)
+    for _ in range(min(max((n - p) // _SHARE_OFF, 1), _MOST_OFF)):
+        basis = _basis(columns[kept])
+        left, free = r[kept] - basis @ (basis.T @ r[kept]), 1.0 - np.sum(basis**2, axis=1)
+        share = np.where(free > 1e-6, left**2 / np.maximum(free, 1e-6), 0.0)
+        share /= max(np.sum(left**2), 1e-300)
+        dof, i = len(left) - basis.shape[1], int(np.argmax(share))
+        if dof < 3:
+            break
+        times = np.sqrt(share[i] * (dof - 1) / max(1.0 - share[i], 1e-12))
+        left_out.append(np.flatnonzero(kept)[i])
+        kept[left_out[-1]] = False
+        if _chance(times, len(left), dof - 1) <= _LEVEL:
+            count = len(left_out)
+    return np.isin(np.arange(n), left_out[:count])
+
+
+def _chance(times: float, rows: int, dof: int) -> float:
+    """Return how often the largest of so many studentised residuals is that large (Bonferroni)."""
+    from scipy.special import stdtr
+
+    return float(min(2.0 * rows * stdtr(dof, -times), 1.0))
 
 
 def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
@@ -75,9 +157,13 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
     stretch = np.concatenate([[0], np.cumsum(~kept[:, 0])])
     most = np.flatnonzero(stretch == np.argmax(np.bincount(stretch, r[:, 0] ** 2)))
     unit, sign = sweep.velocity_unit, "above" if r[most[0], 0] > 0 else "below"
+    first, last = (float(speed[most[i]] / unit.si) for i in (0, -1))
+    where = f"from {first:.4g} to {last:.4g} {unit.name}"
+    if first == last:
+        row = f"in row {order[most[0]]} (counted from 0) " if len(most) == 1 else ""
+        where = f"{row}at {first:.4g} {unit.name}"
     numbers = {"test": test, "probability": chance, "unit": unit.name, "side": sign}
-    ends = {"first": float(speed[most[0]] / unit.si), "last": float(speed[most[-1]] / unit.si)}
-    return [Notice("lack-of-fit", "", numbers | ends)]
+    return [Notice("lack-of-fit", "", numbers | {"first": first, "last": last, "where": where})]
 
 
 def _waves(r: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
@@ -94,32 +180,33 @@ def _share_as_large(x: Real[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
 
 
 def _outlying(
-    sweep: Sweep,
+    fit: SteadyFit,
     names: list[str],
-    jacobian: Float[np.ndarray, "n p"],
-    basis: Float[np.ndarray, "n q"],
-    r: Float[np.ndarray, "n k"],
+    columns: Float[np.ndarray, "n p"],
+    off: Bool[np.ndarray, " n"],
+    others: Float[np.ndarray, " n"],
 ) -> list[Notice]:
-    """Notices of rows whose studentised residual white noise would hardly make the largest."""
-    free = 1.0 - np.sum(basis**2, axis=1)
-    judged = free > 1e-6
-    r, left = np.where(judged[:, None], r, 0.0), np.where(judged, free, 1.0)
-    internal = r**2 / left[:, None] / np.sum(r**2, axis=0)
-    most = np.max(internal, axis=0)
-    dof = len(free) - basis.shape[1]
-    out, length = [], _lengths(jacobian)
-    for i in np.flatnonzero(internal[:, 0] > np.quantile(most, 1.0 - _LEVEL)).tolist():
-        share = min(float(internal[i, 0]), 1.0 - 1e-12)
-        times = np.sqrt(share * (dof - 1) / (1.0 - share))
+    """Notices of the rows `off`; `others`: residuals of the law that the other rows have."""
+    out, robust, unit = [], fit.loss.rounds > 1, fit.sweep.velocity_unit
+    pull = fit.residuals
+    if robust:
+        scaled = jnp.asarray(fit.residuals / fit.noise_scale)
+        slope = float(jnp.mean(fit.loss.score_slope(scaled)))
+        pull = np.asarray(fit.loss.score(scaled)) * fit.noise_scale / max(slope, 0.1)
+    gram, kept = np.linalg.pinv(columns.T @ columns), columns[~off]
+    dof = len(kept) - columns.shape[1]
+    deviation = np.sqrt(np.sum(others[~off] ** 2) / dof)
+    without = np.linalg.pinv(kept.T @ kept)
+    for i in np.flatnonzero(off).tolist():
+        times = abs(others[i]) / deviation / np.sqrt(1.0 + columns[i] @ without @ columns[i])
         # in standard errors without the row
-        gram = np.linalg.pinv((jacobian / length).T @ (jacobian / length))
-        deviation = np.sqrt(max(np.sum(r[:, 0] ** 2) - r[i, 0] ** 2 / left[i], 1e-300) / (dof - 1))
-        step = gram @ (jacobian[i] / length) * r[i, 0] / left[i]
+        step = gram @ columns[i] * pull[i] / max(1.0 - columns[i] @ gram @ columns[i], 1e-6)
         errors = np.abs(step) / np.maximum(np.sqrt(np.diag(gram)) * deviation, 1e-300)
-        k, unit = int(np.argmax(errors)), sweep.velocity_unit
-        numbers = {"row": i, "speed": sweep.velocity[i] / unit.si, "unit": unit.name}
-        numbers |= {"times": times, "probability": float(np.mean(most >= internal[i, 0]))}
-        out.append(Notice("row-lies-off", names[k], {**numbers, "errors": float(errors[k])}))
+        k = int(np.argmax(errors))
+        numbers = {"row": i, "speed": fit.sweep.velocity[i] / unit.si, "unit": unit.name}
+        numbers |= {"times": times, "probability": _chance(times, len(off), dof)}
+        numbers |= {"errors": float(errors[k]), "remedy": _REMEDIES[robust]}
+        out.append(Notice("row-lies-off", names[k], numbers))
     return out
 
 
