@@ -148,5 +148,8 @@ def residual_study(
             kinds = (speed, position, direction, time)
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
+    strong = {f.name for f in findings if f.strong}
+    if strong == {"whiteness"} and not found.of_sweep:
+        notices.append(Notice("no-pattern-found"))
     findings.sort(key=lambda f: (not f.strong, -f.share))
     return ResidualStudy(tuple(findings), tuple(studied), tuple(notices))
