@@ -125,7 +125,13 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not held:
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, _SMOOTHEST))
-    numbers = {p.path: float(p.value) for p in parameters(machine) if not np.ndim(p.value)}
+    fitted = {u.path for u in (*problem.unknowns, *problem.ties)}
+    # A fitted value would be a new constant of the program that is compiled for the candidates.
+    numbers = {
+        p.path: np.inf if p.path in fitted else float(p.value)
+        for p in parameters(machine)
+        if not np.ndim(p.value)
+    }
     for path, rotational in laws(machine).items():
         unit = "1" if _is_pressed(machine, path) else "N.m" if rotational else "N"
         law = path.removesuffix(f".{_OF_STOPS}")
@@ -140,7 +146,6 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
         ]
         out += [_of_force(term, body, unit, rotational) for term in OF_FORCE]
         out.append(Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2))
-    fitted = {u.path for u in (*problem.unknowns, *problem.ties)}
     laws_viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws(machine)}
     unit_of = found.unit_of
     for p in parameters(problem.setup):

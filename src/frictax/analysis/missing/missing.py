@@ -194,8 +194,8 @@ class _Search(Trials):
         of = self.found
         misfits = channels(of.problem, of.records, of.full_residuals, of.x)
         above = [c.above for c in misfits if c.is_above_noise and c.noise > 0]
-        most = max(above, default=np.nan)
-        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold, of, most)
+        ratio = max(above, default=np.nan)
+        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold, of, ratio)
 
     def schwarz(self, i: int, square: float) -> float:
         """Schwarz's criterion, over the number of residuals that do not remember each other, of a

@@ -68,8 +68,9 @@ class Missing(MissingVerbs):
     between 16 blocks of time, all allowing for the candidates that were tried (S. Holm,
     Scandinavian Journal of Statistics 6, 1979); or where it leaves residuals that are, whitened,
     as even as white noise, and the first two are beyond all doubt. The best three by Schwarz's
-    criterion are refitted; where one of them is sure, the best is taken into the model, or a
-    plainer one that is nearly as good, and the rest is judged anew. Where none leaves white noise,
+    criterion and the surest are refitted. Of those that are significant, possible and confirmed
+    (`MissingTerm.is_significant`) the best is taken into the model, or a plainer one that is nearly
+    as good, and the rest is judged anew. Where none leaves white noise,
     free runs are fitted with a body in two, too, and a spring between; of a fit on windows, whose
     starts nobody measures beyond a spring, where a compliance is among the best: `misfit` and
     `left` are those of the free runs then.

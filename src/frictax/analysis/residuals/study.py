@@ -39,7 +39,8 @@ class ResidualStudy(ResidualStudyVerbs):
     leaves independent. A ripple is also held against the powers of its neighbours, and is the
     greatest of many (J. D. Scargle, Astrophysical Journal 263, 1982). Whiteness: G. M. Ljung, G. E.
     P. Box, Biometrika 65 (1978). A kind that the fit has taken up, such as an offset, leaves
-    nothing.
+    nothing. Where residuals are not white and no other finding is strong, the notice
+    `no-pattern-found` refers to `missing`, which also tests delays, compliance and small forces.
 
     - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name; `series`:
       what was studied; `notices`, and as sentences `notes`.
