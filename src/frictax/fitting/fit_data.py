@@ -110,7 +110,7 @@ class Search:
             again = problem if end.interrupted else with_noise_found(problem, end.state.x)
             if again is problem:
                 break
-            second = search(again, method, 1, 0.0, 0, self.progress, first=end.state.z)
+            second = search(again, method, say=self.progress, first=end.state.z)
             if second.interrupted or not np.isfinite(float(second.state.cost)):
                 break
             least, steps = float(second.state.cost), end.state.steps + second.state.steps
