@@ -77,7 +77,7 @@ def test_a_ripple_is_found_with_its_period_and_its_amplitude() -> None:
 
 def test_residuals_without_a_pattern_refer_to_missing() -> None:
     for planted, told in ((0.0, True), (0.3 * np.sin(2 * np.pi * S / 0.05), False)):
-        study = fitted(run(planted)).residual_study()
+        study = fitted(run(planted), at_samples=True).residual_study()
         assert study["whiteness"].strong
         assert any(n.code == "no-pattern-found" for n in study.notices) is told
 

@@ -95,7 +95,7 @@ class Candidate:
 
     def is_possible(self, c: Float[np.ndarray, " k"]) -> bool:
         """Return whether the coefficients `c` are within the bounds of the candidate."""
-        return self.least - _AT_BOUND <= np.sum(c) <= self.most + _AT_BOUND
+        return bool(self.least - _AT_BOUND <= np.sum(c) <= self.most + _AT_BOUND)
 
     @property
     def rank(self) -> int:
