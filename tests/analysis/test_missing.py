@@ -105,8 +105,8 @@ def test_forces_added_to_the_input_act_as_terms_of_the_machine_do() -> None:
 
     compared = 0
     for name, column in first_look._tried(found, "drive", moved):
-        of_law = name.removeprefix("a ").replace("of mass", "of friction")
-        for other in (of_law, name.removeprefix("a ")):
+        of_law = name.replace("of mass", "of friction")
+        for other in (of_law, name):
             if other in by_name and "over position" not in other and "distance" not in other:
                 off = np.linalg.norm(column - by_name[other]) / np.linalg.norm(by_name[other])
                 # between two samples a drive is straight, and a dip about v = 0 is not

@@ -135,7 +135,7 @@ def _without_drive(found: FitResult) -> Iterator[tuple[str, Float[np.ndarray, " 
     for one, at in zip(tried, starts_of(tried), strict=True):
         way = np.zeros(size)
         way[at : at + one.size] = 1.0
-        yield f"a {one.name}", column_of(problem, tried, x, way, ranges)
+        yield one.name, column_of(problem, tried, x, way, ranges)
 
 
 def _is_exact(found: FitResult) -> bool:
@@ -196,7 +196,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
     """Each force that is tried where `drive` acts, by its name: over each record."""
     prepared, machine = _records(found.problem), found.problem.setup.machine
     yield (
-        f"a delay of input {drive}",
+        f"delay of input {drive}",
         [-np.gradient(np.asarray(p.inputs[drive]), p.t) for p in prepared],
     )
     motions = [motions_of(found, i) for i in range(len(prepared))]
@@ -212,7 +212,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
         for term in (*LAW_TERMS, *OF_FORCE):
             if vmax > 0 and not (is_viscous and term == "viscous"):
                 forces = [force_of(term, np, m.t, m.s - centre, m.v, vmax) for m in mine]
-                yield f"a {named(term, body)}", forces
+                yield named(term, body), forces
 
 
 def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
