@@ -27,7 +27,7 @@ DOUBTS = frozenset({
     "memory-long", "memory-as-long", "doubtful-dip", "weight-or-friction", "explains-nothing",
     "no-better-than-line", "misfit-above-noise", "tells-next-to-nothing", "lack-of-fit",
     "row-lies-off", "term-missing", "remembers", "bent-between-samples", "zero-wanders",
-    "force-unexplained",
+    "force-unexplained", "residuals-unexplained",
 })  # fmt: skip
 
 

@@ -72,7 +72,8 @@ search-by-rounds
 search-above-noise
     After {rounds} rounds of {runs} runs the misfit is {ratio:.3g} times the noise of {subject} in
     record {record!r}, or is not white. The machine lacks something, the noise is autocorrelated, or
-    a lower misfit exists. Look at found.residual_study(), or fit with rounds={more}.
+    a lower misfit exists. Look at found.residual_study() and found.missing(), or fit with
+    rounds={more}.
 
 starts-of-free-run
     Fits by `{subject}` will no longer take `starts` and `spread`. Give `rounds` instead, rounds=12
@@ -207,15 +208,19 @@ no-better-than-line
     rounds=12, and a fit on `Windows` first.
 
 misfit-above-noise
-    The fit leaves {ratio:.3g} times the noise of {subject} in record {record!r}, {misfit:.3g}
-    {unit} where neighbouring samples differ by noise of {noise:.2g} {unit}: the machine lacks
-    something, a filter has made the noise smooth, or this is not the least misfit there is. Look at
-    found.residual_study(), and compare a free run with rounds=12 or `Windows(free_starts=True)`.
+    The misfit of {subject} in record {record!r} is {misfit:.3g} {unit}, {ratio:.3g} times its noise
+    of {noise:.2g} {unit}. The machine lacks something, the noise is autocorrelated, or a lower
+    misfit exists. Print found.missing(), and compare a free run with rounds=12 or
+    `Windows(free_starts=True)`.
 
 term-missing
-    What is left is not noise: {subject} would take {percent:.0f} % of its squares away, and noise
-    as much in {chance:.1g} of all records. The machine lacks this, or something that acts like it:
-    print found.missing().
+    The residuals are not noise: {subject} would explain {percent:.0f} % of their squares, and noise
+    explains as much in {chance:.1g} of all records. The machine lacks this term, or one that acts
+    like it. Print found.missing().
+
+residuals-unexplained
+    The residuals are not noise, and none of the candidates of found.missing() explains them.
+    Therefore the estimates may be off by more than their intervals. Look at found.residual_study().
 
 remembers
     What is left remembers {percent:.2g} % of a record: an error of a sensor or an input that lasts,
@@ -437,6 +442,10 @@ chains-apart
 force-unknown
     Record {subject!r}: the force that is missing cannot be told, so residuals of {objective} are
     studied: {why}
+
+no-pattern-found
+    The residuals are not white, and they follow neither speed, position, direction, time nor a
+    ripple. Print found.missing(): its candidates also include delays, compliance and small forces.
 
 record-not-studied
     Record {subject!r} is not studied: {why}

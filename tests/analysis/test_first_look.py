@@ -44,7 +44,7 @@ def test_a_free_decay_names_the_drag_that_hides_in_its_numbers_and_beneath_the_n
     found = decayed(32.0, 0)
     assert abs(found.values["friction.f_pos.F_prop"] - 1.0) > 4.0
     (notice,) = [n for n in found.notices if n.code == "term-missing"]
-    assert notice.subject == "a drag over v^2 of friction"
+    assert notice.subject == found.missing().found[0].name == "drag over v^2 of friction"
     assert "drag over v^2 of friction" in str(found)
 
 
@@ -134,6 +134,11 @@ def test_terms_of_a_brake_are_those_of_a_coefficient_over_the_speed_of_its_body(
     record = fx.Record(t, {"brake": np.full(t.size, 42.0)}, {"wheel.w": w}, name="wheel")
     found = fx.fit(braked, record, free=["brake.mu_pos.f"])
     units = {one.name: one.unit for one in catalogue(found)}
+    (drag, dip) = (one for one in catalogue(found) if one.term in ("drag", "Stribeck"))
+    assert drag.is_possible(np.array([0.1]))
+    assert not drag.is_possible(np.array([-0.1]))  # friction brakes
+    assert dip.is_possible(np.array([-0.1, 0.2]))
+    assert not dip.is_possible(np.array([-0.3, 0.2]))
     assert units["drag over v^2 of brake"] == "s2/rad2"
     assert units["Stribeck friction of brake"] == "1"
     assert units["constant force on wheel"] == "N.m"

@@ -14,6 +14,7 @@ from frictax.analysis.missing import first_look, trials
 from frictax.analysis.missing.candidates import catalogue
 from frictax.analysis.missing.chances import is_even
 from frictax.analysis.missing.columns import columns, ranges_of
+from frictax.analysis.missing.table import Missing, MissingTerm
 from frictax.analysis.missing.terms import (
     WIDTHS,
     MoreFriction,
@@ -65,13 +66,15 @@ def test_nothing_is_missing_in_a_right_model() -> None:
 
 
 @pytest.mark.slow
-def test_the_print_of_a_fit_names_a_force_that_its_drive_lacks() -> None:
+def test_the_print_of_a_fit_names_the_first_term_of_the_table() -> None:
     found = fitted("drag", "white", 41)
     (notice,) = [n for n in found.notices if n.code == "term-missing"]
-    assert notice.subject == "a drag over v^2 of mass"
+    assert notice.subject == "drag over v^2 of friction"
     assert float(notice.numbers["percent"]) > 50
     assert float(notice.numbers["chance"]) < 1e-6
-    assert "drag over v^2 of mass" in str(found)
+    assert "drag over v^2 of friction" in str(found)
+    assert found.missing() is found.missing()
+    assert found.missing().found[0].name == notice.subject
 
 
 @pytest.mark.slow_after(1)
@@ -102,8 +105,8 @@ def test_forces_added_to_the_input_act_as_terms_of_the_machine_do() -> None:
 
     compared = 0
     for name, column in first_look._tried(found, "drive", moved):
-        of_law = name.removeprefix("a ").replace("of mass", "of friction")
-        for other in (of_law, name.removeprefix("a ")):
+        of_law = name.replace("of mass", "of friction")
+        for other in (of_law, name):
             if other in by_name and "over position" not in other and "distance" not in other:
                 off = np.linalg.norm(column - by_name[other]) / np.linalg.norm(by_name[other])
                 # between two samples a drive is straight, and a dip about v = 0 is not
@@ -193,6 +196,41 @@ def test_a_sweep_is_told_where_to_look() -> None:
     found = fx.fit(fx.Coulomb(F_Coulomb=6.0, F_prop=1.0), sweep)
     with pytest.raises(ValueError, match="lack of fit"):
         found.missing()
+
+
+def test_a_misfit_far_above_the_noise_is_not_called_nothing() -> None:
+    sweep = fx.Sweep([1, 2, 4, 5], [7.0, 8.0, 10.5, 11.2], velocity_unit="m/s", force_unit="N")
+    of = fx.fit(fx.Coulomb(F_Coulomb=6.0, F_prop=1.0), sweep)
+    one = MissingTerm("spring", 3.0, 0.1, "N/m", None, 1e-3, 1.0, 0.0, True, True, ())
+    (said,) = Missing((), (), 2e-3, 2e-3, "m", (), of, 37.2).sentences
+    assert said == "The misfit is 37.2 times the noise, and none of the candidates explains it."
+    _, said = Missing((one,), (one,), 2e-3, 1e-3, "m", (), of, 37.2).sentences
+    assert said.startswith("The misfit is then 18.6 times the noise")
+    (said,) = Missing((one,), (one,), 2e-3, 1e-4, "m", (), of, 37.2).sentences
+    assert said.startswith("A term is missing: spring")
+    (said,) = Missing((), (), 2e-3, 2e-3, "m", (), of).sentences
+    assert said == "Nothing that was tried is missing at 1 %."
+
+
+@pytest.mark.slow
+def test_the_print_and_the_table_name_the_same_term_and_none_of_a_right_machine() -> None:
+    """Of 10 right records none has a term; of 12 that lack one at least 10 have the right one."""
+    right = 0
+    for k in range(22):
+        lacking = "nothing" if k < 10 else list(NAMES)[k % len(NAMES)]
+        found = fitted(lacking, "white", 500 + k)
+        table = found.missing()
+        said = [n.subject for n in found.notices if n.code == "term-missing"]
+        assert not said or said == [table.found[0].name], (k, lacking)
+        for term in table.found:
+            assert term.is_significant, str(table)
+            assert abs(term.value) > 2.5 * term.standard_error or "stiffness" in term.name
+        if lacking == "nothing":
+            assert not table.found, (k, str(table))
+        elif table.found:
+            names = table.found[0].name, *table.found[0].alike
+            right += any(NAMES[lacking] in name for name in names)
+    assert right >= 10
 
 
 @pytest.mark.slow

@@ -75,6 +75,13 @@ def test_a_ripple_is_found_with_its_period_and_its_amplitude() -> None:
     assert "mm" in ripple.sentence
 
 
+def test_residuals_without_a_pattern_refer_to_missing() -> None:
+    for planted, told in ((0.0, True), (0.3 * np.sin(2 * np.pi * S / 0.05), False)):
+        study = fitted(run(planted), at_samples=True).residual_study()
+        assert study["whiteness"].strong
+        assert any(n.code == "no-pattern-found" for n in study.notices) is told
+
+
 def test_a_ripple_near_the_cutoff_is_as_large_as_it_is() -> None:
     # 0.9 m/s over 0.05 m are 18 Hz: a filter of 20 Hz takes a third of it.
     study = fitted(run(0.3 * np.sin(2 * np.pi * S / 0.05))).residual_study(cutoff=12.0)

@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.fitting.result.worth import worth
+from frictax.fitting.result.worth import Channel, worth
 from frictax.measurements.noise import noise_of
 from rigs import NOISE, T, block, motion, record
 
@@ -77,6 +77,28 @@ def test_a_machine_that_lacks_a_spring_is_told_by_the_noise_of_its_record() -> N
     said = {n.code for n in fx.fit(block(), given, free=LAW).notices}
     assert "residuals-too-large" in said  # the sd given is the first authority
     assert "misfit-above-noise" not in said
+
+
+def test_a_misfit_counts_from_three_times_the_noise_and_what_it_makes_of_starts() -> None:
+    def above(misfit: float, by_starts: float = 1.0) -> bool:
+        sizes = misfit, 1.0, np.inf, 1.0, 1e-3
+        told = True, 0.9, True, "its spread about its mean"
+        return Channel("mass.s", "run", "m", *sizes, *told, by_starts=by_starts).is_above_noise
+
+    assert [above(2.9e-3), above(3.1e-3)] == [False, True]
+    assert [above(5.9e-3, 2.0), above(6.1e-3, 2.0)] == [False, True]
+
+
+@pytest.mark.slow
+def test_windows_of_a_machine_that_lacks_a_spring_are_told_by_the_noise_of_its_record() -> None:
+    parts = {"wall": fx.Fixed(), "spring": fx.Spring("wall", "mass", c=4.0)}
+    inputs = {"drive": record(block()).inputs["drive"]}
+    for more, told in (({}, False), (parts, True)):
+        s = np.asarray(motion(block(parts=more))["mass"].s)
+        y = s + 1e-4 * RNG(0).standard_normal(T.size)
+        run = fx.Record(T, inputs, {"mass.s": y}, name="run")
+        found = fx.fit(block(), run, free=LAW, objective=fx.Windows(1.0))
+        assert any(n.code == "misfit-above-noise" for n in found.notices_at_hand) is told
 
 
 @pytest.mark.slow

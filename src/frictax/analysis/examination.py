@@ -21,7 +21,7 @@ from .replay.motion import Motion, motion
 from .residuals.study import ResidualStudy
 
 # what is said of a fit that leaves more than noise
-_NOT_NOISE = {"term-missing", "remembers", "residuals-too-large"}
+_NOT_NOISE = {"term-missing", "residuals-unexplained", "remembers", "residuals-too-large"}
 _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 
 

@@ -49,6 +49,9 @@ _NAMES = {
     "friction over position": "friction over position",
     "friction over distance": "friction over distance from the middle",
 }
+# Terms that only brake, and the number of a law that is the same term.
+_BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
+_AT_BOUND = 1e-9  # [SI] rounding of a coefficient at its bound
 _PEAK = 5.0  # at most: beyond, a slope at 1 that hardly anything breaks away by says nothing
 _BEARING = ("viscous", "drag")  # of a body without friction of its own
 # How friction departs that has no cause of its own.
@@ -67,7 +70,8 @@ class Candidate:
     - `name`: what it is called; `kind`: "law", "force", "wave", "held", "compliance" or "bends" (of
       the inputs between samples); `of`: the path of the law, body, parameter or channel; `term`:
       which of the kind's; `unit` of its coefficient; `size`: how many columns it has; `least`,
-      `most`: how far its coefficient may go.
+      `most`: how far its coefficient may go. Friction brakes, so `least` of viscous friction, of
+      drag and of a dip is minus the value that the machine has of them.
     """
 
     name: str
@@ -88,6 +92,10 @@ class Candidate:
     def numbers(self) -> int:
         """How many numbers it brings."""
         return 3 if self.kind == "wave" else self.size
+
+    def is_possible(self, c: Float[np.ndarray, " k"]) -> bool:
+        """Return whether the coefficients `c` are within the bounds of the candidate."""
+        return bool(self.least - _AT_BOUND <= np.sum(c) <= self.most + _AT_BOUND)
 
     @property
     def rank(self) -> int:
@@ -117,9 +125,18 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not held:
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, _SMOOTHEST))
+    fitted = {u.path for u in (*problem.unknowns, *problem.ties)}
+    # A fitted value would be a new constant of the program that is compiled for the candidates.
+    numbers = {
+        p.path: np.inf if p.path in fitted else float(p.value)
+        for p in parameters(machine)
+        if not np.ndim(p.value)
+    }
     for path, rotational in laws(machine).items():
         unit = "1" if _is_pressed(machine, path) else "N.m" if rotational else "N"
-        out += [_of_law(term, path, unit, rotational) for term in _OF_LAW]
+        law = path.removesuffix(f".{_OF_STOPS}")
+        has = {term: numbers.get(f"{law}.{field}", 0.0) for term, field in _BRAKES.items()}
+        out += [_of_law(term, path, unit, rotational, has.get(term, 0.0)) for term in _OF_LAW]
     for body, rotational in bodies(machine).items():
         unit = "N.m" if rotational else "N"
         more = () if _has_friction(machine, body) else _BEARING
@@ -129,7 +146,6 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
         ]
         out += [_of_force(term, body, unit, rotational) for term in OF_FORCE]
         out.append(Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2))
-    fitted = {u.path for u in (*problem.unknowns, *problem.ties)}
     laws_viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws(machine)}
     unit_of = found.unit_of
     for p in parameters(problem.setup):
@@ -288,12 +304,14 @@ def named(term: str, of: str) -> str:
     return f"{_NAMES.get(term, term)} {'on' if term in OF_FORCE else 'of'} {of}"
 
 
-def _of_law(term: str, path: str, unit: str, rotational: bool) -> Candidate:
+def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0) -> Candidate:
+    """A term of the law at `path`, which `has` so much of this term already."""
     speed = "rad" if rotational else "m"
     of = "" if unit == "1" else f"{unit}."
     units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}
     name, size = named(term, path.partition(".")[0]), len(DIP) if term == "Stribeck" else 1
-    return Candidate(name, "law", path, term, units.get(term, unit), size)
+    least = -has if term in _BRAKES else -np.inf
+    return Candidate(name, "law", path, term, units.get(term, unit), size, least)
 
 
 def _of_force(term: str, body: str, unit: str, rotational: bool) -> Candidate:

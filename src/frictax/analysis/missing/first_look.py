@@ -1,4 +1,4 @@
-"""Whether a fit lacks a force where its drives act, or anywhere if it has none: what it prints."""
+"""Screening for a force that a fit lacks, which decides whether a print runs `missing`."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -21,8 +21,9 @@ from frictax.notice import Notice
 from .candidates import SMOOTH, bodies, catalogue, named, starts_of
 from .chances import chance_of_waver
 from .columns import Columns, column_of, ranges_of
+from .missing import missing
 from .terms import LAW_TERMS, OF_FORCE, force_of
-from .verdict import AS_MUCH, SURE, Judge
+from .verdict import SURE, Judge
 
 _STEP = 1e-4  # of the drive: the size of a force that is tried
 _ROUNDING = 1e-9  # of the measured values: what is left of records without noise
@@ -44,9 +45,11 @@ class _Motion:
 
 
 def first_look(found: FitResult) -> tuple[Notice, ...]:
-    """A notice of the force that would explain most of what is left, where the tests of `Missing`
-    are sure of one of those that a drive could add; else, of a run, where its residuals remember
-    for long.
+    """Return a notice of the term that `missing` names first, where screening finds a force.
+    Otherwise return one where a run's residuals are autocorrelated over a long time.
+
+    Screening applies the tests of `Missing`, without a refit, to forces that a drive could add.
+    Where they pass, `missing` decides. If it names nothing, the notice is `residuals-unexplained`.
 
     A force that follows the motion does to first order what the same force does along the motion
     without it. So it is added to the record's input, and simulated by the program that was compiled
@@ -80,29 +83,29 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
             return ()
     if long_steps(found):  # which is said, and leaves what no term of the machine does
         return ()
-    smooth = f"a {SMOOTH}"
     drives = _drives(problem)
     tried = dict(pair for drive in drives for pair in _tried(found, drive, moved))
     if not drives:
         tried = dict(_without_drive(found))
     if found.bends is not None:
-        tried[smooth] = moved(with_smooth_inputs(problem, found.records), 1.0)
+        tried[SMOOTH] = moved(with_smooth_inputs(problem, found.records), 1.0)
     tried = {name: column for name, column in tried.items() if np.all(np.isfinite(column))}
-    names, share = list(tried), verdicts.share_remembered()
-    if names:
+    share = verdicts.share_remembered()
+    if tried:
         verdicts = judge.at(dataclasses.replace(seen, tried=np.column_stack(list(tried.values()))))
-    rows = [verdicts.glimpse([k]) for k in range(len(names))]
+    rows = [verdicts.glimpse([k]) for k in range(len(tried))]
     for k, row in enumerate(rows):
         if row.chances[1] < judge.limit * SURE:  # else the other tests cannot make it sure
             rows[k] = verdicts.judged([k])
     chances = judge.chances(rows, np.ones(len(rows)))[0] if rows else np.ones(0)
-    sure = np.flatnonzero(chances < SURE).tolist()
-    if sure:
-        best = max(sure, key=lambda k: rows[k].fall)
-        near = (k for k in sure if names[k] == smooth and rows[k].fall > AS_MUCH * rows[best].fall)
-        best = next(near, best)
-        numbers = {"percent": 100 * rows[best].fall, "chance": max(float(chances[best]), 1e-9)}
-        return (Notice("term-missing", names[best], numbers),)
+    if np.any(chances < SURE):
+        table = missing(found)
+        if not table.found:
+            return (Notice("residuals-unexplained"),)
+        term = table.found[0]
+        percent = 100 * (1 - (term.misfit / table.misfit) ** 2)
+        numbers = {"percent": percent, "chance": max(term.chance, 1e-9)}
+        return (Notice("term-missing", term.name, numbers),)
     if has_windows or share < _LONG:
         return ()
     return (Notice("remembers", "", {"percent": 100 * share}),)
@@ -132,7 +135,7 @@ def _without_drive(found: FitResult) -> Iterator[tuple[str, Float[np.ndarray, " 
     for one, at in zip(tried, starts_of(tried), strict=True):
         way = np.zeros(size)
         way[at : at + one.size] = 1.0
-        yield f"a {one.name}", column_of(problem, tried, x, way, ranges)
+        yield one.name, column_of(problem, tried, x, way, ranges)
 
 
 def _is_exact(found: FitResult) -> bool:
@@ -193,7 +196,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
     """Each force that is tried where `drive` acts, by its name: over each record."""
     prepared, machine = _records(found.problem), found.problem.setup.machine
     yield (
-        f"a delay of input {drive}",
+        f"delay of input {drive}",
         [-np.gradient(np.asarray(p.inputs[drive]), p.t) for p in prepared],
     )
     motions = [motions_of(found, i) for i in range(len(prepared))]
@@ -209,7 +212,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
         for term in (*LAW_TERMS, *OF_FORCE):
             if vmax > 0 and not (is_viscous and term == "viscous"):
                 forces = [force_of(term, np, m.t, m.s - centre, m.v, vmax) for m in mine]
-                yield f"a {named(term, body)}", forces
+                yield named(term, body), forces
 
 
 def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:

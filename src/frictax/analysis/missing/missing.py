@@ -10,6 +10,7 @@ from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.step_error import long_steps, with_shorter_steps
+from frictax.fitting.result.worth import channels
 from frictax.progress import SILENT, Progress, Work, watched
 
 from .candidates import Candidate
@@ -23,7 +24,9 @@ from .verdict import AS_MUCH, OWN, SURE, UNTOLD, Told
 
 _ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
 _REFITTED, _TERMS = 3, 3
-_AT_BOUND = 1e-9
+_MADE = "missing_table"  # the entry of a fit's `vars` that holds its table
+_FROM_ZERO = 2.58  # [standard errors] half of a 99 % interval, which must not contain 0
+_PROMISED = 0.5  # least gain of a refit, as a share of what its derivatives promise
 _NEARLY = 10.0  # below which Kass, Raftery, JASA 90 (1995), call evidence less than very strong
 
 
@@ -58,8 +61,11 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
             "`missing` asks what the simulation of a machine lacks, and this fit is of a law to a"
             " sweep. Its `notices` say lack of fit; compare laws by `fx.compare(sweep)`."
         )
-    with watched(progress, "Looking for what is missing") as work:
-        return _Search(_in_short_steps(found)).run(work)
+    made = vars(found)  # what a print of the fit has found is not searched again
+    if _MADE not in made:
+        with watched(progress, "Looking for what is missing") as work:
+            made[_MADE] = _Search(_in_short_steps(found)).run(work)
+    return made[_MADE]
 
 
 def _in_short_steps(found: FitResult) -> FitResult:
@@ -88,9 +94,7 @@ class _Search(Trials):
                 out.append(UNTOLD)
                 continue
             this = verdicts.judged(self.places(i))
-            if one.size == 1 and not one.least - _AT_BOUND <= this.c[0] <= one.most + _AT_BOUND:
-                this = UNTOLD
-            out.append(this)
+            out.append(this if one.is_possible(this.c) else UNTOLD)
         best = max(range(len(out)), key=lambda i: out[i].fall)
         share = verdicts.share_remembered(self.places(best) if out[best].fall > 0 else [])
         return out, verdicts.plain, max(1.0 / share, 8.0)
@@ -131,21 +135,29 @@ class _Search(Trials):
             chances = dict(zip(order, each.tolist(), strict=True))
             sure = [i for i in order if chances[i] < SURE]
             refits, leaves_white = {}, False
-            best_of = list(dict.fromkeys(order[:_REFITTED] + sure[:_REFITTED]))
-            for k, i in enumerate(best_of):
+            square = float(plain.residuals @ plain.residuals)
+            first = dict.fromkeys([*order[:_REFITTED], *sure[:_REFITTED]])
+            for k, i in enumerate(best_of := list(dict.fromkeys([*first, *sure]))):
+                if i not in first and any(term.is_significant for _, _, term in refits.values()):
+                    break
                 cost, at, seen = self.refit(i)
                 row = self.judged_at(i, seen, at.c, before)
                 leaves_white |= row.is_white
-                first, second, third = row.chances
-                alone = max(self.tries(i) * first, second / self.judge.limit)
+                first_chance, second, third = row.chances
+                alone = max(self.tries(i) * first_chance, second / self.judge.limit)
                 chance = min(max(len(order) * alone, max(passing, 1) * third), 1.0)
                 rms = float(np.sqrt(cost / count))
-                refits[i] = rms, at, self.term(i, row, chance, alike[i], rms, at)
+                term = self.term(i, row, chance, alike[i], rms, at)
+                holds = (
+                    chance < SURE
+                    and abs(term.value) > _FROM_ZERO * term.standard_error
+                    and self.tried[i].is_possible(at.c[self.places(i)])
+                    and square - cost > _PROMISED * rows[i].fall * square
+                )
+                refits[i] = rms, at, dataclasses.replace(term, is_significant=holds)
                 tell.count(k + 1, len(best_of), f"candidates fitted: {self.tried[i].name}")
-            # chance tells whether something is missing, and the misfit what
-            is_told = any(term.is_significant for _, _, term in refits.values())
-            best, as_good = self.plainest({i: rms for i, (rms, _, _) in refits.items()})
-            best = best if is_told else None
+            named = {i: rms for i, (rms, _, term) in refits.items() if term.is_significant}
+            best, as_good = self.plainest(named) if named else (None, [])
             if turn == 0:
                 start = float(np.sqrt(self.cost(here.columns) / count))
                 untold = tuple(self.tried[i].name for i, row in enumerate(rows) if row.own <= OWN)
@@ -179,7 +191,11 @@ class _Search(Trials):
         terms.sort(key=lambda term: term.misfit)
         start = self.in_units(start)
         left = taken[-1].misfit if taken else start
-        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold, self.found)
+        of = self.found
+        misfits = channels(of.problem, of.records, of.full_residuals, of.x)
+        above = [c.above for c in misfits if c.is_above_noise and c.noise > 0]
+        ratio = max(above, default=np.nan)
+        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold, of, ratio)
 
     def schwarz(self, i: int, square: float) -> float:
         """Schwarz's criterion, over the number of residuals that do not remember each other, of a
@@ -282,7 +298,7 @@ class _Search(Trials):
             self.in_units(rms),
             row.own,
             float(chance),
-            bool(chance < SURE),
+            False,
             at is not None,
             tuple(alike),
             phase,

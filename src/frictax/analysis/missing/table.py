@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from frictax.fitting import FitResult
+from frictax.fitting.result.worth import MISFIT
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
 from frictax.text import aligned, amount, shown
@@ -22,8 +23,9 @@ class MissingTerm:
       `is_refitted`, else predicted; `own`: the share of its effect that the fitted numbers cannot
       imitate.
     - `chance`: that coloured noise alone would explain as much by any candidate of the table;
-      `is_significant`: whether that is below 1 %. `alike`: the names of what this record cannot
-      tell from it.
+      `alike`: the names of what this record cannot distinguish from it.
+    - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. Its value
+      differs from 0 and is possible, and the refit explains at least half of what was predicted.
 
     **Example:** at `FitResult.missing`.
     """
@@ -51,7 +53,10 @@ class Missing(MissingVerbs):
     - `found`: the names of those that are missing, in the order in which they were found, each with
       the ones before in the model; `misfit` of the fit, `left` with all of these, in standard
       deviations as given, or in SI units where none was; `unit`.
-    - `untold`: candidates that the fitted numbers imitate on this record; `of`: the fit.
+    - `untold`: candidates that the fitted numbers imitate on this record, or whose value would not
+      be possible, such as friction that drives; `of`: the fit.
+    - `above`: the misfit over the noise, of the output where that is largest; nan where the misfit
+      is not far above the noise, or no noise is known.
     - `structures()`: the machine as fitted and with each of the terms that were refitted, for
       ``fx.compare(record, table.structures())``.
 
@@ -63,8 +68,9 @@ class Missing(MissingVerbs):
     between 16 blocks of time, all allowing for the candidates that were tried (S. Holm,
     Scandinavian Journal of Statistics 6, 1979); or where it leaves residuals that are, whitened,
     as even as white noise, and the first two are beyond all doubt. The best three by Schwarz's
-    criterion are refitted; where one of them is sure, the best is taken into the model, or a
-    plainer one that is nearly as good, and the rest is judged anew. Where none leaves white noise,
+    criterion and the surest are refitted. Of those that are significant, possible and confirmed
+    (`MissingTerm.is_significant`) the best is taken into the model, or a plainer one that is nearly
+    as good, and the rest is judged anew. Where none leaves white noise,
     free runs are fitted with a body in two, too, and a spring between; of a fit on windows, whose
     starts nobody measures beyond a spring, where a compliance is among the best: `misfit` and
     `left` are those of the free runs then.
@@ -82,6 +88,7 @@ class Missing(MissingVerbs):
     unit: str
     untold: tuple[str, ...]
     of: FitResult
+    above: float = float("nan")
 
     def __getitem__(self, name: str) -> MissingTerm:
         for term in (*self.found, *self.terms):
@@ -98,14 +105,28 @@ class Missing(MissingVerbs):
     @property
     def sentences(self) -> tuple[str, ...]:
         """What is missing, in words."""
-        out = [] if self.found else ["Nothing that was tried is missing at 1 %."]
+        out, left = [], self.above * self.left / self.misfit if self.found else self.above
         for k, term in enumerate(self.found):
             alike = f" This record cannot tell it from {_some(term.alike)}." if term.alike else ""
             out.append(
                 f"{'Then a' if k else 'A'} term is missing: {_titled(term)}, {_valued(term)}; with"
                 f" it the misfit is {self._size(term.misfit)}.{alike}"
             )
-        return tuple(out)
+        if left > MISFIT:
+            after, other = (" then", "other ") if self.found else ("", "")
+            out.append(
+                f"The misfit is{after} {left:.3g} times the noise, and none of the"
+                f" {other}candidates explains it."
+            )
+        return tuple(out or ["Nothing that was tried is missing at 1 %."])
+
+    @property
+    def untold_in_words(self) -> str:
+        """The candidates that were not judged, in a sentence."""
+        return (
+            "Not judged, because they have no effect, are imitated by the fitted numbers, or need a"
+            f" value that is not possible: {', '.join(self.untold)}."
+        )
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The head of its table, and the ten best rows; a star marks what is sure by itself."""
@@ -128,9 +149,7 @@ class Missing(MissingVerbs):
         lines = [f"What the model lacks (misfit {self._size(self.misfit)})", *self.sentences]
         lines += aligned(*self.rows())
         if self.untold:
-            lines.append(
-                f"Not told from what was fitted, or without effect: {', '.join(self.untold)}."
-            )
+            lines.append(self.untold_in_words)
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__

@@ -15,6 +15,7 @@ from .projected import projected, without_starts
 from .verdict import OWN, Judge
 
 _PERIODS = 45
+_LEAST_PERIODS = 3.0  # of a ripple in the travel of a record: fewer are a slope or a bend
 _WAVES, _APART = 3, 1.2  # periods that a refit tries, which differ by so many waves of the travel
 _STEPS, _FLAT = 25, 1e-4
 _DAMPING, _CAREFUL = 1e-6, 30.0
@@ -106,24 +107,25 @@ class Trials:
         return dataclasses.replace(all_of, fitted=fitted)
 
     def choose_periods(self) -> None:
-        """The period of each ripple that would explain most: of 90 over the travel, for what turns
-        on and on also of 45 over a turn, and once more between these; and the next best two of
-        these, which a refit tries too.
+        """The period of each ripple that would explain most: of 90 over the travel, at least three
+        periods long, for what turns on and on also of 45 over a turn, and once more between these;
+        and the next best two of these, which a refit tries too.
         """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
                 continue
             travel, many = self.travel[one.of], np.arange(1, _PERIODS + 1)
-            grids = [(many + 0.5) / travel, (many + 1.0) / travel]
+            least = _LEAST_PERIODS / travel
+            grids = [least + (many - 1.0) / travel, least + (many - 0.5) / travel]
             if self.turns(one.of):
-                grids.append(many / (2 * np.pi))
+                grids.append(np.maximum(many / (2 * np.pi), least))
             tried = np.concatenate(grids)
             falls = np.concatenate([self.falls(one.of, grid) for grid in grids])
             best: list[float] = []
             for f in tried[np.argsort(-falls)]:
                 if all(abs(f - other) > _APART / travel for other in best):
                     best.append(float(f))
-            near = np.maximum(best[0] + np.linspace(-1.0, 1.0, _PERIODS) / travel, 0.2 / travel)
+            near = np.maximum(best[0] + np.linspace(-1.0, 1.0, _PERIODS) / travel, least)
             finer = self.falls(one.of, near)
             if np.max(finer) > np.max(falls):
                 best[0] = float(near[np.argmax(finer)])
@@ -203,7 +205,8 @@ class Trials:
             x[self.shared] = self.bounded(x[self.shared], step[:p])
             c[own] += step[p : p + len(own)]
             for body, more in zip(seen.waves, step[p + len(own) :], strict=False):
-                periods[body] = 1.0 / (1.0 / periods[body] + more / self.travel[body])
+                waves = self.travel[body] / periods[body] + more
+                periods[body] = self.travel[body] / max(waves, _LEAST_PERIODS)
             for i in inside:
                 if self.tried[i].size == 1:
                     k = self.at[i]

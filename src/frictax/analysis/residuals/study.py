@@ -39,7 +39,8 @@ class ResidualStudy(ResidualStudyVerbs):
     leaves independent. A ripple is also held against the powers of its neighbours, and is the
     greatest of many (J. D. Scargle, Astrophysical Journal 263, 1982). Whiteness: G. M. Ljung, G. E.
     P. Box, Biometrika 65 (1978). A kind that the fit has taken up, such as an offset, leaves
-    nothing.
+    nothing. Where residuals are not white and no other finding is strong, the notice
+    `no-pattern-found` refers to `missing`, which also tests delays, compliance and small forces.
 
     - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name; `series`:
       what was studied; `notices`, and as sentences `notes`.
@@ -148,5 +149,8 @@ def residual_study(
             kinds = (speed, position, direction, time)
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
+    strong = {f.name for f in findings if f.strong}
+    if strong == {"whiteness"} and not found.of_sweep:
+        notices.append(Notice("no-pattern-found"))
     findings.sort(key=lambda f: (not f.strong, -f.share))
     return ResidualStudy(tuple(findings), tuple(studied), tuple(notices))

@@ -12,7 +12,6 @@ from jaxtyping import Float
 
 from frictax.measurements.noise import white_noise_of
 from frictax.measurements.record import Record
-from frictax.measurements.units import VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 from frictax.parameters import get
@@ -22,13 +21,14 @@ from ..problem.initial_state import beginning, first_samples
 from ..problem.inverse_dynamics import InverseDynamics, uncovered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
-from ..problem.readings import LARGEST_CUTOFF, seen_in, sibling
+from ..problem.readings import LARGEST_CUTOFF, seen_in
 from ..problem.setup import state_names
 from ..problem.simulations import ClosedLoop, FreeRun, Windows
 from ..search.certificate import Certificate
 from ..search.levenberg_marquardt import Descent
 from ..search.methods import AbstractMethod, LevenbergMarquardt
 from ..search.rounds import RUNS
+from .worth import noise_by_starts
 
 _NOISE = 1.5  # times that of the first samples: no more is left of them
 _FAR_ROUNDS = 12  # with which a start three times off arrives as a rule
@@ -48,36 +48,22 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
     these make of starts of windows, which are read from the same record.
     """
     objective = problem.objective
+    starts = [
+        noise_by_starts(objective, r, one, name)
+        for r, one in zip(records.values(), problem.prepared, strict=True)
+        for name in getattr(one, "cutoffs", ())
+    ]
     deviations = [
         r.sd.get(name) for r in records.values() if isinstance(r, Record) for name in r.outputs
     ]
     if (
-        scale < _LARGE * _with_starts(problem, records)
+        scale < _LARGE * np.sqrt(np.mean(np.square(starts or [1.0])))
         or not deviations
         or any(sd is None for sd in deviations)
         or not objective.in_units_of_outputs()
     ):
         return []
     return [Notice("residuals-too-large", "", {"ratio": scale})]
-
-
-def _with_starts(problem: Problem, records: Mapping[str, Any]) -> float:
-    """How many times as large as the sensors' noise the residuals are that it leaves on windows,
-    through the starts that are read from the record; 1 for other objectives.
-
-    Below a cutoff f [Hz], white noise of positions makes speeds that are off by 8 pi**2 f**3 /
-    (3 rate) times its variance [1/s2], for as long as a window lasts.
-    """
-    windows = problem.objective
-    if not isinstance(windows, Windows) or windows.free_starts:
-        return 1.0
-    squares = []
-    for r, one in zip(records.values(), problem.prepared, strict=True):
-        for name, f in getattr(one, "cutoffs", {}).items():
-            speed = 8.0 * np.pi**2 * float(f) ** 3 / (3.0 * r.rate)
-            is_position = sibling(name, VELOCITY_OF) is not None
-            squares.append(1.0 + is_position * speed * windows.length**2 / 3.0)
-    return float(np.sqrt(np.mean(squares or [1.0])))
 
 
 def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notice:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from frictax.measurements.noise import memory, noise_of
 from frictax.measurements.record import Record
-from frictax.measurements.units import POSITION_OF
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 from frictax.programs import kept
@@ -21,25 +21,25 @@ from frictax.programs import kept
 from ..problem.inverse_dynamics import InverseDynamics
 from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem, bounds
-from ..problem.readings import acting
+from ..problem.readings import acting, sibling
 from ..problem.simulations import Windows
 from ..problem.weak_form import mean_forces
 
-_MISFIT = 3.0  # times the noise: a misfit that noise does not explain
+MISFIT = 3.0  # times the noise: a misfit that noise does not explain
 _READ = 10.0  # times the noise read from a record, which errors that last exceed by themselves
 _NOTHING = 0.02  # of the squares of the spread: no gain, however sure
 _LITTLE = 0.2  # of them: no gain unless it is sure
 _SURE = 4.0  # F of a gain that is
 _SMALL = 1e-3  # of the spread: a misfit that is no matter
-_ROUGH = 0.1  # of it on windows, whose starts are read from a filter
 _FORCE = 0.2  # of the largest force that is known: what no balance of forces may leave
 
 
 @dataclasses.dataclass(frozen=True)
-class _Channel:
+class Channel:
     """What a fit leaves of one channel beside what there was to explain, root mean squares;
-    `judged`: whether its misfit is by its noise, which was read from it; `is_force`: it is what a
-    body's forces leave, and has no line.
+    `judged`: whether its misfit is by its noise, which was read from it; `by_starts`: how many
+    times larger the noise of starts makes the misfit on windows; `is_force`: it is what a body's
+    forces leave, and has no line.
     """
 
     name: str
@@ -54,13 +54,20 @@ class _Channel:
     share: float
     sure: bool
     beside: str
-    small: float = _SMALL
+    by_starts: float = 1.0
     is_force: bool = False
 
     @property
     def above(self) -> float:
         """The misfit over the noise."""
         return self.misfit / self.noise if self.noise > 0 else np.inf
+
+    @property
+    def is_above_noise(self) -> bool:
+        """Whether the misfit is more than the noise explains, and is not negligible."""
+        if self.is_force:
+            return self.above > _READ and self.misfit > _FORCE * self.spread
+        return self.above > MISFIT * self.by_starts and self.misfit > _SMALL * self.spread
 
     @property
     def unexplained(self) -> bool:
@@ -82,32 +89,34 @@ def worth(
     """
     told: dict[tuple[str, str], tuple[float, Notice]] = {}
     said = ("record", "unit", "misfit", "spread", "line", "still", "noise", "beside")
-    channels = list(_channels(problem, records, found, x))
-    for c in channels:
+    each = list(channels(problem, records, found, x))
+    for c in each:
         ratio, notice, numbers = 1.0 - c.share, None, {n: getattr(c, n) for n in said}
-        if c.unexplained and not c.above < _MISFIT:
+        if c.unexplained and not c.above < MISFIT:
             notice = Notice("explains-nothing", c.name, numbers)
+        elif not c.is_above_noise:
+            continue
         elif c.is_force:
-            if c.above > _READ and c.misfit > _FORCE * c.spread:
-                numbers["percent"] = 100.0 * c.misfit / c.spread
-                notice = Notice("force-unexplained", c.name, numbers)
-        elif c.misfit > c.line and c.above > _MISFIT and c.misfit > c.small * c.spread:
+            numbers["percent"] = 100.0 * c.misfit / c.spread
+            notice = Notice("force-unexplained", c.name, numbers)
+        elif c.misfit > c.line:
             notice = Notice("no-better-than-line", c.name, numbers)
-        elif c.judged and c.above > _READ and c.misfit > c.small * c.spread:
+        elif c.judged:
             ratio = c.above
             notice = Notice("misfit-above-noise", c.name, {**numbers, "ratio": ratio})
         if notice is not None and ratio >= told.get((notice.code, c.name), (-np.inf,))[0]:
             told[notice.code, c.name] = ratio, notice
     out = [notice for _, notice in told.values()]
-    if not out and channels and all(c.unexplained for c in channels):
-        c = max(channels, key=lambda c: c.spread / max(c.noise, 1e-300))
+    if not out and each and all(c.unexplained for c in each):
+        c = max(each, key=lambda c: c.spread / max(c.noise, 1e-300))
         out.append(Notice("tells-next-to-nothing", c.name, {n: getattr(c, n) for n in said}))
     return out
 
 
-def _channels(
+def channels(
     problem: Problem, records: Mapping[str, Any], found: np.ndarray, x: np.ndarray
-) -> Iterator[_Channel]:
+) -> Iterator[Channel]:
+    """Yield the misfit, the noise and the spread of each output of each record."""
     first, free = 0, int(sum(not u.hidden for u in problem.unknowns for _ in u.names))
     for i, (label, prepared) in enumerate(zip(records, problem.prepared, strict=bool(records))):
         weight = np.asarray(prepared.weight)
@@ -132,7 +141,7 @@ def _motion(
     name: str,
     r: np.ndarray,
     free: int,
-) -> Iterator[_Channel]:
+) -> Iterator[Channel]:
     """One output of a record."""
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     of = record.outputs[name]
@@ -161,19 +170,33 @@ def _motion(
         return
     share = 1.0 - (misfit / spread) ** 2
     sure = share > 0 and _f(share, left[weight > 0], free) > _SURE
-    small = _SMALL
     if isinstance(problem.objective, Windows):
         lined = np.inf
-        small = _SMALL if problem.objective.free_starts else _ROUGH
-    yield _Channel(
+    yield Channel(
         name, label, record.units[name].si_name, misfit, spread, lined, rest, noise,
-        given is None, share, bool(sure), beside, small,
+        given is None, share, bool(sure), beside,
+        noise_by_starts(problem.objective, record, prepared, name),
     )  # fmt: skip
+
+
+def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) -> float:
+    """Return how many times larger noise makes the residuals of output `name` on windows, because
+    their starts are read from the same output; 1 for other objectives.
+
+    Below a cutoff f [Hz], white noise of positions makes speeds that are off by 8 pi**2 f**3 /
+    (3 rate) times its variance [1/s2], for as long as a window lasts.
+    """
+    f = getattr(prepared, "cutoffs", {}).get(name)
+    is_position = sibling(name, VELOCITY_OF) is not None
+    if f is None or not is_position or not isinstance(objective, Windows) or objective.free_starts:
+        return 1.0
+    speed = 8.0 * np.pi**2 * float(f) ** 3 / (3.0 * record.rate)
+    return float(np.sqrt(1.0 + speed * objective.length**2 / 3.0))
 
 
 def _forces(
     problem: Problem, i: int, record: Record, label: str, r: np.ndarray, x: np.ndarray, free: int
-) -> Iterator[_Channel]:
+) -> Iterator[Channel]:
     """The balance of forces of each body, beside the largest force that is known: those of the
     inputs, and that of its inertia.
     """
@@ -216,7 +239,7 @@ def _forces(
         share = 1.0 - (misfit / spread) ** 2
         sure = share > 0 and _f(share, left, free) > _SURE
         unit = "N.m" if hasattr(part, "J") else "N"
-        yield _Channel(
+        yield Channel(
             name, label, unit, misfit, spread, np.inf, spread, noise, True, share,
             bool(sure), "the largest force that is known", is_force=True,
         )  # fmt: skip
