@@ -125,6 +125,16 @@ residuals-too-large
 record-gaps
     Time has {gaps} of {length:.3g} s after {time:.6g} s, {then}.
 
+record-ticks
+    Output {subject!r} has one sample for each step of {step:.4g} {unit}, at uneven times, as of
+    ticks. Its positions are taken as exact and its times as noisy. If its positions err, give
+    their standard deviation as `sd`.
+
+record-ticks-turn
+    Output {subject!r} has one sample for each step of {step:.4g} {unit}, but its motion turns back.
+    Its errors are taken as rounding to these steps, so intervals are too wide. Cut the record
+    where the motion turns, `Record.trim`, and fit the parts as records.
+
 record-long-steps
     Time steps are {step:.4g} s, {length:.4g} s in all: declare unit="ms" if the column holds
     milliseconds, else "s".

@@ -10,6 +10,7 @@ from frictax.text import brief
 
 from .problem.objectives import AbstractObjective, Steady
 from .problem.priors import AbstractPrior
+from .problem.readings import tick_noise
 from .problem.sensors import Instrument
 
 
@@ -116,7 +117,11 @@ def check_deviations(records: Mapping[str, Any]) -> None:
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return
-    kinds = {name.rpartition(".")[2] for r in motions.values() for name in r.outputs}
+    kinds = {
+        "time" if name in tick_noise(r) else name.rpartition(".")[2]
+        for r in motions.values()
+        for name in r.outputs
+    }
     many = (
         len(kinds) > 1
         or any(len(r.outputs) > 1 for r in motions.values())

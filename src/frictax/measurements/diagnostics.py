@@ -8,7 +8,7 @@ import numpy as np
 
 from frictax.notice import Notice
 
-from .units import RATE_OF, Unit
+from .units import RATE_OF, VELOCITY_OF, Unit
 
 GAP = 5.0  # median steps
 _MOST_LEVELS = 5
@@ -28,7 +28,16 @@ _SLIPS = {
 def suspicions(record: Any) -> tuple[Notice, ...]:
     """Return all notices of a `Record`, time first; none asks for a unit that was `declared`."""
     t, units, declared = record.t, record.units, record.declared
-    found = [*_time(t, record.hold, bool(record.inputs), "time" in declared)]
+    turning = [name for name in record.outputs if name not in record.ticks and _turns(record, name)]
+    found = [*_time(record, not turning)]
+    for name in turning:
+        step = {"step": quantum(record.outputs[name]) / units[name].si, "unit": units[name].name}
+        found.append(Notice("record-ticks-turn", name, step))
+    for name, ticks in record.ticks.items():
+        if record.sd.get(name) is not None:
+            continue
+        step = {"step": ticks.step / units[name].si, "unit": units[name].name}
+        found.append(Notice("record-ticks", name, step))
     for name, u in record.inputs.items():
         if np.all(u == u[0]):
             constant = {"value": u[0] / units[name].si, "unit": units[name].name}
@@ -43,7 +52,7 @@ def suspicions(record: Any) -> tuple[Notice, ...]:
         unit = units[name]
         then = "trim the record, if that is the end of the sensor's range and no stop"
         found += _saturated("Output", name, t, y, unit, then)
-        found += _resolution(name, y, record.sd.get(name), unit)
+        found += [] if name in record.ticks else _resolution(name, y, record.sd.get(name), unit)
         found += [] if name in declared else _size(name, y, unit)
         found += _wrapped(name, t, y, unit)
         found += _lone(name, t, y, unit)
@@ -56,9 +65,19 @@ def gaps(t: np.ndarray) -> np.ndarray:
     return np.flatnonzero(step > GAP * np.median(step))
 
 
-def _time(t: np.ndarray, hold: bool, driven: bool, declared: bool) -> Iterator[Notice]:
-    step, wide = np.diff(t), gaps(t)
+def _turns(record: Any, name: str) -> bool:
+    """Whether an output has a sample for each step of a position that turns back."""
+    from .ticks import find_ticks
+
+    path = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(record.outputs[name])))])
+    return name.rpartition(".")[2] in VELOCITY_OF and find_ticks(record.t, path) is not None
+
+
+def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
+    t, hold, driven = record.t, record.hold, bool(record.inputs)
+    step, wide = np.diff(t), record.gaps if is_clocked else gaps(t)[:0]
     middle = float(np.median(step))
+    declared = "time" in record.declared or bool(record.ticks) or not is_clocked
     lasts = {"step": middle, "length": t[-1] - t[0]}
     if wide.size:
         i = wide[np.argmax(step[wide])]

@@ -1,6 +1,7 @@
 """The noise of a channel, read from the channel itself, and how long a series remembers."""
 
 import functools
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -43,6 +44,18 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
         if left >= enough:
             return left
     return max(left, quantum(x) / np.sqrt(12.0))
+
+
+def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
+    """The standard deviation of the noise of an output of a `Record`: that given by `sd`, else that
+    which `noise_of` reads; of ticks that of their times [s].
+    """
+    sd = record.sd.get(name)
+    if sd is not None:
+        return float(np.sqrt(np.mean(np.square(sd))))
+    return (
+        record.ticks[name].noise if name in record.ticks else noise_of(record.outputs[name], enough)
+    )
 
 
 def white_noise_of(x: Float[np.ndarray, " n"]) -> float:

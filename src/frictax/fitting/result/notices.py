@@ -227,7 +227,7 @@ def far_starts(
             if order != 1:
                 continue
             sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(of))
-            _, (first, error), usual = beginning(r.t, sensor.invert(r.t, r.outputs[of], r.t[0]))
+            _, (first, error), usual = beginning(r, of, sensor.invert(r.t, r.outputs[of], r.t[0]))
             if abs(first - start[n]) - error > 0.2 * usual:
                 numbers = {"start": start[n], "measured": first, "channel": of}
                 out.append(Notice("starts-at-another-speed", n, numbers | where))
@@ -251,5 +251,5 @@ def begins_well(
     weight = np.asarray(one.weight)
     left = residuals[first : first + weight.size].reshape(weight.shape)
     k, c = first_samples(len(y)), one.names.index(channel)
-    noise = np.mean(weight[:k, c]) * white_noise_of(y)
+    noise = one.tick_noise.get(channel, np.mean(weight[:k, c]) * white_noise_of(y))
     return bool(np.sqrt(np.mean(left[:k, c] ** 2)) <= _NOISE * noise)
