@@ -6,6 +6,7 @@ from typing import Any
 from frictax.engine import Engine
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
+from frictax.notice import Notice
 from frictax.text import brief
 
 from .problem.objectives import AbstractObjective, Steady
@@ -110,6 +111,23 @@ def check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
                 f"`instruments` {name!r} must have a delay shorter than record {record.name!r}"
                 f" ({record.duration:g} s), got {float(instrument.delay):g} s. It is in seconds."
             )
+
+
+def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[Notice]]:
+    """Return the records without those that have the same samples as an earlier one, and notices of
+    these. The same samples twice would make all errors too small.
+    """
+    kept, seen, notices = {}, {}, []
+    for label, r in records.items():
+        if isinstance(r, Record):
+            channels = sorted({**r.inputs, **r.outputs}.items())
+            samples = r.t.tobytes(), r.hold, *((name, x.tobytes()) for name, x in channels)
+            first = seen.setdefault(samples, label)
+            if first != label:
+                notices.append(Notice("record-twice", label, {"first": first}))
+                continue
+        kept[label] = r
+    return kept, notices
 
 
 def check_deviations(records: Mapping[str, Any]) -> None:

@@ -25,8 +25,8 @@ from .problem.inverse_dynamics import InverseDynamics
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective
 from .problem.problem import Problem, bounds
-from .problem.readings import divide_gaps
 from .problem.read_starts import without_rounding
+from .problem.readings import divide_gaps
 from .problem.setup import state_names
 from .problem.simulations import FreeRun
 from .problem.steady import SteadyFriction

@@ -8,11 +8,12 @@ import numpy as np
 
 from frictax.notice import Notice
 
-from .units import RATE_OF, VELOCITY_OF, Unit
+from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit
 
 GAP = 5.0  # median steps
 _MOST_LEVELS = 5
 _MOST_CHANGES = 0.2  # share of the samples
+_NAMED = 20  # times of lone samples that a notice gives
 _LONGEST = 50.0  # m, of a machine's travel
 _FASTEST = 100.0  # m/s
 _WIDEST = 20.0  # rad, to and fro
@@ -212,16 +213,24 @@ def _wrapped(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[No
 
 def _lone(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
     """One sample far from both neighbours, which are near to each other."""
+    from .glitches import find_glitches
+
     step = np.diff(y)
     usual = float(np.quantile(np.abs(step), 0.99))
     both = np.minimum(np.abs(step[:-1]), np.abs(step[1:]))
     lone = np.flatnonzero(
         (step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y))
     )
-    if lone.size and y.size > 100:
-        i = lone[0] + 1
+    lone = lone + 1 if y.size > 100 else lone[:0]
+    if name.rpartition(".")[2] in (*VELOCITY_OF, *POSITION_OF):  # a force may be a pulse
+        lone = np.union1d(lone, find_glitches(t, y)[0])
+    if lone.size:
+        i, *others = lone.tolist()
         count = "One sample" if lone.size == 1 else f"{lone.size} samples"
+        more = "".join(f", {t[k]:.6g} s" for k in others[:_NAMED])
+        more += f" and {len(others) - _NAMED} other times" * (len(others) > _NAMED)
         numbers = {"count": count, "value": y[i] / unit.si, "unit": unit.name, "time": t[i]}
+        numbers["more"] = more
         yield Notice("record-lone-samples", name, numbers)
 
 

@@ -1,4 +1,4 @@
-"""Records of ticks: one sample for each step of a position, so that times err and positions do not."""
+"""Records of ticks: one sample for each step of a position. Times err, and positions do not."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -91,7 +91,7 @@ def _windows(
 
 
 def _noise_of_times(n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> float:
-    """The standard deviation of the times beside cubics of the counts, the median over stretches."""
+    """The standard deviation of the times [s] beside cubics of the counts, the median of all."""
     counts, times = _windows(n, t, _BESIDE)
     basis = np.linalg.qr((counts / np.ptp(counts, axis=1)[:, None])[..., None] ** np.arange(4))[0]
     left = times - np.einsum("kwi,kvi,kv->kw", basis, basis, times)

@@ -104,12 +104,12 @@ def first_samples(n: int) -> int:
 def beginning(
     record: Record, name: str, x: np.ndarray
 ) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """What the output `name`, `x` without what its sensor adds, shows of its start: its value with what that can be wrong by, how fast it
-    changes likewise, and usually changes.
+    """What the output `name`, `x` without what its sensor adds, shows of its start: its value with
+    what that can be wrong by, how fast it changes likewise, and usually changes.
 
     By a parabola through the first samples. It is wrong by five standard errors of noise, by what a
     cubic says otherwise, and by what steps of the sensor's resolution add up to at worst: these are
-    no noise, and of a slow motion all first samples may share one.
+    no noise, and of a slow motion all first samples may share one. Ticks have no such error.
     """
     t, k = record.t, first_samples(record.n)
     resolution = 0.0 if name in record.ticks else quantum(x)

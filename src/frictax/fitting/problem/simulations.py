@@ -13,6 +13,7 @@ from jaxtyping import Array
 from frictax.engine import OnSamples
 from frictax.engine.options import Engine
 from frictax.measurements import Record
+from frictax.measurements.glitches import without_glitches
 from frictax.measurements.record import changed
 from frictax.mechanism import Mechanism, PositionController
 from frictax.mechanism.mechanism import Machine
@@ -74,8 +75,9 @@ class FreeRun(AbstractSimulation):
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         measured, weight = channels(record)
-        cutoffs = cutoffs_of(record, self.cutoff) if self.measured_start else {}
-        known = known_states(machine, record, cutoffs) if self.measured_start else {}
+        clean = changed(record, outputs=without_glitches(record)) if self.measured_start else record
+        cutoffs = cutoffs_of(clean, self.cutoff) if self.measured_start else {}
+        known = known_states(machine, clean, cutoffs) if self.measured_start else {}
         start = {name: x[0] for name, x in known.items()}
         prepared = prepared_record(record, measured, weight, start, known=known, cutoffs=cutoffs)
         begins = starting_values(machine, record)
@@ -269,8 +271,9 @@ class Windows(AbstractSimulation):
         for i, _ in OnSamples().over_gaps(record.t).finer:
             after |= (rows > i) & (rows[:, :1] <= i)
         weight[after] = 0.0
-        cutoffs = cutoffs_of(record, self.cutoff)
-        known = known_states(machine, record, cutoffs)
+        clean = changed(record, outputs=without_glitches(record))
+        cutoffs = cutoffs_of(clean, self.cutoff)
+        known = known_states(machine, clean, cutoffs)
         return prepared_record(
             record,
             measured,
