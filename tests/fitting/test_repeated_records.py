@@ -1,5 +1,6 @@
 """The same samples given as two records of one fit count once."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -25,3 +26,15 @@ def test_the_same_samples_given_twice_count_once():
     assert (notice.subject, notice.numbers["first"]) == ("again", "one")
     assert list(found.records) == ["one", "other"]
     assert found.standard_errors == pytest.approx(once.standard_errors, rel=1e-6)
+
+
+def test_records_that_lack_samples_at_different_places_share_one_program():
+    block = fx.Mechanism(mass=fx.Mass(m=1.0, v=1.0))
+    shapes = set()
+    for seed in range(3):
+        dropped = np.random.default_rng(seed).choice(np.arange(1, T.size - 1), 20, replace=False)
+        t = np.delete(T, dropped)
+        assert np.diff(t).max() > 2.5 * np.median(np.diff(t))
+        prepared = fx.FreeRun().prepare(block, fx.Record(t, outputs={"mass.v": 1.0 - 0.4 * t}))
+        shapes.add(jax.tree.structure(prepared))
+    assert len(shapes) == 1
