@@ -32,7 +32,7 @@ def test_records_that_lack_samples_at_different_places_share_one_program():
     block = fx.Mechanism(mass=fx.Mass(m=1.0, v=1.0))
     shapes = set()
     for seed in range(3):
-        dropped = np.random.default_rng(seed).choice(np.arange(1, T.size - 1), 20, replace=False)
+        dropped = np.random.default_rng(seed).choice(np.arange(1, T.size - 1), 40, replace=False)
         t = np.delete(T, dropped)
         assert np.diff(t).max() > 2.5 * np.median(np.diff(t))
         prepared = fx.FreeRun().prepare(block, fx.Record(t, outputs={"mass.v": 1.0 - 0.4 * t}))

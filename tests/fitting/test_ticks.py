@@ -1,4 +1,4 @@
-"""Fits to ticks: errors are those of the times, and intervals are as wide as the estimates spread."""
+"""Fits to ticks: errors are those of the times. Intervals are as wide as the estimates spread."""
 
 import functools
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.measurements.glitches import find_glitches
+from frictax.measurements.noise import find_glitches
 
 T = np.linspace(0.0, 8.0, 1601)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.measurements.ticks import find_ticks
+from frictax.measurements.noise import find_ticks
 
 TURN = 2 * np.pi
 COUNTS = np.arange(400)

@@ -29,9 +29,8 @@ _SLIPS = {
 def suspicions(record: Any) -> tuple[Notice, ...]:
     """Return all notices of a `Record`, time first; none asks for a unit that was `declared`."""
     t, units, declared = record.t, record.units, record.declared
-    turning = [name for name in record.outputs if name not in record.ticks and _turns(record, name)]
-    found = [*_time(record, not turning)]
-    for name in turning:
+    found = [*_time(record, not record.turning_ticks)]
+    for name in record.turning_ticks:
         step = {"step": quantum(record.outputs[name]) / units[name].si, "unit": units[name].name}
         found.append(Notice("record-ticks-turn", name, step))
     for name, ticks in record.ticks.items():
@@ -56,7 +55,7 @@ def suspicions(record: Any) -> tuple[Notice, ...]:
         found += [] if name in record.ticks else _resolution(name, y, record.sd.get(name), unit)
         found += [] if name in declared else _size(name, y, unit)
         found += _wrapped(name, t, y, unit)
-        found += _lone(name, t, y, unit)
+        found += _lone(name, t, y, unit, record.glitches[name][0])
     return (*found, *_rates(t, record.outputs))
 
 
@@ -64,14 +63,6 @@ def gaps(t: np.ndarray) -> np.ndarray:
     """The samples after which nothing was recorded for more than five median steps."""
     step = np.diff(t)
     return np.flatnonzero(step > GAP * np.median(step))
-
-
-def _turns(record: Any, name: str) -> bool:
-    """Whether an output has a sample for each step of a position that turns back."""
-    from .ticks import find_ticks
-
-    path = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(record.outputs[name])))])
-    return name.rpartition(".")[2] in VELOCITY_OF and find_ticks(record.t, path) is not None
 
 
 def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
@@ -211,10 +202,10 @@ def _wrapped(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[No
         yield Notice("record-wrapped", name, {"time": float(t[wrapped[0]])})
 
 
-def _lone(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
+def _lone(
+    name: str, t: np.ndarray, y: np.ndarray, unit: Unit, glitches: np.ndarray
+) -> Iterator[Notice]:
     """One sample far from both neighbours, which are near to each other."""
-    from .glitches import find_glitches
-
     step = np.diff(y)
     usual = float(np.quantile(np.abs(step), 0.99))
     both = np.minimum(np.abs(step[:-1]), np.abs(step[1:]))
@@ -223,7 +214,7 @@ def _lone(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notic
     )
     lone = lone + 1 if y.size > 100 else lone[:0]
     if name.rpartition(".")[2] in (*VELOCITY_OF, *POSITION_OF):  # a force may be a pulse
-        lone = np.union1d(lone, find_glitches(t, y)[0])
+        lone = np.union1d(lone, glitches)
     if lone.size:
         i, *others = lone.tolist()
         count = "One sample" if lone.size == 1 else f"{lone.size} samples"

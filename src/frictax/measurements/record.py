@@ -20,9 +20,9 @@ from .assembly import assemble
 from .clocks import held_means, nearest_line
 from .columns import Decimal
 from .diagnostics import gaps, suspicions
+from .noise import Ticks, find_glitches, find_ticks, lost_ticks
 from .readers import Column
 from .tables import Table, csv_table, mat_table, pandas_table, parquet_table
-from .ticks import Ticks, find_ticks, lost_ticks
 
 AnyColumn = str | int | Column
 
@@ -252,6 +252,23 @@ class Record(RecordVerbs):
             if name.rpartition(".")[2] in units_.VELOCITY_OF
         }
         return {name: ticks for name, ticks in found.items() if ticks is not None}
+
+    @cached_property
+    def turning_ticks(self) -> tuple[str, ...]:
+        """The outputs that have a sample for each step of a position that turns back."""
+        paths = {
+            name: np.concatenate([[0.0], np.cumsum(np.abs(np.diff(y)))])
+            for name, y in self.outputs.items()
+            if name.rpartition(".")[2] in units_.VELOCITY_OF and name not in self.ticks
+        }
+        return tuple(name for name, path in paths.items() if find_ticks(self.t, path) is not None)
+
+    @cached_property
+    def glitches(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """The single samples of each output that lie far off their neighbours, and what these show
+        there.
+        """
+        return {name: find_glitches(self.t, y) for name, y in self.outputs.items()}
 
     @property
     def gaps(self) -> Int[np.ndarray, " k"]:

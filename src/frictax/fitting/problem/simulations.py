@@ -13,7 +13,7 @@ from jaxtyping import Array
 from frictax.engine import OnSamples
 from frictax.engine.options import Engine
 from frictax.measurements import Record
-from frictax.measurements.glitches import without_glitches
+from frictax.measurements.noise import without_glitches
 from frictax.measurements.record import changed
 from frictax.mechanism import Mechanism, PositionController
 from frictax.mechanism.mechanism import Machine
