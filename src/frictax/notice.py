@@ -126,6 +126,20 @@ residuals-too-large
 record-gaps
     Time has {gaps} of {length:.3g} s after {time:.6g} s, {then}.
 
+record-twice
+    Record {subject!r} has the same samples as record {first!r} and does not count. Give each record
+    once.
+
+record-ticks
+    Output {subject!r} has one sample for each step of {step:.4g} {unit}, at uneven times, as of
+    ticks. Its positions are taken as exact and its times as noisy. If its positions err, give
+    their standard deviation as `sd`.
+
+record-ticks-turn
+    Output {subject!r} has one sample for each step of {step:.4g} {unit}, but its motion turns back.
+    Its errors are taken as rounding to these steps, so intervals are too wide. Cut the record
+    where the motion turns, `Record.trim`, and fit the parts as records.
+
 record-long-steps
     Time steps are {step:.4g} s, {length:.4g} s in all: declare unit="ms" if the column holds
     milliseconds, else "s".
@@ -172,8 +186,8 @@ record-wrapped
     Output {subject!r} jumps by a full turn after {time:.6g} s: unwrap it, `numpy.unwrap`.
 
 record-lone-samples
-    Output {subject!r}: {count} far from both neighbours, {value:.4g} {unit} at {time:.6g} s: delete
-    what no machine can do.
+    Output {subject!r}: {count} far from both neighbours, {value:.4g} {unit} at {time:.6g} s{more}:
+    delete what no machine can do.
 
 record-rate-unlike
     Output {subject!r} does not follow {other!r} (correlation {correlation:.2f}): check that both
@@ -272,8 +286,8 @@ samples-uncounted
 
 starts-elsewhere
     {subject} starts at {start:.4g}, record {record!r} at {measured:.4g}: the run begins elsewhere
-    than the measurement. Write {objective}(..., measured_start=True), or fit the start by
-    own=[{subject!r}].
+    than the measurement. Fit the start by own=[{subject!r}]. For a record with little noise
+    {objective}(..., measured_start=True) is enough.
 
 starts-at-another-speed
     {subject} starts at {start:.4g}, and by {channel} record {record!r} at about {measured:.2g}: the
@@ -506,6 +520,7 @@ drift-left-out
 """
 # Numbers of a sentence that notices in files of older versions do not have.
 _ADDED = {
+    "record-lone-samples": {"more": ""},
     "search-edge": {"verdict": "This fit did not compare its misfit with the noise."},
     "lack-of-fit": {"where": "at some speeds"},
     "row-lies-off": {"remedy": "Look at how it was measured, or fit with loss=Huber()"},

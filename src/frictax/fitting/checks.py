@@ -6,10 +6,12 @@ from typing import Any
 from frictax.engine import Engine
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
+from frictax.notice import Notice
 from frictax.text import brief
 
 from .problem.objectives import AbstractObjective, Steady
 from .problem.priors import AbstractPrior
+from .problem.readings import tick_noise
 from .problem.sensors import Instrument
 
 
@@ -111,12 +113,33 @@ def check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
             )
 
 
+def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[Notice]]:
+    """Return the records without those that have the same samples as an earlier one, and notices of
+    these. The same samples twice would make all errors too small.
+    """
+    kept, seen, notices = {}, {}, []
+    for label, r in records.items():
+        if isinstance(r, Record):
+            channels = sorted({**r.inputs, **r.outputs}.items())
+            samples = r.t.tobytes(), r.hold, *((name, x.tobytes()) for name, x in channels)
+            first = seen.setdefault(samples, label)
+            if first != label:
+                notices.append(Notice("record-twice", label, {"first": first}))
+                continue
+        kept[label] = r
+    return kept, notices
+
+
 def check_deviations(records: Mapping[str, Any]) -> None:
     """Raise `ValueError` where residuals of different units would be added up unweighted."""
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return
-    kinds = {name.rpartition(".")[2] for r in motions.values() for name in r.outputs}
+    kinds = {
+        "time" if name in tick_noise(r) else name.rpartition(".")[2]
+        for r in motions.values()
+        for name in r.outputs
+    }
     many = (
         len(kinds) > 1
         or any(len(r.outputs) > 1 for r in motions.values())

@@ -18,7 +18,7 @@ from frictax.parameters import get
 from frictax.programs import jitted
 from frictax.progress import Work
 
-from .checks import check_arguments, labelled
+from .checks import check_arguments, labelled, without_repeats
 from .limits import inside, shared_limits
 from .posing import entries, fit_engine, pose, pose_sweep
 from .problem.initial_state import begun_at, named_paths, own_parameters
@@ -220,7 +220,15 @@ def fit_records(
     rounds: int | None,
 ) -> FitResult:
     """`fit` of a machine to records; see there."""
-    records, instruments = labelled(data), {} if instruments is None else instruments
+    given, instruments = labelled(data), {} if instruments is None else instruments
+    records, twice = without_repeats(given)
+    if twice and isinstance(own, Mapping):
+        own = {
+            path: [x for x, label in zip(values, given, strict=True) if label in records]
+            if values is not None and len(values) == len(given)
+            else values
+            for path, values in own.items()
+        }
     check_arguments(model, records, objective, start, priors, instruments, engine)
     objective = FreeRun() if objective is None else objective
     method = usual_method() if how.method is None else how.method
@@ -265,7 +273,7 @@ def fit_records(
         if isinstance(start, InverseDynamics):  # a start needs no intervals
             start = dataclasses.replace(start, at_samples=True)
         with as_part():
-            found = fit_records(model, data, first, objective=start, start=None, **settings)
+            found = fit_records(model, records, first, objective=start, start=None, **settings)
         if theirs:
             begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
             given = own if isinstance(own, Mapping) else dict.fromkeys(named_paths(own))
@@ -276,6 +284,7 @@ def fit_records(
         model = begun_at(found.model, model, found.problem)
     asked = (objective, priors, instruments, engine, method, loss, limits, tied, log_scale)
     problem, notes = posed(model, records, free, own, *asked)
+    notes = [*twice, *notes]
     if is_free_run and how.extent.starts > 1:
         notes.append(Notice("starts-of-free-run", type(objective).__name__))
     return how.end(model, problem, records, method, notes)

@@ -26,6 +26,7 @@ from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective
 from .problem.problem import Problem, bounds
 from .problem.read_starts import without_rounding
+from .problem.readings import divide_gaps
 from .problem.setup import state_names
 from .problem.simulations import FreeRun
 from .problem.steady import SteadyFriction
@@ -294,7 +295,9 @@ def _of_records(
     states = set(state_names(problem.setup.machine))
     if models[0] is models[-1] and not states & {u.path for u in problem.unknowns}:
         machine = objective.machine(models[0])
-        prepared = [objective.prepare(machine, record) for record in records]
+        prepared = [
+            divide_gaps(objective.prepare(machine, record), problem.engine) for record in records
+        ]
         return [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
     # whose values, or whose record's start, differ
     return [(of(*one), []) for one in zip(models, records, strict=True)]

@@ -43,7 +43,7 @@ from .problem.problem import (
     steady_plan,
     upper_bounds,
 )
-from .problem.readings import measured_starts
+from .problem.readings import check_no_ticks, divide_gaps, measured_starts
 from .problem.sensors import Instrument, perfect
 from .problem.setup import Named, Setup, check_channels, state_names
 from .problem.ties import Tie, allowed, followed, ties_of
@@ -144,7 +144,9 @@ def pose(
         check_delays(instruments, r)
     if objective.in_units_of_outputs():
         check_deviations(records)
-    prepared = _prepared(objective, machine, records)
+    for r in motions if getattr(objective, "measured_start", False) else ():
+        check_no_ticks(r, f"{type(objective).__name__}(measured_start=True)")
+    prepared = tuple(divide_gaps(p, engine) for p in _prepared(objective, machine, records))
     if isinstance(objective, InverseDynamics) and objective.at_samples:
         notes.append(Notice("forces-at-samples", "", {"why": "`at_samples` is set"}))
     elif isinstance(objective, InverseDynamics):
@@ -187,6 +189,7 @@ def pose(
                 f"`priors` names {prior.path!r}, which is not fitted. Free are:"
                 f" {', '.join(u.path for u in unknowns)}."
             )
+    prepared = _with_fixed_offsets(prepared, [u.path for u in unknowns])
     x0 = np.concatenate(values)
     lower = bounds(unknowns)
     scaled = np.isfinite(lower) & ~np.isfinite(upper_bounds(unknowns))
@@ -220,13 +223,27 @@ def _prepared(
     )
 
 
+def _with_fixed_offsets(prepared: Sequence[Any], moved: Sequence[str]) -> tuple[Any, ...]:
+    """`prepared`, with offsets only of outputs whose starts and offsets the fit does not move."""
+    out = []
+    for one in prepared:
+        floating = tuple(
+            name
+            for name in getattr(one, "floating", ())
+            if not {name, f"outputs.{name}.offset"} & set(moved)
+        )
+        has_less = isinstance(one, PreparedRecord) and floating != one.floating
+        out.append(dataclasses.replace(one, floating=floating) if has_less else one)
+    return tuple(out)
+
+
 def posed_again(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
     """The problem of one record with another in its place, whose channels are the same, in the same
     units; and notices of this record. No state of the machine may be fitted: it starts where its
     record does.
     """
     check_delays({}, record)
-    again = problem.objective.prepare(problem.setup.machine, record)
+    again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
     problem, records = dataclasses.replace(problem, prepared=(again,)), {record.name: record}
     return problem, _of_records(problem, records, state_names(problem.setup.machine))
 
@@ -250,6 +267,7 @@ def pose_record(
     record: Record,
     objective: AbstractObjective,
     instruments: Mapping[str, Instrument] | None,
+    engine: Any,
 ) -> tuple[Setup, PreparedRecord, frozenset[str]]:
     """A machine as it stands with the instruments of one record, this record prepared, and the
     channels that are delayed.
@@ -259,7 +277,8 @@ def pose_record(
     channels = ("inputs", tuple(record.inputs)), ("outputs", tuple(record.outputs))
     setup = Setup(machine, *(sensors(kind, names, given) for kind, names in channels))
     delayed = frozenset(name for name, one in given.items() if float(one.delay) != 0)
-    return setup, jax.tree.map(jnp.asarray, objective.prepare(machine, record)), delayed
+    prepared = divide_gaps(objective.prepare(machine, record), engine)
+    return setup, jax.tree.map(jnp.asarray, prepared), delayed
 
 
 def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:

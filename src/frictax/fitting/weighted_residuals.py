@@ -63,8 +63,9 @@ def weighted_residuals(
             "`weighted_residuals` of a record needs a `Mechanism` or a hybrid system of your own,"
             f" got {model!r}. A law's data are a `Sweep`."
         )
-    setup, prepared, delayed = pose_record(objective.machine(model), data, objective, instruments)
-    predicted = prepared.predicted(
-        setup, objective, OnSamples() if engine is None else engine, delayed
+    engine = OnSamples() if engine is None else engine
+    setup, prepared, delayed = pose_record(
+        objective.machine(model), data, objective, instruments, engine
     )
+    predicted = prepared.predicted(setup, objective, engine, delayed)
     return jnp.ravel(prepared.weight * (predicted - prepared.measured))

@@ -8,11 +8,12 @@ import numpy as np
 
 from frictax.notice import Notice
 
-from .units import RATE_OF, Unit
+from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit
 
 GAP = 5.0  # median steps
 _MOST_LEVELS = 5
 _MOST_CHANGES = 0.2  # share of the samples
+_NAMED = 20  # times of lone samples that a notice gives
 _LONGEST = 50.0  # m, of a machine's travel
 _FASTEST = 100.0  # m/s
 _WIDEST = 20.0  # rad, to and fro
@@ -28,7 +29,15 @@ _SLIPS = {
 def suspicions(record: Any) -> tuple[Notice, ...]:
     """Return all notices of a `Record`, time first; none asks for a unit that was `declared`."""
     t, units, declared = record.t, record.units, record.declared
-    found = [*_time(t, record.hold, bool(record.inputs), "time" in declared)]
+    found = [*_time(record, not record.turning_ticks)]
+    for name in record.turning_ticks:
+        step = {"step": quantum(record.outputs[name]) / units[name].si, "unit": units[name].name}
+        found.append(Notice("record-ticks-turn", name, step))
+    for name, ticks in record.ticks.items():
+        if record.sd.get(name) is not None:
+            continue
+        step = {"step": ticks.step / units[name].si, "unit": units[name].name}
+        found.append(Notice("record-ticks", name, step))
     for name, u in record.inputs.items():
         if np.all(u == u[0]):
             constant = {"value": u[0] / units[name].si, "unit": units[name].name}
@@ -43,10 +52,10 @@ def suspicions(record: Any) -> tuple[Notice, ...]:
         unit = units[name]
         then = "trim the record, if that is the end of the sensor's range and no stop"
         found += _saturated("Output", name, t, y, unit, then)
-        found += _resolution(name, y, record.sd.get(name), unit)
+        found += [] if name in record.ticks else _resolution(name, y, record.sd.get(name), unit)
         found += [] if name in declared else _size(name, y, unit)
         found += _wrapped(name, t, y, unit)
-        found += _lone(name, t, y, unit)
+        found += _lone(name, t, y, unit, record.glitches[name][0])
     return (*found, *_rates(t, record.outputs))
 
 
@@ -56,9 +65,11 @@ def gaps(t: np.ndarray) -> np.ndarray:
     return np.flatnonzero(step > GAP * np.median(step))
 
 
-def _time(t: np.ndarray, hold: bool, driven: bool, declared: bool) -> Iterator[Notice]:
-    step, wide = np.diff(t), gaps(t)
+def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
+    t, hold, driven = record.t, record.hold, bool(record.inputs)
+    step, wide = np.diff(t), record.gaps if is_clocked else gaps(t)[:0]
     middle = float(np.median(step))
+    declared = "time" in record.declared or bool(record.ticks) or not is_clocked
     lasts = {"step": middle, "length": t[-1] - t[0]}
     if wide.size:
         i = wide[np.argmax(step[wide])]
@@ -191,7 +202,9 @@ def _wrapped(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[No
         yield Notice("record-wrapped", name, {"time": float(t[wrapped[0]])})
 
 
-def _lone(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
+def _lone(
+    name: str, t: np.ndarray, y: np.ndarray, unit: Unit, glitches: np.ndarray
+) -> Iterator[Notice]:
     """One sample far from both neighbours, which are near to each other."""
     step = np.diff(y)
     usual = float(np.quantile(np.abs(step), 0.99))
@@ -199,10 +212,16 @@ def _lone(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notic
     lone = np.flatnonzero(
         (step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y))
     )
-    if lone.size and y.size > 100:
-        i = lone[0] + 1
+    lone = lone + 1 if y.size > 100 else lone[:0]
+    if name.rpartition(".")[2] in (*VELOCITY_OF, *POSITION_OF):  # a force may be a pulse
+        lone = np.union1d(lone, glitches)
+    if lone.size:
+        i, *others = lone.tolist()
         count = "One sample" if lone.size == 1 else f"{lone.size} samples"
+        more = "".join(f", {t[k]:.6g} s" for k in others[:_NAMED])
+        more += f" and {len(others) - _NAMED} other times" * (len(others) > _NAMED)
         numbers = {"count": count, "value": y[i] / unit.si, "unit": unit.name, "time": t[i]}
+        numbers["more"] = more
         yield Notice("record-lone-samples", name, numbers)
 
 

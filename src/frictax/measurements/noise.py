@@ -1,18 +1,36 @@
-"""The noise of a channel, read from the channel itself, and how long a series remembers."""
+"""The noise of a channel, read from the channel itself: its size, how long it is autocorrelated,
+ticks whose times err, and glitches.
+"""
 
+import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from .diagnostics import quantum
+from .diagnostics import GAP, quantum
 
 _WIDTHS = (5, 9, 17, 33, 65)  # samples of a stretch
 _MOTION = 2.5  # times as much over a stretch twice as wide: motion, for no noise grows so fast
 _STRETCHES = 200  # of each width; more tell no more of a median
 _WORTH = 3.0  # times the noise: motion that a filter takes can be put back (`without_rounding`)
 _PERIODS = 4.0  # in a record, at least, of what is left of it
+_FEWEST_TICKS = 20  # samples: no noise of times can be read from fewer
+_EQUAL = 0.01  # of a step: how far a step of position is from a whole number of steps
+_SINGLE = 0.5  # share of the intervals that have one step; the others have lost ticks
+_EVEN = 0.01  # of the median interval: times as even as these come from a clock
+_LOST = 1.5  # times the interval of one step: an interval of two steps takes twice as long
+_ACCURATE = 0.02  # of a speed, for which the smoothing is wide enough
+_SMOOTHED = (5, 201)  # ticks: narrowest and widest smoothing
+_BESIDE_TICK = 7  # ticks of a stretch, beside whose cubic the noise is read
+_FEWEST_SAMPLES = 100  # samples in which glitches are looked for
+_DOUBTED = 4.0  # times the noise off the straight line of both neighbours: looked at more closely
+_FAR = 8.0  # standard errors off the cubic of six neighbours; white normal noise never gets there
+_ON_CUBIC = 3.0  # times the noise: how far the neighbours may be from their cubic
+_MOST_GLITCHES = 0.05  # share of the samples: more are a motion, such as pulses
+_NEIGHBOURS = np.array([-3, -2, -1, 1, 2, 3])
 
 
 def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
@@ -44,6 +62,18 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
         if left >= enough:
             return left
     return max(left, quantum(x) / np.sqrt(12.0))
+
+
+def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
+    """The standard deviation of the noise of an output of a `Record`: that given by `sd`, else that
+    which `noise_of` reads; of ticks that of their times [s].
+    """
+    sd = record.sd.get(name)
+    if sd is not None:
+        return float(np.sqrt(np.mean(np.square(sd))))
+    return (
+        record.ticks[name].noise if name in record.ticks else noise_of(record.outputs[name], enough)
+    )
 
 
 def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
@@ -139,3 +169,153 @@ def memory(r: Float[np.ndarray, " n"]) -> float:
     pairs = rho[: r.size // 2 * 2].reshape(-1, 2).sum(axis=1)
     end = int(np.argmax(pairs <= 0)) if np.any(pairs <= 0) else pairs.size
     return max(2.0 * float(np.sum(np.minimum.accumulate(pairs[:end]))) - 1.0, 1.0) if end else 1.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ticks:
+    """An output that has one sample for each step of a position.
+
+    - `step` of the position [SI]; `counts` (n - 1,): the steps between samples, more than one where
+      ticks are lost.
+    - `speed` (n,): the speed at each tick [SI], > 0 in either direction.
+    - `noise`: the standard deviation of the times [s].
+    """
+
+    step: float
+    counts: Int[np.ndarray, " m"]
+    speed: Float[np.ndarray, " n"]
+    noise: float
+
+
+def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks | None:
+    """Return the ticks of a position `x` [SI] at the times `t` [s]; None if `x` is sampled.
+
+    Positions of ticks differ by equal steps in one direction, at uneven times. A few ticks may be
+    lost. Then a double step takes twice as long, whereas a sampled encoder has even times.
+
+    >>> n = np.arange(200)
+    >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that decays
+    >>> ticks = find_ticks(times, 0.5 * n)
+    >>> ticks.step, ticks.speed[[0, 100]].round(2)
+    (0.5, array([ 5., 10.]))
+    >>> find_ticks(0.1 * n, 0.5 * n) is None
+    True
+    """
+    if t.size < _FEWEST_TICKS:
+        return None
+    moved, took = np.diff(x), np.diff(t)
+    step = float(np.median(moved))
+    if step == 0 or np.any(moved * step <= 0):
+        return None
+    counts = np.rint(moved / step).astype(int)
+    is_equal = np.abs(moved / step - counts) <= _EQUAL
+    if not is_equal.all() or np.mean(counts == 1) < _SINGLE:
+        return None
+    periods = took / np.median(took)
+    if np.all(np.abs(periods - np.rint(periods)) <= _EVEN):
+        return None
+    lost = counts > 1
+    if lost.any():
+        from scipy.ndimage import median_filter
+
+        if np.median((took / median_filter(took, _BESIDE_TICK))[lost]) < _LOST:
+            return None
+    n = np.concatenate([[0], np.cumsum(counts)])
+    noise = _noise_of_times(n, t)
+    period = float(np.quantile(took / counts, 0.1))
+    # The standard error of a slope over `width` ticks is noise * (12 / width**3)**0.5.
+    width = int((12.0 * (noise / period / _ACCURATE) ** 2) ** (1 / 3)) // 2 * 2 + 1
+    width = min(int(np.clip(width, *_SMOOTHED)), (t.size - 1) // 2 * 2 + 1)
+    return Ticks(abs(step), counts, abs(step) / _smooth_periods(n, t, width), noise)
+
+
+def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
+    """The samples after which every output has lost more than a few ticks."""
+    return np.flatnonzero(np.min([one.counts for one in ticks.values()], axis=0) > GAP)
+
+
+def _windows(
+    n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"], width: int
+) -> tuple[Float[np.ndarray, "k w"], Float[np.ndarray, "k w"]]:
+    """Counts and times of all stretches of `width` ticks, from their middle ticks."""
+    counts, times = (np.lib.stride_tricks.sliding_window_view(x, width) for x in (n, t))
+    middle = slice(width // 2, width // 2 + 1)
+    return (counts - counts[:, middle]).astype(float), times - times[:, middle]
+
+
+def _noise_of_times(n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> float:
+    """The standard deviation of the times [s] beside cubics of the counts, the median of all."""
+    counts, times = _windows(n, t, _BESIDE_TICK)
+    basis = np.linalg.qr((counts / np.ptp(counts, axis=1)[:, None])[..., None] ** np.arange(4))[0]
+    left = times - np.einsum("kwi,kvi,kv->kw", basis, basis, times)
+    freedom = _BESIDE_TICK - 4
+    # the median of chi-square after Wilson and Hilferty
+    middle = np.median(np.sum(left**2, axis=1)) / (freedom * (1 - 2 / (9 * freedom)) ** 3)
+    clock = quantum(np.diff(t))  # of a timer that counts, the smallest difference of intervals
+    beats = np.diff(t) / clock if clock else np.full(1, 0.5)
+    is_counted = np.abs(beats - np.rint(beats)).max() < _EQUAL
+    return max(float(np.sqrt(middle)), is_counted * clock / np.sqrt(12.0))
+
+
+def _smooth_periods(
+    n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"], width: int
+) -> Float[np.ndarray, " n"]:
+    """The time that one step takes at each tick [s], from parabolas through `width` ticks.
+
+    A parabola's slope in the middle does not depend on the time of the middle tick. Therefore the
+    weight of a tick does not depend on its error.
+    """
+    counts, times = _windows(n, t, width)
+    powers = counts[..., None] ** np.arange(3)
+    gram = np.einsum("kwi,kwj->kij", powers, powers)
+    found = np.linalg.solve(gram, np.einsum("kwi,kw->ki", powers, times)[..., None])[..., 0]
+    half = width // 2
+    ends = [found[i, 1] + 2 * found[i, 2] * counts[i, rows] for i, rows in _ends(half)]
+    periods = np.concatenate([ends[0], found[:, 1], ends[1]])
+    local = np.gradient(t, n)
+    # Where ticks are few for their noise a parabola may turn back.
+    return np.where(periods > 0.2 * local, periods, local)
+
+
+def _ends(half: int) -> tuple[tuple[int, slice], tuple[int, slice]]:
+    return (0, slice(None, half)), (-1, slice(half + 1, None))
+
+
+def find_glitches(
+    t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]
+) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Return the glitches of `x` at the times `t` [s], and what their neighbours show there.
+
+    A glitch is one sample far off the cubic through its six neighbours, which themselves lie on it.
+    A kink or a step is not a glitch, since its neighbours do not lie on one cubic.
+    """
+    none = np.zeros(0, int), np.zeros(0)
+    if t.size < _FEWEST_SAMPLES:
+        return none
+    line = x[:-2] + (x[2:] - x[:-2]) * (t[1:-1] - t[:-2]) / (t[2:] - t[:-2])
+    off = np.abs(x[1:-1] - line)
+    noise = max(float(np.median(off)) / 0.6745 / np.sqrt(1.5), quantum(x) / np.sqrt(12.0))
+    if not noise > 0:
+        return none
+    at = np.flatnonzero(off > _DOUBTED * noise) + 1
+    at = at[(at >= 3) & (at < t.size - 3)]
+    beside = at[:, None] + _NEIGHBOURS
+    s = t[beside] - t[at, None]
+    powers = (s / np.ptp(s, axis=1)[:, None])[..., None] ** np.arange(4)
+    pseudo = np.linalg.pinv(powers) if at.size else np.zeros((0, 4, 6))
+    shown = np.einsum("kiw,kw->ki", pseudo, x[beside])
+    left = x[beside] - np.einsum("kwi,ki->kw", powers, shown)
+    error = noise * np.sqrt(1.0 + np.sum(pseudo[:, 0] ** 2, axis=1))
+    far = np.abs(x[at] - shown[:, 0]) > _FAR * error
+    far &= np.sqrt(np.sum(left**2, axis=1) / 2.0) < _ON_CUBIC * noise
+    return (at[far], shown[far, 0]) if 0 < far.sum() <= _MOST_GLITCHES * t.size else none
+
+
+def without_glitches(record: Any) -> dict[str, Float[np.ndarray, " n"]]:
+    """Return the outputs of a `Record`, with what the neighbours show in the place of glitches."""
+    out = {}
+    for name, x in record.outputs.items():
+        at, shown = record.glitches[name]
+        out[name] = x.copy()
+        out[name][at] = shown
+    return out

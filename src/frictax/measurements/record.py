@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from frictax.annotations import ArrayLike, Checked, DataFrame
 from frictax.arguments import whole
@@ -19,7 +19,8 @@ from . import checks, units as units_
 from .assembly import assemble
 from .clocks import held_means, nearest_line
 from .columns import Decimal
-from .diagnostics import suspicions
+from .diagnostics import gaps, suspicions
+from .noise import Ticks, find_glitches, find_ticks, lost_ticks
 from .readers import Column
 from .tables import Table, csv_table, mat_table, pandas_table, parquet_table
 
@@ -241,6 +242,40 @@ class Record(RecordVerbs):
         step = np.diff(self.t)
         usual = np.median(step)
         return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)
+
+    @cached_property
+    def ticks(self) -> dict[str, Ticks]:
+        """The outputs that have one sample for each step of a position, at uneven times."""
+        found = {
+            name: find_ticks(self.t, y)
+            for name, y in self.outputs.items()
+            if name.rpartition(".")[2] in units_.VELOCITY_OF
+        }
+        return {name: ticks for name, ticks in found.items() if ticks is not None}
+
+    @cached_property
+    def turning_ticks(self) -> tuple[str, ...]:
+        """The outputs that have a sample for each step of a position that turns back."""
+        paths = {
+            name: np.concatenate([[0.0], np.cumsum(np.abs(np.diff(y)))])
+            for name, y in self.outputs.items()
+            if name.rpartition(".")[2] in units_.VELOCITY_OF and name not in self.ticks
+        }
+        return tuple(name for name, path in paths.items() if find_ticks(self.t, path) is not None)
+
+    @cached_property
+    def glitches(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """The single samples of each output that lie far off their neighbours, and what these show
+        there.
+        """
+        return {name: find_glitches(self.t, y) for name, y in self.outputs.items()}
+
+    @property
+    def gaps(self) -> Int[np.ndarray, " k"]:
+        """The samples after which nothing was recorded: for more than five median intervals, or
+        of ticks for more than five steps.
+        """
+        return lost_ticks(self.ticks) if self.ticks else gaps(self.t)
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:

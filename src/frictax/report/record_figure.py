@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from frictax.measurements import Record
-from frictax.measurements.diagnostics import gaps
 from frictax.measurements.summary import deviation, headline
 from frictax.measurements.units import Unit, quantity
 from frictax.text import prefixed
@@ -58,7 +57,7 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
 
 def _channel(axes: Axes, record: Record, kind: str, name: str, values: np.ndarray) -> None:
     unit, size = _display(record.units[name], values)
-    t, y = _broken(record.t, values / size)
+    t, y = _broken(record, values / size)
     held = kind == "input" and record.hold
     options: dict[str, Any] = {"drawstyle": "steps-post"} if held else {}
     # A short record is drawn with its samples.
@@ -67,7 +66,7 @@ def _channel(axes: Axes, record: Record, kind: str, name: str, values: np.ndarra
     axes.plot(t, y, color=colour, lw=1.1, label=plain(name), **options)
     if np.min(values) <= 0 <= np.max(values):
         zero_line(axes)
-    for i in gaps(record.t):
+    for i in record.gaps:
         axes.axvspan(*record.t[i : i + 2].tolist(), color=_GAP, lw=0, zorder=0.2, label="_gap")
     axes.set_ylabel(f"{quantity(record.units[name])} [{unit}]".replace("angular ", ""))
     more = "held between samples" if held else ""
@@ -86,7 +85,7 @@ def _display(unit: Unit, values: np.ndarray) -> tuple[str, float]:
     return unit.name, unit.si
 
 
-def _broken(t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _broken(record: Record, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """With a NaN in each gap, so that no line leads over it."""
-    after = gaps(t) + 1
+    t, after = record.t, record.gaps + 1
     return np.insert(t, after, t[after - 1]), np.insert(y, after, np.nan)

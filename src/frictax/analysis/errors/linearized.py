@@ -85,7 +85,11 @@ class Linearized:
                 continue
             steps = np.diff(record.t)
             step = float(np.median(steps))
-            after_gap = np.concatenate([[0], np.cumsum(steps > _GAP * step)])
+            is_gap = steps > _GAP * step
+            if record.ticks:  # a machine that slows down has longer intervals, and no gaps
+                step, is_gap = record.duration / steps.size, np.zeros(steps.size, bool)
+                is_gap[record.gaps] = True
+            after_gap = np.concatenate([[0], np.cumsum(is_gap)])
             for channel in here.T:
                 rows = channel[self.counted[channel]]
                 at = self.samples.sample[rows]

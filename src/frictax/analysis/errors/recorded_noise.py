@@ -13,7 +13,7 @@ from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import predictions
 from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
-from frictax.measurements.noise import noise_of
+from frictax.measurements.noise import noise_of, noise_of_output
 from frictax.pytree import pytree_dataclass
 
 from .linearized import AbstractLinearErrors, Linearized, LinearSpread
@@ -143,11 +143,13 @@ def are_rounded(found: FitResult) -> tuple[bool, bool]:
 
 def _rounded(found: FitResult) -> list[_Rounded]:
     first, out = 0, []
-    for one in found.problem.prepared:
+    for record, one in zip(found.records.values(), found.problem.prepared, strict=True):
         weight, measured = np.asarray(one.weight), np.asarray(one.measured)
         rows = np.arange(first, first + weight.size).reshape(weight.shape)
         first += weight.size
-        for c in range(weight.shape[-1] if isinstance(one, PreparedRecord) else 0):
+        for c, name in enumerate(one.names if isinstance(one, PreparedRecord) else ()):
+            if name in record.ticks:  # which are where the sensor changes from step to step
+                continue
             counted = weight[..., c] > 0
             y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
             step = quantum(y)
@@ -178,10 +180,8 @@ def inputs_err(found: FitResult) -> bool:
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
             if name not in record.outputs:  # a force of inverse dynamics: no sensor's
                 continue
-            sd = record.sd.get(name)
             least = misfit / _ABOVE
-            y = record.outputs[name]
-            if least > (noise_of(y, enough=least) if sd is None else np.sqrt(np.mean(sd**2))):
+            if least > noise_of_output(record, name, least):
                 return has_noisy_inputs(found)
     return False
 

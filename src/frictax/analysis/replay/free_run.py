@@ -14,6 +14,7 @@ from frictax.annotations import Checked
 from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
+from frictax.fitting.problem.readings import divide_gaps
 from frictax.measurements import Record
 from frictax.parameters import parameters, replace
 from frictax.programs import kept
@@ -126,7 +127,7 @@ def free_run(
         raise ValueError(f"`free_run` runs beside records, and {record!r} is a sweep.")
     x = np.asarray(found.x)
     machine = objective.machine(found.problem.setup_at(jnp.asarray(x), i).machine)
-    prepared = objective.prepare(machine, data)
+    prepared = divide_gaps(objective.prepare(machine, data), found.problem.engine)
     changes = _changes(data, machine)
     times = _repeats(found, errors)
     covariance = errors.full * np.sqrt(np.outer(times, times))

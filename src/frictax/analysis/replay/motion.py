@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from frictax.engine import Result, walk
 from frictax.fitting import FitResult, FreeRun
 from frictax.fitting.problem.objectives import PreparedRecord
-from frictax.fitting.problem.readings import acting, dividing, measured_starts
+from frictax.fitting.problem.readings import acting, divide_gaps, dividing, measured_starts
 from frictax.fitting.problem.setup import (
     Setup,
     contact_forces,
@@ -61,7 +61,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     i, data = named(found, record)
     objective = FreeRun(measured_start=True) if objective is None else objective
     setup = found.problem.setup_at(jnp.asarray(found.x), i)
-    prepared = objective.prepare(setup.machine, data)
+    prepared = divide_gaps(objective.prepare(setup.machine, data), found.problem.engine)
     here = setup.for_channels(prepared.inputs, prepared.names)
     return walked(here, prepared, data.t, found.problem.engine, found.problem.delayed)[0]
 

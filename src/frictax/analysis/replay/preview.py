@@ -11,7 +11,6 @@ from frictax.fitting import FreeRun
 from frictax.fitting.posing import pose_record
 from frictax.fitting.problem.setup import channel_unit, contact_names
 from frictax.measurements import Record
-from frictax.measurements.diagnostics import gaps
 from frictax.text import amount
 
 from .motion import Motion, walked
@@ -52,7 +51,7 @@ class Preview:
             lines.append(f"  {contact}: {told or 'no event'}")
         if not self.motion.complete:
             lines.append(f"! The run ended at {self.motion.end:g} s: {self.motion.result}")
-        if gaps(self.record.t).size:
+        if self.record.gaps.size:
             lines.append("! The record has gaps, over which its inputs are joined.")
         return "\n".join(lines)
 
@@ -89,9 +88,9 @@ def preview(
     """
     objective = FreeRun(measured_start=True) if objective is None else objective
     placed = objective.machine(machine)
-    setup, prepared, delayed = pose_record(placed, record, objective, instruments)
-    here = setup.for_channels(prepared.inputs, prepared.names)
     engine = OnSamples() if engine is None else engine
+    setup, prepared, delayed = pose_record(placed, record, objective, instruments, engine)
+    here = setup.for_channels(prepared.inputs, prepared.names)
     motion, before, after = walked(here, prepared, record.t, engine, delayed)
     predicted = np.asarray(prepared.predicted(here, objective, engine, delayed))
     left = predicted - np.asarray(prepared.measured)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.fitting import AbstractObjective, FitResult
+from frictax.fitting.problem.readings import divide_gaps
 from frictax.fitting.problem.setup import Setup
 from frictax.measurements import Record
 from frictax.programs import kept
@@ -37,7 +38,7 @@ def score(
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
     machine = objective.machine(setup.machine)
     here = setup.for_channels(data.inputs, data.outputs, machine)
-    prepared = objective.prepare(machine, data)
+    prepared = divide_gaps(objective.prepare(machine, data), found.problem.engine)
     predicted = np.asarray(_predict(objective, here, prepared, found.problem.engine))
     counted = np.asarray(prepared.weight) > 0
     left = np.where(counted, np.asarray(prepared.measured) - predicted, 0.0)

@@ -91,7 +91,7 @@ def shared_start(
     if measured is None:
         return value
     seen, order = seen_in(p.path, record.outputs)
-    place, rate, usual = beginning(record.t, record.outputs[seen])
+    place, rate, usual = beginning(record, seen, record.outputs[seen])
     (first, error), usual = (rate, usual) if order == 1 else (place, np.std(record.outputs[seen]))
     return np.asarray(measured) if abs(first) > error or abs(measured) > 0.05 * usual else value
 
@@ -102,22 +102,23 @@ def first_samples(n: int) -> int:
 
 
 def beginning(
-    t: np.ndarray, x: np.ndarray
+    record: Record, name: str, x: np.ndarray
 ) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """What a channel shows of its start: its value with what that can be wrong by, how fast it
-    changes likewise, and usually changes.
+    """What the output `name`, `x` without what its sensor adds, shows of its start: its value with
+    what that can be wrong by, how fast it changes likewise, and usually changes.
 
     By a parabola through the first samples. It is wrong by five standard errors of noise, by what a
     cubic says otherwise, and by what steps of the sensor's resolution add up to at worst: these are
-    no noise, and of a slow motion all first samples may share one.
+    no noise, and of a slow motion all first samples may share one. Ticks have no such error.
     """
-    k = first_samples(t.size)
+    t, k = record.t, first_samples(record.n)
+    resolution = 0.0 if name in record.ticks else quantum(x)
     s, reach = (t[:k] - t[0]) / (t[k - 1] - t[0]), float(t[k - 1] - t[0])
     powers = s[:, None] ** np.arange(4)
     weights = np.linalg.pinv(powers[:, :3])
     found, bent = weights @ x[:k], np.linalg.lstsq(powers, x[:k])[0]
     noise = np.sqrt(np.sum((x[:k] - powers[:, :3] @ found) ** 2) / max(k - 3, 1))
-    errors = 5.0 * noise * np.linalg.norm(weights, axis=1) + 0.5 * quantum(x) * np.sum(
+    errors = 5.0 * noise * np.linalg.norm(weights, axis=1) + 0.5 * resolution * np.sum(
         np.abs(weights), axis=1
     )
     errors += np.abs(found - bent[:3])

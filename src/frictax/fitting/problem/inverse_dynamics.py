@@ -31,6 +31,7 @@ from .objectives import (
 from .readings import (
     LARGEST_CUTOFF,
     acting,
+    check_no_ticks,
     integral,
     invert_sensor,
     prepared_record,
@@ -115,6 +116,7 @@ class InverseDynamics(AbstractObjective):
                 "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or"
                 " `FreeRun` for a machine of your own."
             )
+        check_no_ticks(record, "InverseDynamics")
         lay = MechanicalSystem(machine).layout
         bodies = {machine.names[i]: coordinates_of(machine.parts[i]) for i in lay.bodies}
         missing = [

@@ -38,6 +38,10 @@ class PreparedRecord:
     - `goes_on` (w,): whether a window begins where the one before has ended, instead.
     - `finer`: of a run in one piece, how its steps are divided over gaps.
     - `cutoffs`: where the filter of each output ended [Hz].
+    - `tick_noise`: of the outputs whose error is one of time, as for ticks, the standard deviation
+      of the times [s]. Their weights are 1/speed, so that their weighted residuals are times.
+    - `floating`: those of them whose constant offset is fitted in each prediction, because the run
+      begins at a tick whose time errs.
     - `weak`: the splines of the weak form, by which `measured` and `weight` then go; else None.
     """
 
@@ -54,6 +58,8 @@ class PreparedRecord:
     finer: tuple[tuple[int, int], ...] = static()
     cutoffs: dict[str, Numbers] = dataclasses.field(default_factory=dict)
     weak: WeakForm | None = None
+    tick_noise: dict[str, Numbers] = dataclasses.field(default_factory=dict)
+    floating: tuple[str, ...] = static(default=())
 
     def predicted(
         self,

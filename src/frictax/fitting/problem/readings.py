@@ -3,10 +3,9 @@ show them.
 """
 
 import dataclasses
-import functools
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,6 +26,7 @@ from .objectives import PreparedRecord
 from .sensors import perfect
 from .setup import Setup, state_names
 
+Prepared = TypeVar("Prepared")
 # of a record's rate: a filter that still passes something, and takes something away
 LARGEST_CUTOFF = 0.45
 _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
@@ -37,6 +37,20 @@ def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
     if not prepared.finer or not isinstance(engine, OnSamples):
         return engine
     return dataclasses.replace(engine, finer=prepared.finer)
+
+
+def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
+    """Return `prepared` with the division of its gaps in usual steps, for an engine that does not
+    divide steps by itself. Every such division needs a program of its own.
+    """
+    if (
+        not isinstance(prepared, PreparedRecord)
+        or prepared.rows is not None
+        or not isinstance(engine, OnSamples)
+        or (engine.tolerance is not None and engine.solver is None)
+    ):
+        return prepared
+    return dataclasses.replace(prepared, finer=engine.over_gaps(np.asarray(prepared.t)).finer)
 
 
 def acting(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
@@ -152,7 +166,6 @@ def prepared_record(
     start = {name: array(x) for name, x in start.items()}
     goes_on = None if rows is None else np.zeros(len(rows), bool)
     names = tuple(names or record.outputs)
-    finer = _usual().over_gaps(record.t).finer if rows is None else ()
     return PreparedRecord(
         array(record.t),
         inputs,
@@ -164,20 +177,45 @@ def prepared_record(
         goes_on,
         names,
         record.hold,
-        finer,
+        (),
         {name: array(f) for name, f in (cutoffs or {}).items()},
+        tick_noise={name: array(sd) for name, sd in tick_noise(record).items()},
     )
 
 
-@functools.cache
-def _usual() -> OnSamples:
-    return OnSamples()
+def tick_noise(record: Record) -> dict[str, float]:
+    """The standard deviation of the times [s] of each output of ticks for which no other error is
+    given.
+    """
+    return {name: one.noise for name, one in record.ticks.items() if record.sd.get(name) is None}
+
+
+def starting_values(machine: Machine, record: Record) -> dict[str, float]:
+    """The states in which the machine itself begins a run of the record."""
+    names = state_names(machine)
+    if isinstance(machine, Mechanism):
+        return {name: float(get(machine, name)) for name in names}
+    start = np.asarray(machine.start(jnp.asarray(record.t[0]))[0])
+    return dict(zip(names, start.tolist(), strict=False))
+
+
+def check_no_ticks(record: Record, objective: str) -> None:
+    """Raise `ValueError` if an output has the errors of ticks, which `objective` does not cover."""
+    for name in tick_noise(record):
+        raise ValueError(
+            f"`{objective}` needs outputs at the times of a clock: {name!r} of record"
+            f" {record.name!r} has one sample for each step of a position. Take `FreeRun()`, or"
+            f" give the sd of the position, sd={{{name!r}: ...}}, if the positions err."
+        )
 
 
 def channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
     """Measured values and their weights, a column a channel."""
     measured = np.stack(list(record.outputs.values()), axis=1)
-    sd: list[Any] = [record.sd.get(name) for name in record.outputs]
+    sd: list[Any] = [
+        record.ticks[name].speed if name in tick_noise(record) else record.sd.get(name)
+        for name in record.outputs
+    ]
     return measured, np.stack(
         [np.broadcast_to(1.0 / np.asarray(1.0 if s is None else s), record.n) for s in sd], axis=1
     )
@@ -199,6 +237,9 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
 def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
     """The state `name` over the record, (n,), where that measures it or its position; else None."""
     for of, order in ((name, "x"), (sibling(name, POSITION_OF), "v")):
+        if of in record.ticks:
+            forward = np.sign(record.outputs[of][-1] - record.outputs[of][0])
+            return record.outputs[of] if order == "x" else forward * record.ticks[of].speed
         if of in record.outputs:
             return getattr(smooth(record.t, record.outputs[of], cutoffs[of]), order)
     return None

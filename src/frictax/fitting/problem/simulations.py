@@ -1,5 +1,6 @@
 """Objectives that simulate: the whole record in one run, or cut in windows."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from jaxtyping import Array
 from frictax.engine import OnSamples
 from frictax.engine.options import Engine
 from frictax.measurements import Record
+from frictax.measurements.noise import without_glitches
 from frictax.measurements.record import changed
 from frictax.mechanism import Mechanism, PositionController
 from frictax.mechanism.mechanism import Machine
@@ -22,12 +24,14 @@ from .objectives import AbstractSimulation, Model, PreparedRecord, check_bool, c
 from .readings import (
     acting,
     channels,
+    check_no_ticks,
     cutoffs_of,
     dividing,
     known_states,
     measured_starts,
     prepared_record,
     recorded,
+    starting_values,
 )
 from .setup import Course, Setup, check_no_bristle, driven, simulated, state_names
 
@@ -71,16 +75,19 @@ class FreeRun(AbstractSimulation):
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         measured, weight = channels(record)
-        cutoffs = cutoffs_of(record, self.cutoff) if self.measured_start else {}
-        known = known_states(machine, record, cutoffs) if self.measured_start else {}
-        return prepared_record(
-            record,
-            measured,
-            weight,
-            {name: x[0] for name, x in known.items()},
-            known=known,
-            cutoffs=cutoffs,
+        clean = changed(record, outputs=without_glitches(record)) if self.measured_start else record
+        cutoffs = cutoffs_of(clean, self.cutoff) if self.measured_start else {}
+        known = known_states(machine, clean, cutoffs) if self.measured_start else {}
+        start = {name: x[0] for name, x in known.items()}
+        prepared = prepared_record(record, measured, weight, start, known=known, cutoffs=cutoffs)
+        begins = starting_values(machine, record)
+        floating = tuple(
+            name
+            for name in prepared.tick_noise
+            if abs(begins.get(name, np.inf) - record.outputs[name][0])
+            < 0.5 * record.ticks[name].step
         )
+        return dataclasses.replace(prepared, floating=floating)
 
     def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
@@ -93,12 +100,15 @@ class FreeRun(AbstractSimulation):
             dividing(engine, prepared),
             measured_starts(setup, prepared, delayed),
         )
-        return (
-            recorded(
-                setup, prepared.names, prepared.t, values, prepared.t[0], delayed, prepared.measured
-            ),
-            course,
+        shown = recorded(
+            setup, prepared.names, prepared.t, values, prepared.t[0], delayed, prepared.measured
         )
+        floats = np.array([name in prepared.floating for name in prepared.names])
+        if floats.any():
+            square = jnp.square(prepared.weight)
+            offset = jnp.sum(square * (shown - prepared.measured), axis=0) / jnp.sum(square, axis=0)
+            shown = shown - jnp.where(floats, offset, 0.0)
+        return shown, course
 
 
 @pytree_dataclass
@@ -243,6 +253,7 @@ class Windows(AbstractSimulation):
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         check_no_bristle(machine, "Windows")
+        check_no_ticks(record, "Windows")
         size = int(round(self.length * record.rate)) + 1
         count = (record.n - 1) // max(size - 1, 1)
         if size < 3 or count < 1:
@@ -260,8 +271,9 @@ class Windows(AbstractSimulation):
         for i, _ in OnSamples().over_gaps(record.t).finer:
             after |= (rows > i) & (rows[:, :1] <= i)
         weight[after] = 0.0
-        cutoffs = cutoffs_of(record, self.cutoff)
-        known = known_states(machine, record, cutoffs)
+        clean = changed(record, outputs=without_glitches(record))
+        cutoffs = cutoffs_of(clean, self.cutoff)
+        known = known_states(machine, clean, cutoffs)
         return prepared_record(
             record,
             measured,

@@ -117,6 +117,9 @@ def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[s
         mine = r[first : first + w.size].reshape(w.shape)
         first += w.size
         plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
+        for c, name in enumerate(prepared.names):
+            if name in getattr(prepared, "tick_noise", ()):  # an error of time [s]
+                plain[..., c] = mine[..., c]
         counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
         out[label] = {
             n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c]))

@@ -6,22 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.measurements.noise import white_noise_of
+from frictax.measurements.noise import noise_of_output, white_noise_of
 from frictax.measurements.record import Record
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
-from frictax.parameters import get
 from frictax.signals import Constant
 
 from ..problem.initial_state import beginning, first_samples
 from ..problem.inverse_dynamics import InverseDynamics, uncovered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
-from ..problem.readings import LARGEST_CUTOFF, seen_in
+from ..problem.readings import LARGEST_CUTOFF, seen_in, starting_values
 from ..problem.setup import state_names
 from ..problem.simulations import ClosedLoop, FreeRun, Windows
 from ..search.certificate import Certificate
@@ -194,17 +192,17 @@ def far_starts(
         ]
         if not names and not rates:
             continue
-        if isinstance(machine, Mechanism):
-            start = {n: float(get(machine, n)) for n in (*names, *rates)}
-        else:
-            y0 = np.asarray(problem.setup_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
-            start = dict(zip(states, y0, strict=False))
+        at_start = isinstance(machine, Mechanism)
+        start = starting_values(machine if at_start else problem.setup_at(problem.x0, i).machine, r)
         where = {"record": label, "objective": type(objective).__name__}
         for n in names:
             # numpy's numbers, a tenth of the time of JAX's
             sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(n))
             first = float(sensor.invert(r.t[:1], r.outputs[n][:1], r.t[0])[0])
-            beyond = abs(first - start[n]) - 5 * np.mean(r.sd.get(n) or 0)
+            noise = np.nan_to_num(noise_of_output(r, n))
+            if n in r.ticks and r.sd.get(n) is None:  # [s]
+                noise *= r.ticks[n].speed[0]
+            beyond = abs(first - start[n]) - 5 * noise
             if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
                 numbers = {"start": start[n], "measured": first}
                 out.append(Notice("starts-elsewhere", n, numbers | where))
@@ -213,7 +211,7 @@ def far_starts(
             if order != 1:
                 continue
             sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(of))
-            _, (first, error), usual = beginning(r.t, sensor.invert(r.t, r.outputs[of], r.t[0]))
+            _, (first, error), usual = beginning(r, of, sensor.invert(r.t, r.outputs[of], r.t[0]))
             if abs(first - start[n]) - error > 0.2 * usual:
                 numbers = {"start": start[n], "measured": first, "channel": of}
                 out.append(Notice("starts-at-another-speed", n, numbers | where))
@@ -237,5 +235,5 @@ def begins_well(
     weight = np.asarray(one.weight)
     left = residuals[first : first + weight.size].reshape(weight.shape)
     k, c = first_samples(len(y)), one.names.index(channel)
-    noise = np.mean(weight[:k, c]) * white_noise_of(y)
+    noise = one.tick_noise.get(channel, np.mean(weight[:k, c]) * white_noise_of(y))
     return bool(np.sqrt(np.mean(left[:k, c] ** 2)) <= _NOISE * noise)

@@ -150,10 +150,12 @@ def between_samples(found: FitResult) -> list[Notice]:
     bends = found.bends
     if bends is None or bends.most < _STRAIGHT:
         return []
-    far = _farthest(found, bends.moved, _CURVED)
+    # The course of the inputs is as uncertain as `spread` says, from straight (0) to smooth (1).
+    far = _farthest(found, {n: bends.spread * x for n, x in bends.moved.items()}, _CURVED)
     if far is None:
         return []
-    errors, e = far
+    _, e = far
+    errors = abs(bends.moved[e.name]) / e.standard_error
     numbers = {"moved": bends.moved[e.name], "unit": e.unit, "errors": errors}
     return [Notice("bent-between-samples", e.name, numbers)]
 

@@ -17,6 +17,7 @@ from frictax.parameters import UnknownName, get, rotational_unit
 from frictax.signals import AbstractSignal
 from frictax.text import amount
 
+from ..problem.readings import tick_noise
 from ..problem.setup import channel_unit
 
 # What a signal in a field of this name gives; it declares no unit itself.
@@ -152,7 +153,10 @@ def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) ->
     record = records[label]
     if not isinstance(record, Record):
         return dict.fromkeys(names, record.force_unit.si_name)
-    return {name: channel_unit(model, record, name) for name in names}
+    return {
+        name: "s" if name in tick_noise(record) else channel_unit(model, record, name)
+        for name in names
+    }
 
 
 def amount_of(records: Mapping[str, Any], label: str, unit: str, value: float, name: str) -> str:

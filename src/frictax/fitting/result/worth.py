@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.measurements.noise import memory, noise_of
+from frictax.measurements.noise import memory, noise_of_output
 from frictax.measurements.record import Record
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
@@ -144,9 +144,7 @@ def _motion(
 ) -> Iterator[Channel]:
     """One output of a record."""
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
-    of = record.outputs[name]
-    given = record.sd.get(name)
-    noise = noise_of(of) if given is None else float(np.sqrt(np.mean(np.square(given))))
+    noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
     if problem.loss.rounds > 1:  # outliers tell nothing of what there was to explain
         usual = np.median(np.abs(r[weight > 0])) if np.any(weight > 0) else 0.0
@@ -166,6 +164,10 @@ def _motion(
             if not is_speed:
                 level, beside = line, "what a straight line leaves of each window"
     misfit, spread, lined, rest = (_rms(a, weight) for a in (left, level, line, still))
+    unit = record.units[name].si_name
+    if name in prepared.tick_noise:  # errors of time [s]
+        unit, seconds = "s", float(np.sqrt(np.mean(weight[weight > 0] ** 2)))
+        misfit, spread, lined, rest = (seconds * a for a in (misfit, spread, lined, rest))
     if not spread > 0:
         return
     share = 1.0 - (misfit / spread) ** 2
@@ -173,8 +175,8 @@ def _motion(
     if isinstance(problem.objective, Windows):
         lined = np.inf
     yield Channel(
-        name, label, record.units[name].si_name, misfit, spread, lined, rest, noise,
-        given is None, share, bool(sure), beside,
+        name, label, unit, misfit, spread, lined, rest, noise,
+        record.sd.get(name) is None, share, bool(sure), beside,
         noise_by_starts(problem.objective, record, prepared, name),
     )  # fmt: skip
 
@@ -259,12 +261,7 @@ def _of_acceleration(record: Record, body: str, cutoff: float) -> float:
     """
     names = [n for n in record.outputs if n.rpartition(".")[0] == body]
     order, name = max((1 if n.rpartition(".")[2] in POSITION_OF else 2, n) for n in names)
-    given = record.sd.get(name)
-    noise = (
-        noise_of(record.outputs[name])
-        if given is None
-        else float(np.sqrt(np.mean(np.square(given))))
-    )
+    noise = noise_of_output(record, name)
     f = min(cutoff, 0.5 * record.rate)
     share = 2.0 * f / record.rate / (2 * order + 1)  # of a spectrum that rises by f**(2 order)
     return float(noise * (2 * np.pi * f) ** order * np.sqrt(share))

@@ -21,6 +21,7 @@ _FEW = 5  # frequencies of a part, whose excess is not normal with fewer
 _RECORD = 1.05  # times the noise read from a long record, of which the residuals have no more
 _SAMPLES = 20  # from which noise can be read
 _SMALL = 1e-3  # of the spread of an output: a misfit that is not worth a further search
+_EXACT_TICKS = 1e-7  # likewise of ticks, whose positions are exact
 _EXACT = 1e-5  # of the spread: a misfit of rounding and of the steps, in a record without noise
 
 
@@ -67,7 +68,13 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
         for c, name in enumerate(prepared.names):
             counted = weight[:, c] > 0
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
-            found = _compared(mine[counted, c], measured)
+            noise = prepared.tick_noise.get(name)
+            found = _compared(
+                mine[counted, c],
+                white_noise_of(measured) if noise is None else float(noise),
+                float(np.std(measured)),
+                _EXACT if noise is None else _EXACT_TICKS,
+            )
             if found is None:
                 continue
             ratio, low, share = found
@@ -84,23 +91,24 @@ def _excess(one: Certificate) -> float:
 
 
 def _compared(
-    left: Float[np.ndarray, " n"], measured: Float[np.ndarray, " n"]
+    left: Float[np.ndarray, " n"], of_record: float, spread: float, exact: float
 ) -> tuple[float, float, float] | None:
     """Return the level over the noise, the excess of low frequencies and the residuals over the
-    spread, of one output; None where no noise can be read.
+    spread, of one output; None where no noise can be read. `of_record`: the noise that is read from
+    the record; `exact`: the share of the spread that rounding and steps may leave.
     """
     if left.size < _SAMPLES:
         return None
     if not np.isfinite(left).all():
         return float("inf"), float("inf"), float("inf")
     own = _noise_of_differences(left)
-    noise = (_RECORD + _OF_FEW / np.sqrt(left.size)) * white_noise_of(measured)
+    noise = (_RECORD + _OF_FEW / np.sqrt(left.size)) * of_record
     noise = min(noise, own) if own > 0 else float(noise)
-    spread, misfit = float(np.std(measured)), float(np.sqrt(np.mean(left**2)))
+    misfit = float(np.sqrt(np.mean(left**2)))
     if not noise > 0:
         return None
     ratio, low = misfit / noise, _low_excess(left / noise)
-    if misfit <= _EXACT * spread and not (ratio < 1.0 + _LEVEL and low < _LOW):
+    if misfit <= exact * spread and not (ratio < 1.0 + _LEVEL and low < _LOW):
         return None
     return float(ratio), float(low), misfit / max(spread, 1e-300)
 

@@ -238,10 +238,11 @@ def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
     for prepared in problem.prepared:
         weight, measured = np.asarray(prepared.weight), np.asarray(prepared.measured)
         scale = np.zeros(weight.shape)
-        for c in range(weight.shape[-1]):
+        for c, name in enumerate(prepared.names):
             counted = weight[:, c] > 0
             y = (weight[:, c] * measured[:, c])[counted]
             noise = np.fmax(white_noise_of(y), _LEAST_NOISE * np.std(y)) if y.size else np.nan
+            noise = prepared.tick_noise.get(name, noise)
             scale[counted, c] = 1.0 / noise if noise > 0 else 1.0
         parts.append(scale.ravel())
     return np.concatenate(parts)

@@ -28,7 +28,6 @@ from frictax.excitation.checked import Check
 from frictax.fitting import FitResult
 from frictax.fitting.result.text import found_rows, quality
 from frictax.measurements import Record, Sweep
-from frictax.measurements.diagnostics import gaps
 from frictax.measurements.summary import deviation, headline, span
 from frictax.text import amount
 from frictax.trajectory import Trajectory
@@ -58,7 +57,7 @@ def fit_html(found: FitResult) -> str:
 
 def record_html(record: Record) -> str:
     """A record: each channel with its range and its course."""
-    after = gaps(record.t) + 1
+    after = record.gaps + 1
     t = np.insert(record.t, after, record.t[after - 1])
     between = "held between samples" if record.hold else "joined by straight lines"
     channels = [("input", name, u, between) for name, u in record.inputs.items()]
