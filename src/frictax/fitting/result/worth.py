@@ -66,12 +66,12 @@ class Channel:
     def is_above_noise(self) -> bool:
         """Whether the misfit is more than the noise explains, and is not negligible."""
         if self.is_force:
-            return self.above > _READ and self.misfit > _FORCE * self.spread
-        return self.above > MISFIT * self.by_starts and self.misfit > _SMALL * self.spread
+            return bool(self.above > _READ and self.misfit > _FORCE * self.spread)
+        return bool(self.above > MISFIT * self.by_starts and self.misfit > _SMALL * self.spread)
 
     @property
     def unexplained(self) -> bool:
-        return self.share < _NOTHING or (self.share < _LITTLE and not self.sure)
+        return bool(self.share < _NOTHING or (self.share < _LITTLE and not self.sure))
 
 
 def worth(
