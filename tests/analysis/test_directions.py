@@ -70,14 +70,12 @@ def test_a_residual_study_of_both_directions_names_both() -> None:
 def test_differences_of_directions_are_found_in_19_of_20_and_none_is_invented(
     rows: int, noise: float
 ) -> None:
-    for law in (fx.Coulomb, fx.Stribeck):
-        offsets, laws = 0, 0
-        for seed in range(20):
-            how = {"rows": rows, "noise": noise}
-            offset = sweep_of(seed, offset=8.0 * noise, **how)
-            offsets += set(named(fx.fit(law, offset))) == {"offset-missing"}
-            each = sweep_of(seed, backward=1.0 + 12.0 * noise, **how)
-            laws += bool(named(fx.fit(law, each)))
-            assert not named(fx.fit(law, sweep_of(seed, **how)))
-        assert offsets >= 19
-        assert laws >= 19
+    how, offsets, laws = {"rows": rows, "noise": noise}, 0, 0
+    for seed in range(20):
+        offset = fx.fit(fx.Coulomb, sweep_of(seed, offset=8.0 * noise, **how))
+        offsets += set(named(offset)) == {"offset-missing"}
+        each = fx.fit(fx.Coulomb, sweep_of(seed, backward=1.0 + 12.0 * noise, **how))
+        laws += bool(named(each))
+        assert not named(fx.fit(fx.Coulomb, sweep_of(seed, **how)))
+    assert offsets >= 19
+    assert laws >= 19

@@ -53,8 +53,9 @@ def difference_of(found: FitResult) -> Difference | None:
     difference without 0. A law for each direction is tried after an offset if the same tests of
     that fit ask for it. Fits with priors, ties, bounds or logarithmic scales are not examined.
     """
-    first, best, least = _different(found), None, found.aicc
-    for kind in {"": (), EACH: (EACH,), OFFSET: (OFFSET, EACH)}[first]:
+    best, least = None, found.aicc
+    kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]
+    for kind in kinds if _different(found) else ():
         other = _difference(found, kind)
         if other is None or not other.found.aicc < least or not 0 < other.lower * other.upper:
             continue
