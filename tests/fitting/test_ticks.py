@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import frictax as fx
+from frictax.fitting.problem.objectives import PreparedRecord
 
 A, B, C, W0 = 8e-2, 4e-3, 1.2e-3, 25.0  # [N.m, ...] friction of a wheel of 1 kg.m2 that coasts
 J, M = 0.02, 2.0
@@ -112,8 +113,10 @@ def test_a_wheel_that_coasts_gives_no_warning_but_of_its_condition():
 def test_a_start_that_is_fitted_is_not_projected_out():
     found = fitted(linear)
     assert found.values["slide.s"] == pytest.approx(-0.3, abs=5 * found.standard_errors["slide.s"])
-    assert not found.problem.prepared[0].floating
-    assert fitted(coasting).problem.prepared[0].floating == ("rotor.phi",)
+    for fit, floating in ((found, ()), (fitted(coasting), ("rotor.phi",))):
+        (one,) = fit.problem.prepared
+        assert isinstance(one, PreparedRecord)
+        assert one.floating == floating
 
 
 def test_an_error_of_positions_that_is_given_counts_in_place_of_one_of_times():
