@@ -65,8 +65,8 @@ def driven(seed, lost=0.0):
     counts, t, step = ticks_of("driven")
     rng = np.random.default_rng(seed)
     t = t + 1e-3 * rng.standard_normal(t.size)
-    kept = rng.uniform(size=t.size) >= lost
-    kept[0] = True
+    kept = np.ones(t.size, bool)
+    kept[1 + rng.choice(t.size - 1, int(lost * t.size), replace=False)] = False
     wheel = fx.Mechanism(
         rotor=fx.Inertia(J=0.03, w=18.0),
         bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=0.05, F_prop=0.02)),
