@@ -23,6 +23,7 @@ def codes(one):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_speed_and_the_noise_of_ticks_are_read_from_their_times(sign):
     ticks = find_ticks(SLOWING + NOISE, sign * TURN * COUNTS)
+    assert ticks is not None
     speed = TURN / np.gradient(SLOWING, COUNTS)
     assert ticks.step == pytest.approx(TURN)
     assert ticks.noise == pytest.approx(2e-3, rel=0.1)

@@ -223,12 +223,12 @@ def fit_records(
     given, instruments = labelled(data), {} if instruments is None else instruments
     records, twice = without_repeats(given)
     if twice and isinstance(own, Mapping):
-        own = {
-            path: [x for x, label in zip(values, given, strict=True) if label in records]
-            if values is not None and len(values) == len(given)
-            else values
-            for path, values in own.items()
-        }
+        starts = {path: values for path, values in own.items() if values is not None}
+        if any(np.shape(values)[:1] != (len(given),) for values in starts.values()):
+            records, twice = given, []  # for which `own` is refused below
+        else:
+            kept = [i for i, label in enumerate(given) if label in records]
+            own = {**own, **{path: [x[i] for i in kept] for path, x in starts.items()}}
     check_arguments(model, records, objective, start, priors, instruments, engine)
     objective = FreeRun() if objective is None else objective
     method = usual_method() if how.method is None else how.method

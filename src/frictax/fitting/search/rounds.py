@@ -242,7 +242,7 @@ def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
             counted = weight[:, c] > 0
             y = (weight[:, c] * measured[:, c])[counted]
             noise = np.fmax(white_noise_of(y), _LEAST_NOISE * np.std(y)) if y.size else np.nan
-            noise = prepared.tick_noise.get(name, noise)
+            noise = getattr(prepared, "tick_noise", {}).get(name, noise)
             scale[counted, c] = 1.0 / noise if noise > 0 else 1.0
         parts.append(scale.ravel())
     return np.concatenate(parts)
