@@ -175,10 +175,10 @@ class Block:
         error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
         return add_whole_steps(now, (error, inverse), self.judged(y), self.judged(start))
 
-    def over(self, begin, whole: tuple[Progress, Since], start, moved, y, t1, nought, grid) -> Any:
+    def over(self, begin, so_far: tuple[Progress, Since], start, moved, y, t1, nought, grid) -> Any:
         """The steps of a tile, from the step `begin` on; `nought` as of `march`."""
         plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
-        whole, since = whole
+        whole, since = so_far
         log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
         timed = grid.ndim > 1
         size = jnp.minimum(plan.tile, plan.steps - begin)
