@@ -116,7 +116,7 @@ def inverse_dynamics(record: fx.Record, cutoff: float = 70.0) -> fx.FoundMachine
         axis(directions=False),
         record,
         free=["mass.m", "friction.f_pos", OFFSET],
-        objective=fx.InverseDynamics(cutoff, v_min=0.0),
+        objective=fx.InverseDynamics(cutoff, v_min=0.0, at_samples=True),
     )
 
 
@@ -182,7 +182,12 @@ def redundant(record: fx.Record) -> fx.FoundMachine:
     """An offset beside two Coulomb frictions, which no record tells apart: the answer
     must say so.
     """
-    return fx.fit(axis(), record, free=[*DIRECTIONS, OFFSET], objective=fx.InverseDynamics(70.0))
+    return fx.fit(
+        axis(),
+        record,
+        free=[*DIRECTIONS, OFFSET],
+        objective=fx.InverseDynamics(70.0, at_samples=True),
+    )
 
 
 # -- the answer

@@ -4,9 +4,10 @@ show them.
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -190,13 +191,17 @@ def tick_noise(record: Record) -> dict[str, float]:
     return {name: one.noise for name, one in record.ticks.items() if record.sd.get(name) is None}
 
 
-def starting_values(machine: Machine, record: Record) -> dict[str, float]:
-    """The states in which the machine itself begins a run of the record."""
-    names = state_names(machine)
+def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> dict[str, float]:
+    """Those of the states `names` in which the machine itself begins a run of the record; nan where
+    the machine is traced.
+    """
+    states = state_names(machine)
     if isinstance(machine, Mechanism):
-        return {name: float(get(machine, name)) for name in names}
-    start = np.asarray(machine.start(jnp.asarray(record.t[0]))[0])
-    return dict(zip(names, start.tolist(), strict=False))
+        start = {name: get(machine, name) for name in names if name in states}
+    else:
+        at = machine.start(jnp.asarray(record.t[0]))[0]
+        start = {name: at[states.index(name)] for name in names if name in states}
+    return {n: np.nan if isinstance(x, jax.core.Tracer) else float(x) for n, x in start.items()}
 
 
 def check_no_ticks(record: Record, objective: str) -> None:

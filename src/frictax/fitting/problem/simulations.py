@@ -80,7 +80,7 @@ class FreeRun(AbstractSimulation):
         known = known_states(machine, clean, cutoffs) if self.measured_start else {}
         start = {name: x[0] for name, x in known.items()}
         prepared = prepared_record(record, measured, weight, start, known=known, cutoffs=cutoffs)
-        begins = starting_values(machine, record)
+        begins = starting_values(machine, record, tuple(prepared.tick_noise))
         floating = tuple(
             name
             for name in prepared.tick_noise

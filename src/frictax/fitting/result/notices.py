@@ -193,7 +193,8 @@ def far_starts(
         if not names and not rates:
             continue
         at_start = isinstance(machine, Mechanism)
-        start = starting_values(machine if at_start else problem.setup_at(problem.x0, i).machine, r)
+        begun = machine if at_start else problem.setup_at(problem.x0, i).machine
+        start = starting_values(begun, r, [*names, *rates])
         where = {"record": label, "objective": type(objective).__name__}
         for n in names:
             # numpy's numbers, a tenth of the time of JAX's
