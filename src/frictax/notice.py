@@ -70,10 +70,10 @@ search-by-rounds
     {rounds} of at most {most} rounds found an end at {after:.3g} times.
 
 search-above-noise
-    After {rounds} rounds of {runs} runs the misfit is {ratio:.3g} times the noise of {subject} in
-    record {record!r}, or is not white. The machine lacks something, the noise is autocorrelated, or
-    a lower misfit exists. Look at found.residual_study() and found.missing(), or fit with
-    rounds={more}.
+    After {rounds} rounds of {runs} runs the residuals of {subject} in record {record!r} are not
+    white noise of the size that the record has. Their root mean square is {ratio:.3g} times that
+    noise. The machine lacks something, the noise is autocorrelated, or a lower misfit exists. Look
+    at found.residual_study() and found.missing(), or fit with rounds={more}.
 
 starts-of-free-run
     Fits by `{subject}` will no longer take `starts` and `spread`. Give `rounds` instead, rounds=12

@@ -73,6 +73,7 @@ def test_white_residuals_have_white_errors_and_remember_nothing(clean) -> None:
     assert list(u.ratio.values()) == pytest.approx([1.0] * 3, abs=0.06)
 
 
+@pytest.mark.slow
 def test_the_guard_counts_where_its_error_is_larger_than_chance_makes_it(clean) -> None:
     """Of records of which the other account is right it stands out in three of ten or fewer."""
     counted = []

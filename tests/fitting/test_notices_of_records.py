@@ -47,10 +47,14 @@ def test_a_fit_passes_on_the_notices_of_its_record(found, clipped) -> None:
     assert str(notice) in found.warnings
 
 
-def test_json_reports_and_pages_have_them(found, tmp_path) -> None:
+def test_json_and_cards_have_them(found) -> None:
     told = json.loads(found.to_json())
     assert "record-saturated" in [n["code"] for n in told["notices"]]
     assert found._repr_html_().count("stays at its largest value") == 1
+
+
+@pytest.mark.slow
+def test_reports_have_them(found, tmp_path) -> None:
     page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "stays at its largest value" in page
 

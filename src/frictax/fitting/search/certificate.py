@@ -18,6 +18,7 @@ _OF_FEW = 3.5  # ... and times 1/sqrt(samples): with few samples the noise itsel
 _LOW = 3.8  # [standard deviations] excess of a low part of the spectrum of white noise
 _PARTS = (4, 8, 16, 32, 64, 128, 256)  # low parts of the spectrum: its first 1/4, 1/8, ...
 _FEW = 5  # frequencies of a part, whose excess is not normal with fewer
+_OWN = 0.5  # of the noise read from the record: that of residuals counts as no less
 _RECORD = 1.05  # times the noise read from a long record, of which the residuals have no more
 _SAMPLES = 20  # from which noise can be read
 _SMALL = 1e-3  # of the spread of an output: a misfit that is not worth a further search
@@ -103,8 +104,10 @@ def _compared(
         return float("inf"), float("inf"), float("inf")
     own = _noise_of_differences(left)
     noise = (_RECORD + _OF_FEW / np.sqrt(left.size)) * of_record
-    noise = min(noise, own) if own > 0 else float(noise)
     misfit = float(np.sqrt(np.mean(left**2)))
+    if misfit > exact * spread:
+        own = max(own, _OWN * noise)
+    noise = float(min(noise, own)) if own > 0 else float(noise)
     if not noise > 0:
         return None
     ratio, low = misfit / noise, _low_excess(left / noise)

@@ -44,7 +44,7 @@ _ALONG = 20.0  # samples before the first whose residuals count as 0
 _LEAST_NOISE = 1e-3  # of the spread of an output: noise that scores assume at least
 _FAILED = 1e12  # squared residual of a run that fails
 _SAME = 2.0  # times the cost by divided steps: plain steps that show the same misfit
-_GAIN = 1e-6  # of the cost: an end that is lower by less is the same end
+_GAIN = 0.02  # of the cost: an end that is lower by less is not worth a notice
 
 
 def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> tuple[Descent, int]:
