@@ -76,10 +76,26 @@ def test_a_ripple_is_found_with_its_period_and_its_amplitude() -> None:
 
 
 def test_residuals_without_a_pattern_refer_to_missing() -> None:
-    for planted, told in ((0.0, True), (0.3 * np.sin(2 * np.pi * S / 0.05), False)):
-        study = fitted(run(planted), at_samples=True).residual_study()
-        assert study["whiteness"].strong
+    t = np.linspace(0.0, 3.0, 301)
+    force = 3.0 * np.sin(4.0 * t)
+
+    def block(F_Coulomb: float, drive: Any = 0.0) -> fx.Mechanism:
+        friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb))
+        return fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", drive))
+
+    right = np.asarray(fx.simulate(block(1.0, fx.Sampled(t, force)), t)["mass"].v)
+    white = 0.01 * np.random.default_rng(0).standard_normal(t.size)
+    for noise, told in ((np.asarray(lfilter([1], [1, -0.8], white)), True), (white, False)):
+        record = fx.Record(t, {"drive": force}, {"mass.v": right + noise})
+        found = fx.fit(block(0.9), record, free=["friction.f_pos.F_Coulomb"], rounds=0)
+        study = found.residual_study()
         assert any(n.code == "no-pattern-found" for n in study.notices) is told
+
+
+def test_filters_make_residuals_of_a_right_model_that_are_not_white() -> None:
+    study = fitted(run(0.0 * S), at_samples=True).residual_study()
+    assert study["whiteness"].strong
+    assert "no-pattern-found" not in [n.code for n in study.notices]
 
 
 def test_a_ripple_near_the_cutoff_is_as_large_as_it_is() -> None:

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Literal, get_args
 
 from frictax.annotations import Checked
-from frictax.fitting import FitResult, InverseDynamics
+from frictax.fitting import FitResult, InverseDynamics, Windows
 from frictax.handover import Verb
 from frictax.measurements import Sweep
 from frictax.notice import Notice
@@ -150,7 +150,10 @@ def residual_study(
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     strong = {f.name for f in findings if f.strong}
-    if strong == {"whiteness"} and not found.of_sweep:
+    # Filters make residuals that are not white, of right models too.
+    is_filtered = isinstance(objective, Windows) and not objective.free_starts
+    is_filtered |= isinstance(objective, InverseDynamics) and objective.at_samples
+    if strong == {"whiteness"} and not found.of_sweep and not is_filtered:
         notices.append(Notice("no-pattern-found"))
     findings.sort(key=lambda f: (not f.strong, -f.share))
     return ResidualStudy(tuple(findings), tuple(studied), tuple(notices))
