@@ -134,7 +134,7 @@ def compared(force: np.ndarray) -> Comparison:
 def test_rows_that_remember_choose_no_table_for_a_coulomb_law() -> None:
     made = compared(0.35 * SPEEDS + 12.0 + 0.15 * remembering(0.8, 0))
     assert made.best.name == "Coulomb"
-    assert made.memory > 0.6
+    assert made.autocorrelation > 0.6
     assert "of the error of the row before" in made.reason
     assert made["Coulomb"].aicc != pytest.approx(made["Coulomb"].found.aicc, abs=1.0)
 
@@ -147,7 +147,7 @@ def test_rows_of_a_formula_choose_its_law(dip: float, best: str) -> None:
     assert made.best.found.converged
     # A table follows such a curve by lines, so that its residuals are autocorrelated.
     made = compared(force + 0.01 * remembering(0.0, 1))
-    assert (made.best.name, made.memory) == (best, 0.0)
+    assert (made.best.name, made.autocorrelation) == (best, 0.0)
 
 
 @pytest.mark.slow
@@ -165,6 +165,6 @@ def test_independent_rows_are_judged_as_before() -> None:
     dip = 0.35 * SPEEDS + 12.0 + 1.5 * np.exp(-3.0 * SPEEDS)
     made = [compared(dip + 0.15 * remembering(0.0, seed)) for seed in range(20)]
     assert sum(one.best.name.startswith("Stribeck") for one in made) >= 18
-    white = [one for one in made if one.memory == 0.0]
+    white = [one for one in made if one.autocorrelation == 0.0]
     assert len(white) >= 16
     assert all(row.aicc == row.found.aicc for one in white for row in one.rows)

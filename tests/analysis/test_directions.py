@@ -54,7 +54,7 @@ def test_compare_has_the_offset_as_a_candidate_and_chooses_it() -> None:
     made = fx.compare(sweep, {"Coulomb": fx.Coulomb(F_Coulomb=4.0, F_prop=1.0)})
     assert [row.name for row in made.rows] == ["Coulomb", "Coulomb, offset"]
     assert made.best.name == "Coulomb, offset"
-    assert made.memory == 0.0
+    assert made.autocorrelation == 0.0
     assert "the offset is" in made.reason
 
 

@@ -28,7 +28,7 @@ from ..errors.refits import refitted
 from .directions import with_directions
 from .nested import from_contained
 from .plausibility import UNENDED
-from .row_memory import criteria_with, memory_of, weights_left_out
+from .row_autocorrelation import autocorrelation_of, criteria_with, weights_left_out
 from .structure import Structure, StructureComparison, row_named
 from .structures import compare_structures
 
@@ -64,8 +64,8 @@ class Comparison:
     """Laws fitted to one sweep, in the order given, with the one to take. Print it.
 
     `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason`
-    says so in words, and where the error of rows left out is for another. `memory`: the
-    autocorrelation of the errors of neighbouring rows, 0 if white noise explains the sweep as well.
+    says so in words, and where the error of rows left out is for another. `autocorrelation`: that
+    of the errors of neighbouring rows, 0 if white noise explains the sweep as well.
 
     **Example:** at `compare`.
     """
@@ -74,7 +74,7 @@ class Comparison:
     rows: tuple[ComparedLaw, ...]
     best: ComparedLaw
     reason: str
-    memory: float = 0.0
+    autocorrelation: float = 0.0
 
     def __getitem__(self, name: str) -> ComparedLaw:
         return row_named(self.rows, name, "law")
@@ -217,10 +217,10 @@ def _compared(
             fits[name] = fit(law, sweep, offset=offset, method=method, loss=loss)
             parts[name]("fitted", 0.5)
         fits, differences = with_directions(from_contained(fits))
-        memory = memory_of(fits.values()) if fits else 0.0
+        rho = autocorrelation_of(fits.values()) if fits else 0.0
         for name, found in fits.items():
-            aicc, bic = criteria_with(found, memory)
-            left_out = _left_out(found, memory)
+            aicc, bic = criteria_with(found, rho)
+            left_out = _left_out(found, rho)
             rows.append(ComparedLaw(name, found, left_out, aicc, bic, _remark(found)))
             if name in parts:
                 parts[name]("fitted without each of its rows", 1.0)
@@ -232,10 +232,16 @@ def _compared(
     candidates = [row for row in ended if not row.remark] or ended
     # of equals the first, the simplest
     best = min(candidates, key=lambda row: round(row.aicc, 6))
-    said = [_reason(rows, best), *_autocorrelated(memory), *_other_verdict(candidates, best)]
+    said = [_reason(rows, best)]
+    if rho:
+        said.append(
+            f"Each row has up to {rho:.2g} of the error of the row before. The criteria allow for"
+            " that, and neighbours of a row that is left out are left out with it."
+        )
+    said += _other_verdict(candidates, best)
     if best.name in differences:
         said.insert(1, f"The two directions differ: {differences[best.name]}.")
-    return Comparison(sweep, tuple(rows), best, " ".join(said), memory)
+    return Comparison(sweep, tuple(rows), best, " ".join(said), rho)
 
 
 def _remark(found: FitResult) -> str:
@@ -244,15 +250,6 @@ def _remark(found: FitResult) -> str:
         return UNENDED
     unknown = ", ".join(found.identifiability.unknown)
     return f"not identifiable: {unknown}" if unknown else ""
-
-
-def _autocorrelated(memory: float) -> list[str]:
-    if not memory:
-        return []
-    return [
-        f"Each row has up to {memory:.2g} of the error of the row before. The criteria allow for"
-        " that, and neighbours of a row that is left out are left out with it."
-    ]
 
 
 def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
@@ -278,14 +275,14 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
     return laws
 
 
-def _left_out(found: FitResult, memory: float) -> float:
+def _left_out(found: FitResult, rho: float) -> float:
     """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, and
     with it correlated neighbours, by the program that is compiled for the fit.
     """
     if found.dof < 2:
         return float("inf")
     start = np.asarray(found.problem.coordinates(_inside(found)))
-    ends, _ = refitted(found, weights_left_out(found.n, memory), start)
+    ends, _ = refitted(found, weights_left_out(found.n, rho), start)
     label = next(iter(found.records))
     predicted = [
         np.ravel(dataclasses.replace(found, x=x).predicted(label))[i] for i, x in enumerate(ends)

@@ -11,13 +11,13 @@ from scipy.special import fdtrc
 from frictax.fitting import FitResult, SteadyFriction, fit
 from frictax.fitting.problem.problem import Unknown
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.sweep_checks import outliers
+from frictax.fitting.result.sweep_checks import independent, outliers
 from frictax.fitting.steady_model import movable
 from frictax.notice import Notice
 from frictax.parameters import parameters
 from frictax.text import shown
 
-from .row_memory import restricted_likelihood, whitened
+from .row_autocorrelation import restricted_likelihood, whitened
 
 OFFSET, EACH = "offset", "each direction"
 # Chances of noise below which the two directions differ, and differ by more than an offset.
@@ -146,11 +146,11 @@ def _different(found: FitResult) -> str:
     each = jacobian[:, found.active & law] * found.sweep.direction[:, None]
     offset = weight[:, None]
     all_columns = np.column_stack([base, offset, each])
-    off = np.flatnonzero(outliers([found.sweep], r, _independent(all_columns)))
+    off = np.flatnonzero(outliers([found.sweep], r, independent(all_columns)))
     base = np.column_stack([base, np.eye(found.n)[:, off]])  # a column for each takes it out
     with_offset = np.column_stack([base, offset])
     all_columns = np.column_stack([with_offset, each])
-    likelihood = restricted_likelihood(r, _independent(all_columns))
+    likelihood = restricted_likelihood(r, independent(all_columns))
     levels = np.array([likelihood(rho) for rho in _CORRELATIONS])
     correlations = _CORRELATIONS[levels <= levels.min() + _NEARLY]
 
@@ -173,7 +173,7 @@ def _chance(
     """Return how often noise makes the larger model better by as much (F test)."""
     y, squares, ranks = whitened(r, correlation), [], []
     for columns in (smaller, larger):
-        basis = _independent(whitened(columns, correlation))
+        basis = independent(whitened(columns, correlation))
         squares.append(float(np.sum((y - basis @ (basis.T @ y)) ** 2)))
         ranks.append(basis.shape[1])
     more, dof = ranks[1] - ranks[0], len(r) - ranks[1]
@@ -181,13 +181,6 @@ def _chance(
         return 1.0
     least = max(squares[1], 1e-24 * squares[0])
     return float(fdtrc(more, dof, max(squares[0] - squares[1], 0.0) / more / least * dof))
-
-
-def _independent(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
-    """Return an orthonormal basis of the columns."""
-    length = np.linalg.norm(columns, axis=0)
-    left, size, _ = np.linalg.svd(columns[:, length > 0] / length[length > 0], full_matrices=False)
-    return left[:, size > 1e-8 * np.max(size, initial=0.0)]
 
 
 def _fitted(found: FitResult, kind: str) -> tuple[str, FitResult]:

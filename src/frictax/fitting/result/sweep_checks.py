@@ -53,7 +53,7 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     if n - p < 4 or np.sqrt(np.mean(r**2)) < _EXACT * size:
         return []
     off = outliers([sweep], r, columns)
-    basis, others = _basis(columns), residuals_without(off, r, columns)
+    basis, others = independent(columns), residuals_without(off, r, columns)
     scale = np.sqrt(np.sum(others[~off] ** 2) / (np.sum(~off) - p))
     noise = np.random.default_rng(0).standard_normal((n, _DRAWS))
     draws = np.column_stack([np.clip(others, -_FAR * scale, _FAR * scale), noise])
@@ -91,9 +91,9 @@ def residuals_without(
     return r - columns @ np.linalg.lstsq(columns[~off], r[~off], rcond=None)[0]
 
 
-def _basis(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
-    """Return an orthonormal basis of the columns."""
-    left, size, _ = np.linalg.svd(columns, full_matrices=False)
+def independent(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
+    """Return an orthonormal basis of the columns, whose lengths do not matter."""
+    left, size, _ = np.linalg.svd(columns / _lengths(columns), full_matrices=False)
     return left[:, size > 1e-10 * np.max(size, initial=0.0)]
 
 
@@ -105,7 +105,7 @@ def _rows_off(
     left_out, count = [], 0
     kept = np.ones(n, bool)
     for _ in range(min(max((n - p) // _SHARE_OFF, 1), _MOST_OFF)):
-        basis = _basis(columns[kept])
+        basis = independent(columns[kept])
         left, free = r[kept] - basis @ (basis.T @ r[kept]), 1.0 - np.sum(basis**2, axis=1)
         share = np.where(free > 1e-6, left**2 / np.maximum(free, 1e-6), 0.0)
         share /= max(np.sum(left**2), 1e-300)

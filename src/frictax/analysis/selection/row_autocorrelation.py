@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from frictax.fitting import FitResult
 
-_LARGEST_MEMORY = 0.98
+_LARGEST = 0.98
 # Twice the gain of log likelihood above which errors count as autocorrelated. Chance exceeds it in
 # one of twenty sweeps with white noise.
 _SURE = 2.7
@@ -16,7 +16,7 @@ _LITTLE = 0.3  # correlation of two rows below which they count as independent
 _FEWEST = 10  # least degrees of freedom from which an autocorrelation is estimated
 
 
-def memory_of(fits: Iterable[FitResult]) -> float:
+def autocorrelation_of(fits: Iterable[FitResult]) -> float:
     """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. It is 0 if
     white noise explains the sweep as well, or if there are too few rows.
 
@@ -35,10 +35,10 @@ def memory_of(fits: Iterable[FitResult]) -> float:
         return 0.0
 
     minus2log = restricted_likelihood(r, J)
-    best: Any = minimize_scalar(minus2log, bounds=(0.0, _LARGEST_MEMORY), method="bounded")
+    best: Any = minimize_scalar(minus2log, bounds=(0.0, _LARGEST), method="bounded")
     if not minus2log(0.0) - best.fun > _SURE:
         return 0.0
-    farther = np.linspace(best.x, _LARGEST_MEMORY, 100)
+    farther = np.linspace(best.x, _LARGEST, 100)
     return float(max(x for x in farther if minus2log(x) <= best.fun + 1.0))
 
 
@@ -49,44 +49,44 @@ def restricted_likelihood(
     residuals `r` of a fit with the Jacobian `J`, up to a constant.
     """
 
-    def minus2log(memory: float) -> float:
-        a, b = whitened(J, memory), whitened(r, memory)
+    def minus2log(rho: float) -> float:
+        a, b = whitened(J, rho), whitened(r, rho)
         q, triangle = np.linalg.qr(a)
         left, least = b - q @ (q.T @ b), np.finfo(float).tiny
         size = 2.0 * np.sum(np.log(np.maximum(np.abs(np.diag(triangle)), least)))
         free = r.size - J.shape[1]
-        return float(free * np.log(max(left @ left, least)) - np.log(1.0 - memory**2) + size)
+        return float(free * np.log(max(left @ left, least)) - np.log(1.0 - rho**2) + size)
 
     return minus2log
 
 
-def criteria_with(found: FitResult, memory: float) -> tuple[float, float]:
+def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
     """Return AICc and BIC of the fit for errors with this autocorrelation, which counts as one
     parameter.
 
     The law is fitted again by generalised least squares, to first order about the fit. This is
     exact for laws that are linear in their parameters.
     """
-    if memory == 0.0:
+    if rho == 0.0:
         return found.aicc, found.bic
     sweep, (r, J) = found.sweep, _linearised(found)
     n = r.size
-    a, b = whitened(J, memory), whitened(r, memory)
+    a, b = whitened(J, rho), whitened(r, rho)
     left = b - a @ np.linalg.lstsq(a, b, rcond=None)[0]
     squares = max(float(left @ left), 1e-24 * float(np.sum((sweep.force * _weight(found)) ** 2)))
     misfit = squares if sweep.sigma_known else n * (np.log(squares / n) + 1.0)
     constant = n * np.log(2 * np.pi) - 2.0 * np.sum(np.log(_weight(found)))
-    minus2log = misfit + constant - np.log(1.0 - memory**2)
+    minus2log = misfit + constant - np.log(1.0 - rho**2)
     k = len(found.estimates) + 2 - sweep.sigma_known
     aicc = minus2log + 2 * k * n / (n - k - 1) if n > k + 1 else np.inf
     return float(aicc), float(minus2log + k * np.log(n))
 
 
-def weights_left_out(n: int, memory: float) -> Float[np.ndarray, "n n"]:
+def weights_left_out(n: int, rho: float) -> Float[np.ndarray, "n n"]:
     """Return for each row the weights of all rows in the fit that predicts it: 0 for the row itself
     and for neighbours whose errors are correlated with its own, else 1.
     """
-    reach = int(np.ceil(np.log(_LITTLE) / np.log(memory))) if memory > _LITTLE else 0
+    reach = int(np.ceil(np.log(_LITTLE) / np.log(rho))) if rho > _LITTLE else 0
     away = np.abs(np.arange(n)[:, None] - np.arange(n))
     return (away > min(reach, n // 8)).astype(float)
 
@@ -101,7 +101,7 @@ def _linearised(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.nda
     return found.full_residuals[:n], found.full_jacobian[:n, found.active]
 
 
-def whitened(x: Float[np.ndarray, "n ..."], memory: float) -> Float[np.ndarray, "n ..."]:
+def whitened(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
     """Return the rows of `x` as combinations whose errors are independent."""
-    first = np.sqrt(1.0 - memory**2) * x[:1]
-    return np.concatenate([first, x[1:] - memory * x[:-1]])
+    first = np.sqrt(1.0 - rho**2) * x[:1]
+    return np.concatenate([first, x[1:] - rho * x[:-1]])
