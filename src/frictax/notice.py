@@ -119,9 +119,9 @@ law-below-zero
     there is taken as 0. Correct the law.
 
 residuals-too-large
-    What is left is {ratio:.3g} times as large as the standard deviations given: the machine lacks
-    something, they are too small, or this is not the least misfit there is. Look at
-    found.residual_study(), and compare a free run with rounds=12 or `Windows(free_starts=True)`.
+    The residuals are {ratio:.3g} times as large as the given standard deviations. The machine lacks
+    something, these are too small, or a lower misfit exists. Look at found.residual_study(), and
+    compare a free run with rounds=12 or `Windows(free_starts=True)`.
 
 record-gaps
     Time has {gaps} of {length:.3g} s after {time:.6g} s, {then}.
@@ -458,8 +458,8 @@ force-unknown
     studied: {why}
 
 no-pattern-found
-    The residuals are not white, and they follow neither speed, position, direction, time nor a
-    ripple. Print found.missing(): its candidates also include delays, compliance and small forces.
+    The residuals are not white, and no pattern over speed, position, direction or time is found in
+    them. Print found.missing(): its candidates also include delays, compliance and small forces.
 
 record-not-studied
     Record {subject!r} is not studied: {why}

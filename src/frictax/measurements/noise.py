@@ -270,15 +270,12 @@ def _smooth_periods(
     gram = np.einsum("kwi,kwj->kij", powers, powers)
     found = np.linalg.solve(gram, np.einsum("kwi,kw->ki", powers, times)[..., None])[..., 0]
     half = width // 2
-    ends = [found[i, 1] + 2 * found[i, 2] * counts[i, rows] for i, rows in _ends(half)]
+    begin, end = (0, slice(None, half)), (-1, slice(half + 1, None))
+    ends = [found[i, 1] + 2 * found[i, 2] * counts[i, rows] for i, rows in (begin, end)]
     periods = np.concatenate([ends[0], found[:, 1], ends[1]])
     local = np.gradient(t, n)
     # Where ticks are few for their noise a parabola may turn back.
     return np.where(periods > 0.2 * local, periods, local)
-
-
-def _ends(half: int) -> tuple[tuple[int, slice], tuple[int, slice]]:
-    return (0, slice(None, half)), (-1, slice(half + 1, None))
 
 
 def find_glitches(

@@ -183,9 +183,9 @@ def _noise(n: int) -> Float[np.ndarray, "n k"]:
     return np.random.default_rng(0).standard_normal((n, _DRAWS))
 
 
-def not_excluded(linear: Linearized, spread: Spread, remembers: bool) -> tuple[Notice, ...]:
+def not_excluded(linear: Linearized, spread: Spread, allows: bool) -> tuple[Notice, ...]:
     """Return a notice if the residuals do not exclude an autocorrelation of 0.8 at which the
-    intervals of `spread` are too narrow. `remembers`: whether these allow for an autocorrelation.
+    intervals of `spread` are too narrow. `allows`: whether these allow for an autocorrelation.
 
     The test compares the sum of squares of generalised least squares at that autocorrelation with
     the sum of ordinary least squares. Its distribution, and the widths, are those of 999 draws of
@@ -204,7 +204,7 @@ def not_excluded(linear: Linearized, spread: Spread, remembers: bool) -> tuple[N
     if not named:
         return ()
     factors = ", ".join(f"{found.names[i]} {wider[i]:.2g} times" for i in named)
-    assumed = "the autocorrelation that residuals show" if remembers else "independent rows"
+    assumed = "the autocorrelation that residuals show" if allows else "independent rows"
     numbers = {"rows": rows, "assumed": assumed, "correlation": _CORRELATION, "wider": factors}
     return (Notice("autocorrelation-not-excluded", "", numbers),)
 

@@ -70,7 +70,7 @@ class Missing(MissingVerbs):
     as even as white noise, and the first two are beyond all doubt. The best three by Schwarz's
     criterion and the surest are refitted. Of those that are significant, possible and confirmed
     (`MissingTerm.is_significant`) the best is taken into the model, or a plainer one that is nearly
-    as good, and the rest is judged anew. Where none leaves white noise,
+    as good, and the others are tested again. Where none leaves white noise,
     free runs are fitted with a body in two, too, and a spring between; of a fit on windows, whose
     starts nobody measures beyond a spring, where a compliance is among the best: `misfit` and
     `left` are those of the free runs then.

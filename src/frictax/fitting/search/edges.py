@@ -171,7 +171,7 @@ def _edge(
     variance = 2.0 * cost / dof
     left = np.sqrt(max(float(gradient / unit @ np.linalg.solve(scaled, gradient / unit)), 0.0))
     left /= np.sqrt(variance)
-    if left > LENGTHS[-1]:  # an end so far from the minimum of its own side is no answer
+    if left > LENGTHS[-1]:  # an end so far from the minimum of its own side is not an answer
         return ()
     for way in (-np.linalg.solve(scaled, gradient / unit) / unit, -gradient / unit**2):
         size = float(np.sqrt(max(way @ gram @ way, 0.0)))
@@ -210,7 +210,7 @@ def _verdict(found: Certificate | None) -> str:
         return "The residuals are white noise, so this end is an answer."
     return (
         f"The misfit is {found.ratio:.3g} times the noise of {found.subject} or is not white, so"
-        " this end is no answer."
+        " this end is not an answer."
     )
 
 
