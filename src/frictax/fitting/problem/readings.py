@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -20,7 +19,7 @@ from frictax.measurements.noise import cutoff_of
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Mechanism
 from frictax.mechanism.mechanism import Machine
-from frictax.parameters import Numbers, get
+from frictax.parameters import Numbers, get, is_traced
 from frictax.parameters.constant import constant
 
 from .objectives import PreparedRecord
@@ -201,7 +200,7 @@ def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> d
     else:
         at = machine.start(jnp.asarray(record.t[0]))[0]
         start = {name: at[states.index(name)] for name in names if name in states}
-    return {n: np.nan if isinstance(x, jax.core.Tracer) else float(x) for n, x in start.items()}
+    return {n: np.nan if is_traced(x) else float(x) for n, x in start.items()}
 
 
 def check_no_ticks(record: Record, objective: str) -> None:
