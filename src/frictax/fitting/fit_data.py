@@ -162,6 +162,8 @@ class Search:
 
 def with_noise_found(problem: Problem, x: Any) -> Problem:
     """The problem with its noise sizes found at the values `x`; itself if nothing changes."""
+    if not problem.objective.whitens():  # no other noise depends on the values
+        return problem
     prepared = tuple(
         problem.objective.with_noise_found(problem.setup_at(np.asarray(x), i), one, problem.delayed)
         if isinstance(one, PreparedRecord)

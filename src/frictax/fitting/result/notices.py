@@ -200,11 +200,13 @@ def far_starts(
             # numpy's numbers, a tenth of the time of JAX's
             sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(n))
             first = float(sensor.invert(r.t[:1], r.outputs[n][:1], r.t[0])[0])
+            apart, much = abs(first - start[n]), 0.1 * np.std(r.outputs[n])
+            if not apart > much:
+                continue
             noise = np.nan_to_num(noise_of_output(r, n))
             if n in r.ticks and r.sd.get(n) is None:  # [s]
                 noise *= r.ticks[n].speed[0]
-            beyond = abs(first - start[n]) - 5 * noise
-            if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
+            if apart - 5 * noise > much:
                 numbers = {"start": start[n], "measured": first}
                 out.append(Notice("starts-elsewhere", n, numbers | where))
         for n in rates:
