@@ -98,6 +98,62 @@ def test_breakaway_and_stribeck_velocity_of_a_sweep_are_told_by_name():
     assert one.estimates[0].unit == "m/s"
 
 
+def near_its_bound(seed: int, peak: float) -> fx.FitResult:
+    """A breakaway hardly above sliding friction, of which noise hides how much."""
+    v = np.concatenate([np.zeros(4), np.linspace(0.05, 2.0, 20)])
+    f = np.where(v == 0, 6.0 * peak, 6.0 + 0.2 * v)
+    f = f + 0.3 * np.random.default_rng(seed).standard_normal(v.size)
+    units = {"velocity_unit": "m/s", "force_unit": "N"}
+    return fx.fit(fx.Coulomb, fx.Sweep(v, f, breakaway=v == 0, **units))
+
+
+def test_an_interval_of_what_follows_from_a_number_at_its_bound_reaches_to_one_side():
+    fitted = near_its_bound(2, 1.02)
+    assert fitted.values["peak"] == 1.0  # its bound
+    for made in (fitted.derived("peak"), fitted.derived("1 / peak"), fitted.derived("2 * peak")):
+        low, high = made.interval
+        assert min(low, high) < max(low, high)
+        assert made.value in (low, high)
+        assert made.estimates[0].knowledge is fx.Knowledge.KNOWN
+    low, high = fitted.derived("peak").interval
+    assert (low, 1.02 < high < 1.2) == (1.0, True)
+    (breakaway,) = fitted.derived().estimates
+    assert breakaway.lower < 6.12 < breakaway.upper
+    # friction at rest alone is known less well upwards with a peak that may be larger
+    assert breakaway.upper - breakaway.value > breakaway.value - breakaway.lower
+    far = fitted.derived("f_pos.F_Coulomb + 0 * peak")
+    assert far.interval == pytest.approx(
+        (fitted.estimates[0].lower, fitted.estimates[0].upper), rel=1e-9
+    )
+
+
+def test_an_interval_of_what_follows_from_a_number_near_its_bound_has_no_impossible_value():
+    fitted = near_its_bound(1, 1.02)
+    assert 1.0 < fitted.values["peak"] < 1.05
+    made = fitted.derived("peak - 1")
+    assert 0.0 <= made.interval[0] < made.value < made.interval[1]
+    slow = fitted.derived("1 / f_pos.F_prop")  # whose interval is bent
+    low, high = slow.interval
+    assert 0.0 < low < slow.value < high
+    assert high - slow.value > 2 * (slow.value - low)
+
+
+@pytest.mark.slow
+def test_intervals_of_a_breakaway_near_its_bound_hold_the_truth_in_95_percent():
+    for peak in (1.0, 1.02, 1.08):
+        ends = np.array([near_its_bound(seed, peak).derived().interval[0] for seed in range(80)])
+        held = (ends[:, 0] <= 6.0 * peak) & (6.0 * peak <= ends[:, 1])
+        assert held.sum() >= 72, peak
+
+
+def test_a_common_quantity_without_a_finite_value_is_left_out():
+    v = np.concatenate([np.zeros(4), np.linspace(0.05, 2.0, 20)])
+    law = fx.Stribeck(F_prop=0.2, F_Coulomb=6.0, F_Stribeck=0.0, fexp=0.0)
+    sweep = fx.Sweep(v, 6.0 + 0.2 * v, breakaway=v == 0, velocity_unit="m/s", force_unit="N")
+    fitted = fx.fit(law, sweep, free=["f_pos.F_Coulomb", "f_pos.F_prop"])
+    assert fitted.derived().names == ("Stribeck: breakaway",)
+
+
 def rig(law: fx.Coulomb | fx.Stribeck, **more) -> fx.Mechanism:
     return fx.Mechanism(
         rotor=fx.Inertia(J=2e-4, w=40.0),

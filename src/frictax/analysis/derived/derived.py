@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from frictax.annotations import Checked
 from frictax.fitting import Estimate, FitResult, Knowledge
@@ -21,6 +21,7 @@ from frictax.parameters import LogScale, get, parameters
 from frictax.text import aligned, suggestion
 from frictax.verbs import DerivedVerbs
 
+from .bounded import draws_within_bounds, ends_about, is_near_bound
 from .common import Quantity, common
 from .expression import expression
 
@@ -91,7 +92,9 @@ def derived(
     (dg/dx) S (dg/dx)', so that errors that go together count so; intervals are by Student's t at
     the fit's level, from the same account of the residuals as those of the estimates. To first
     order: of a strongly bent function, or one that cannot be negative, ask the draws,
-    ``found.posterior().derived(...)``.
+    ``found.posterior().derived(...)``. Where a number lies at its bound or within three standard
+    errors of it, error and interval are those of draws that stay within the bounds: such an
+    interval is not symmetric, and holds no impossible value.
 
     **Arguments:**
 
@@ -129,7 +132,7 @@ def derived(
     record = None if label is None else found.number(label)
     of, names, units, scalar = asked_for(found, function, name, unit, record)
     made = followed_by(found, of, record, _spread(found, by))
-    return made.told(found, names, units, scalar)
+    return within_bounds(made.told(found, names, units, scalar), made, found, of, record)
 
 
 def asked_for(
@@ -143,6 +146,9 @@ def asked_for(
     whether it is one number.
     """
     known = {title: (of, si) for title, of, si in _common(found)}
+    if function is None:  # 1/fexp is none where fexp went to 0
+        machine = found.problem.setup_at(jnp.asarray(found.x), record).machine
+        known = {n: (of, si) for n, (of, si) in known.items() if np.isfinite(float(of(machine)))}
     if function is None or (isinstance(function, str) and function in known):
         asked = known if function is None else {function: known[function]}
         if not asked:
@@ -218,15 +224,53 @@ def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
     return out
 
 
+def within_bounds(
+    out: Derived,
+    made: "Followed",
+    found: FitResult,
+    of: Callable[[Any], Array],
+    record: int | None,
+) -> Derived:
+    """`out` with errors and intervals by draws for each quantity that depends on a number at its
+    bound or near it.
+    """
+    uses = (made.depends & is_near_bound(found, made.spread)).any(axis=1)
+    uses &= [e.knowledge is not Knowledge.UNKNOWN for e in out.estimates]
+    if not uses.any():
+        return out
+    dof = made.spread.dof(made.gradient[uses])
+    draws = draws_within_bounds(found, made.spread, float(np.min(dof[dof > 0], initial=np.inf)))
+    if draws is None:
+        return out
+    x = jnp.asarray(draws)
+    values = np.asarray(jax.jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))(x))
+    estimates, covariance = list(out.estimates), out.covariance.copy()
+    for i in np.flatnonzero(uses):
+        e, drawn = estimates[i], values[np.isfinite(values[:, i]), i]
+        if not np.ptp(drawn) > EXACT * abs(e.value):
+            continue
+        lower, upper = ends_about(e.value, values[:, i], found.level)
+        error = float(np.std(drawn))
+        estimates[i] = dataclasses.replace(
+            e, standard_error=error, lower=lower, upper=upper, knowledge=Knowledge.KNOWN, dof=np.nan
+        )
+        ratio = error / np.sqrt(covariance[i, i]) if covariance[i, i] > 0 else 0.0
+        covariance[i, :] *= ratio
+        covariance[:, i] *= ratio
+        covariance[i, i] = error**2
+    return dataclasses.replace(out, estimates=tuple(estimates), covariance=covariance)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Followed:
     """Values (k,) that follow from the fitted numbers, their derivatives (k, q) by those that have
     errors, what is known of each where it depends on none of these, and what the account `spread`
-    makes of them.
+    makes of them. `depends` (k, q): on which numbers, those without an error too.
     """
 
     value: Float[np.ndarray, " k"]
     gradient: Float[np.ndarray, "k q"]
+    depends: Bool[np.ndarray, "k q"]
     held: tuple[Knowledge, ...]
     spread: Spread
 
@@ -281,7 +325,8 @@ def followed_by(
             f"`derived` must be a finite number with a derivative, got {value.tolist()} at the"
             " fitted values. Write it by operations that JAX differentiates, away from 0/0."
         )
-    return Followed(value, gradient * found.active, tuple(_held(found, gradient)), spread)
+    moving, held = gradient * found.active, tuple(_held(found, gradient))
+    return Followed(value, moving, gradient != 0, held, spread)
 
 
 def _held(found: FitResult, gradient: Float[np.ndarray, "k q"]) -> Iterator[Knowledge]:
