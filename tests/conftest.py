@@ -39,9 +39,12 @@ if _kept:
 install_import_hook("frictax", "beartype.beartype")
 
 from checks import OPTIMISED  # noqa: E402
+from excluded_notices import contradictions  # noqa: E402
 from frictax import fast_loops  # noqa: E402
+from frictax.fitting import FitResult  # noqa: E402
 from frictax.laws import Stribeck  # noqa: E402
 from frictax.measurements import Sweep  # noqa: E402
+from frictax.notice import Notice  # noqa: E402
 from frictax.programs.executables import Programs  # noqa: E402
 
 fast_loops()
@@ -118,6 +121,22 @@ _left = 0  # after the last time
 
 def _mappings() -> int:
     return _MAPPINGS.read_bytes().count(b"\n") if _MAPPINGS.exists() else 0
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_contradictions() -> Iterator[None]:
+    """The notices of every fit that a test asks for its notices agree with each other."""
+    made = FitResult._noticed
+
+    def noticed(found: FitResult, *args: Any) -> tuple[Notice, ...]:
+        notices = made(found, *args)
+        wrong = contradictions(notices)
+        assert not wrong, f"notices that contradict each other: {wrong}"
+        return notices
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FitResult, "_noticed", noticed)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -237,9 +237,9 @@ residuals-unexplained
     Therefore the estimates may be off by more than their intervals. Look at found.residual_study().
 
 remembers
-    What is left remembers {percent:.2g} % of a record: an error of a sensor or an input that lasts,
-    or something that the machine lacks. The intervals allow for the first alone; found.missing()
-    looks for the second.
+    The residuals are autocorrelated over {percent:.2g} % of a record: an error of a sensor or of an
+    input lasts that long, or the machine lacks a term. {allowed} Print found.missing() to look for
+    a term.
 
 tells-next-to-nothing
     The fit explains no more of the records than their mean, and what they show is hardly more than
@@ -312,6 +312,10 @@ at-upper-bound
 ran-away
     {subject} went from {start:.3g} to {value:.3g}, where it hardly acts: the data ask for ever more
     of it. Look at the signs and units of the record.
+
+far-from-start
+    {subject} is {times:.3g} times its start, {value:.3g} for {start:.3g} {unit}. Look at the units
+    of the record and of the start. If both are right, compare a fit that starts there.
 
 presliding-coarse
     {subject} is a guess: between its two directions the bristle gives way by {way:.2g} {unit},
@@ -521,6 +525,7 @@ drift-left-out
 # Numbers of a sentence that notices in files of older versions do not have.
 _ADDED = {
     "record-lone-samples": {"more": ""},
+    "remembers": {"allowed": "The intervals allow for such an error."},
     "search-edge": {"verdict": "This fit did not compare its misfit with the noise."},
     "lack-of-fit": {"where": "at some speeds"},
     "row-lies-off": {"remedy": "Look at how it was measured, or fit with loss=Huber()"},

@@ -124,6 +124,7 @@ def test_and_a_delay_beside_it_is_named() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_terms_of_a_brake_are_those_of_a_coefficient_over_the_speed_of_its_body() -> None:
     t = np.arange(201) / 100.0
     w = 20.0 - 3.0 * t + 0.02 * np.random.default_rng(0).standard_normal(t.size)

@@ -54,6 +54,7 @@ def held(u: fx.Uncertainty) -> list[bool]:
     return [u.intervals[name][0] <= x <= u.intervals[name][1] for name, x in TRUE.items()]
 
 
+@pytest.mark.slow
 def test_an_autoregression_gives_the_covariance_of_matrices_of_n_by_n(clean) -> None:
     """W' S W with S of the autoregression that made the residuals, of order 1."""
     found = fitted(clean + remembered(np.random.default_rng(0), 0.9))
@@ -133,6 +134,7 @@ def test_noise_that_is_enough_is_looked_for_no_longer(clean) -> None:
     assert noise_of(v, enough=0.3 * noise) >= 0.3 * noise
 
 
+@pytest.mark.slow
 def test_a_drift_raises_the_flag_and_a_short_memory_does_not(clean) -> None:
     random = np.random.default_rng(3)
     walk = np.cumsum(random.standard_normal(T.size)) * NOISE / 10

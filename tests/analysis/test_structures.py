@@ -224,6 +224,7 @@ def test_a_record_left_out_is_predicted_by_a_fit_to_the_others(two: fx.Structure
     assert held.force_rms == pytest.approx(np.sqrt(np.mean(held.force**2)), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_friction_that_would_drive_is_set_aside(alike: fx.StructureComparison) -> None:
     assert any(
         s.startswith("friction forward: the friction is 0 N") and s.endswith("and would drive")

@@ -138,6 +138,7 @@ def sticking() -> fx.FoundMachine:
     return white_fit()
 
 
+@pytest.mark.slow
 def test_bands_of_friction_and_motion_are_the_delta_method(sticking: fx.FoundMachine) -> None:
     u = sticking.uncertainty(fx.White())
     names = [f"friction.f_pos.{name}" for name in TRUE_LAW]

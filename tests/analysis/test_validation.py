@@ -49,6 +49,7 @@ def warm() -> fx.FitResult:
     return fx.fit(block(0.9, m=1.1), records, free=FREE)
 
 
+@pytest.mark.slow
 def test_a_record_that_begins_elsewhere_is_predicted_to_its_noise_with_parameters_held(
     found,
 ) -> None:

@@ -100,6 +100,7 @@ def stroked(bristle: Any, start: Any = None) -> dict[str, fx.Notice]:
     return {n.code: n for n in found.notices_at_hand}
 
 
+@pytest.mark.slow
 def test_friction_that_rises_straight_to_its_limit_is_that_of_something_in_series() -> None:
     spring = stroked(fx.ElastoPlastic(1e5, z_ba=0.95))["stiffness-in-series"]
     assert spring.subject == SIGMA_0

@@ -195,6 +195,7 @@ def test_it_is_followed_inside_of_compiled_batched_and_differentiated_code() -> 
     assert np.isnan(values[2])  # there it comes to rest for good
 
 
+@pytest.mark.slow
 def test_numbers_are_followed_by_the_programs_that_found_the_cycle(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

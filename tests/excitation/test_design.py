@@ -34,6 +34,7 @@ def experiment() -> fx.Design:
     return fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, **SMALL)
 
 
+@pytest.mark.slow
 def test_experiment_keeps_its_limits_and_stands_beside_a_chirp_and_a_staircase(experiment):
     assert all(amount <= limit * (1 + 1e-6) for amount, limit in experiment.asked.values())
     assert np.max(np.abs(experiment.excitation)) <= 3.0

@@ -91,6 +91,7 @@ def plan() -> Plan:
     return _posed().plan
 
 
+@pytest.mark.slow
 def test_shortest_slip_and_nearest_miss_are_those_of_the_run(plan):
     t = np.asarray(plan.t)
     # breaks away at 1.2 N, stops, then 1.14 N: 95 % of what holds

@@ -108,6 +108,7 @@ def test_sensors_have_cutoffs_of_their_own() -> None:
     assert f"starts read below {fine:.2g} Hz (rotor.phi), {coarse:.2g} Hz (rotor.w)" in str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cutoff", "sd", "told"), [(50.0, 1e-3, False), (None, 1e-4, True)])
 def test_what_noise_makes_of_starts_is_not_put_down_to_the_machine(cutoff, sd, told) -> None:
     phi = measured(T, DRIVE) + 1e-3 * np.random.default_rng(6).standard_normal(T.size)

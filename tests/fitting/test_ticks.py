@@ -110,6 +110,7 @@ def test_a_wheel_that_coasts_gives_no_warning_but_of_its_condition():
     assert {n.code for n in fitted(coasting).notices} == {"ill-conditioned", "record-ticks"}
 
 
+@pytest.mark.slow
 def test_a_start_that_is_fitted_is_not_projected_out():
     found = fitted(linear)
     assert found.values["slide.s"] == pytest.approx(-0.3, abs=5 * found.standard_errors["slide.s"])

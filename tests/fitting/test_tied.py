@@ -162,6 +162,7 @@ def machine(record):
     return fx.fit(rotors(0.08, 0.02, 0.3), record, free=FREE, tied=TIES)
 
 
+@pytest.mark.slow
 def test_a_machine_with_two_equal_rotors_is_found_with_one_number_for_both(machine):
     assert machine.names == ("rotor1.J", "bearing1.tau_pos.F_Coulomb")
     for name, truth in zip(machine.names, (0.05, 0.4), strict=True):

@@ -25,7 +25,7 @@ def codes(y: np.ndarray, start: fx.Mechanism | None = None) -> set[str]:
     inputs = {"drive": record(block()).inputs["drive"]}
     run = fx.Record(T, inputs, {"mass.v": y}, name="run")
     found = fx.fit(block(F_Coulomb=1.1) if start is None else start, run, free=LAW, rounds=0)
-    return {n.code for n in found.notices} & (ALARMS | {"tells-next-to-nothing", "nothing-moves"})
+    return {n.code for n in found.notices_at_hand} & (ALARMS | {"tells-next-to-nothing", "nothing-moves"})
 
 
 def coloured(n: int, memory: float, seed: int) -> np.ndarray:
@@ -53,8 +53,16 @@ def test_noise_of_an_encoder_is_that_of_its_steps_and_of_few_samples_none() -> N
 def test_a_right_fit_raises_no_alarm(speed: np.ndarray, k: int, rel: float) -> None:
     noise = rel * np.std(speed)
     assert not codes(speed + noise * RNG(k).standard_normal(T.size)) & ALARMS
-    assert not codes(speed + noise * coloured(T.size, 0.8, k)) & ALARMS
     assert not codes(np.round(speed / noise + 0.3) * noise) & ALARMS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("k", "rel"), [(0, 0.002), (1, 0.1), (2, 1.0)])
+def test_nor_does_one_of_a_record_with_autocorrelated_noise(
+    speed: np.ndarray, k: int, rel: float
+) -> None:
+    noise = rel * np.std(speed)
+    assert not codes(speed + noise * coloured(T.size, 0.8, k)) & ALARMS
 
 
 def test_a_wrong_sign_a_wrong_column_and_a_body_that_stays_stuck_are_told(

@@ -48,6 +48,7 @@ def test_more_elements_follow_hardly_closer_and_are_said_not_to_be_identifiable(
     assert set(identify.LIMITS) < set(found.identifiability.unknown)
 
 
+@pytest.mark.slow
 def test_one_spring_and_a_slider_start_from_the_strokes_where_they_end(identify: Any) -> None:
     record = identify.strokes(8)
     s, f = record.inputs["stage"], record.outputs["guide.f"]

@@ -136,7 +136,7 @@ def _comment(found: FitResult, label: str) -> list[str]:
         f"Fitted, with the standard error and the {100 * found.level:g} % interval for white"
         " residuals:",
         *(
-            f"  {e.name} = {e.value:.10g} {e.unit}, {error}, {interval}"
+            f"  {e.name} = {e.value:.10g} {e.unit}, {', '.join(filter(None, (error, interval)))}"
             for e in found.estimates
             for *_, error, interval in [dataclasses.replace(e, declared=(e.unit, 1.0)).cells]
         ),

@@ -45,7 +45,9 @@ def draws_within_bounds(
     by_factors, kept = _by_factors(found), list[np.ndarray]()
     for _ in range(_BATCHES):
         step = np.zeros((_DRAWS, x.size))
-        step[:, moved] = _beyond(slope, curvature, low[moved] - x[moved], high[moved] - x[moved], rng)
+        step[:, moved] = _beyond(
+            slope, curvature, low[moved] - x[moved], high[moved] - x[moved], rng
+        )
         heavy = np.sqrt(dof / rng.chisquare(dof, (_DRAWS, 1))) if np.isfinite(dof) else 1.0
         step[:, on] = step[:, moved] @ follow.T + heavy * (
             rng.standard_normal((_DRAWS, root.shape[1])) @ root.T
@@ -59,9 +61,7 @@ def draws_within_bounds(
     return out if len(out) >= _LEAST else None
 
 
-def ends_about(
-    value: float, draws: Float[np.ndarray, " n"], level: float
-) -> tuple[float, float]:
+def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:
     """The interval of that level with `value` in it: the share of the draws below `value` is the
     share of the draws outside of the interval that are below it.
     """

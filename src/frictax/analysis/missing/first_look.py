@@ -77,7 +77,8 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
     seen = Columns(r, fitted, np.zeros((found.n, 0)), *_starts(found, moved))
     judge = Judge(found, has_windows)
     verdicts = judge.at(seen)
-    if verdicts.is_white:
+    is_white = verdicts.is_white
+    if is_white:
         counted = judge.counted
         if has_windows or chance_of_waver(r[counted], fitted[counted]) > _WAVERS:
             return ()
@@ -108,7 +109,12 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
         return (Notice("term-missing", term.name, numbers),)
     if has_windows or share < _LONG:
         return ()
-    return (Notice("remembers", "", {"percent": 100 * share}),)
+    allowed = (
+        "The intervals are those of white residuals."
+        if is_white
+        else "The intervals allow for such an error."
+    )
+    return (Notice("remembers", "", {"percent": 100 * share, "allowed": allowed}),)
 
 
 def _tried(

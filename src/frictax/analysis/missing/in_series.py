@@ -22,6 +22,7 @@ SERIES = "stiffness in series with "
 _FAR, _JOINT = "beyond_{}", "series_{}"
 _HALF = 0.5  # of a body's inertia on either side, to begin with
 _DAMPED = 0.3  # of the critical damping, to begin with: then the misfit is smooth
+_SAME = 1e-4  # of the sum of squares: two searches ended in one minimum
 _PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5  # samples in a period of its swing, to begin with
 
 
@@ -68,9 +69,10 @@ def in_series(found: FitResult) -> Iterator[Sprung]:
                 new = _fitted(found, records, body, 2 * np.pi / (samples * step))
             except ValueError:  # such a machine cannot be built
                 continue
+            again = best is not None and abs(new.cost - best.cost) < _SAME * best.cost
             if best is None or new.cost < best.cost:
                 best = new
-            if _is_white(best.found):
+            if again or _is_white(best.found):  # two starts with one end find no other
                 break
         if best is not None:
             yield best

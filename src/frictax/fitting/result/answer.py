@@ -73,7 +73,7 @@ def answer(
         fitted = problem.setup_at(jnp.asarray(x), None).machine
         sweep = next(iter(records.values()))
         notes = [*notes, *_steady_notes(fitted, sweep, [u.path for u in problem.unknowns])]
-    if not state.settled:
+    if not state.settled and not any(n.code == "search-edge" for n in notes):  # which says more
         notes = [not_settled(method, state, problem.objective), *notes]
     return FitResult(
         start=model,

@@ -15,6 +15,8 @@ from frictax.text import Shown, figures, shown, suggestion
 
 from .identifiability import Knowledge
 
+_ROUNDING = 1e-12  # of the value: an error of the arithmetic, as of data without noise
+
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
@@ -70,6 +72,8 @@ class Estimate:
         name = f"{self.name} {self.tied}".rstrip()
         if known in (Knowledge.FIXED, Knowledge.AT_BOUND):
             return name, figures(self.value / row.size, 6), row.unit, "", says
+        if known is not Knowledge.UNKNOWN and 0 <= self.standard_error < _ROUNDING * size:
+            return name, figures(self.value / row.size, 6), row.unit, "", "exact to rounding"
         if known is Knowledge.UNKNOWN:
             error = "unbounded" if self.standard_error >= 1e4 * size else error
             return name, value, row.unit, error, says

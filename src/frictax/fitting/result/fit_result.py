@@ -27,7 +27,7 @@ from .covariance import inverse_gram
 from .criteria import criteria
 from .estimates import Estimate, Estimated, by_path, quantile
 from .identifiability import Identifiability, Knowledge, judge_columns
-from .notices import begins_well, held_breakaways, standing_still, too_large
+from .notices import begins_well, far_from_start, held_breakaways, standing_still, too_large
 from .presliding import has_bristles, presliding
 from .spread import Spread
 from .steady_sentences import SteadyFit, doubtful_dips
@@ -215,6 +215,8 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
             out += look() if norms.any() else ()
             out += self._tables_left()
+            error = np.sqrt(np.maximum(np.diag(self.spread.covariance), 0.0)) * self.active
+            out += far_from_start(problem, self.x, error, self.unit_of)
             if has_bristles(self.start):
                 out += presliding(problem, self.model, self.records, self.x)
             if np.any(self.active) and known.condition > 100 and not known.null_directions:

@@ -2,7 +2,7 @@
 not tell.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -30,6 +30,8 @@ from .worth import noise_by_starts
 
 _NOISE = 1.5  # times that of the first samples: no more is left of them
 _FAR_ROUNDS = 12  # with which a start three times off arrives as a rule
+_FAR = 100.0  # times its start: a number that is far from it
+_SURE = 3.0  # [standard errors] from 0, of a number far below its start
 _LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
 
 
@@ -84,6 +86,28 @@ def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:
     if norms.any() and (not unknowns or any(norms[u.place].any() for u in unknowns)):
         return []
     return [Notice("nothing-moves")]
+
+
+def far_from_start(
+    problem: Problem,
+    x: Float[np.ndarray, " q"],
+    error: Float[np.ndarray, " q"],
+    unit_of: Callable[[Any], str],
+) -> list[Notice]:
+    """Notices of numbers with a bound that ended a hundred times above their start or below it;
+    `error` of each, 0 where it has none. A number that may be 0 is not far below its start, and the
+    start of a number without a bound, as an offset, is no measure of its size.
+    """
+    out = []
+    named = [(name, u) for u in problem.unknowns for name in u.names]
+    for (name, u), value, start, sd in zip(named, x, np.asarray(problem.x0), error, strict=True):
+        if u.hidden or start == 0 or not sd > 0 or not np.isfinite(u.declaration.domain.bound()):
+            continue
+        times = float(value / start)
+        if abs(times) >= _FAR or (abs(times) <= 1 / _FAR and abs(value) > _SURE * sd):
+            numbers = {"times": times, "value": value, "start": start, "unit": unit_of(u)}
+            out.append(Notice("far-from-start", name, numbers))
+    return out
 
 
 def held_breakaways(
