@@ -4,12 +4,17 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import fdtrc
 
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
+from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.search.certificate import certify
 from frictax.notice import Notice
 
 from .clusters import of_clusters
 from .linearized import AbstractLinearErrors, Linearized, LinearSpread
+from .refits import Samples, method_of, reweighted, searched
 
+_STEPS = 60  # of the search of one record
 _LEVEL = 0.05  # of all tests together
 
 
@@ -22,9 +27,7 @@ def differences(
     Each record's own value is that of the linearised fit to it alone.
     """
     found = linear.found
-    shared = np.array(
-        [u.record is None for u in found.problem.unknowns if not u.hidden for _ in u.names]
-    )
+    shared = _is_shared(found)
     differ = np.zeros(len(shared), bool)
     runs = [i for i, p in enumerate(found.problem.prepared) if not isinstance(p, PreparedSweep)]
     if len(runs) < 2:
@@ -36,24 +39,74 @@ def differences(
         made = account.of(one)
         variance[row], dof[row] = np.diag(made.covariance), made.dof(np.eye(len(shared)))
         told[row] = _apart(one) & shared & (variance[row] > 0)
-    notices, tests = [], max(int(np.sum(told.sum(axis=0) > 1)), 1)
+    return _differing(found, moved, variance, dof, told)
+
+
+def _differing(
+    found: FitResult,
+    values: Float[np.ndarray, "k p"],
+    variance: Float[np.ndarray, "k p"],
+    dof: Float[np.ndarray, "k p"],
+    told: Bool[np.ndarray, "k p"],
+) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
+    """In which of the estimates `values` of k records differ, where a record has `told` it."""
+    differ, notices = np.zeros(told.shape[1], bool), []
+    tests = max(int(np.sum(told.sum(axis=0) > 1)), 1)
+    unknowns = [u for u in found.problem.unknowns if not u.hidden for _ in u.names]
     for k in np.flatnonzero(told.sum(axis=0) > 1):
         mine = told[:, k]
-        probability = welch(moved[mine, k], variance[mine, k], dof[mine, k])
+        probability = welch(values[mine, k], variance[mine, k], dof[mine, k])
         if probability < _LEVEL / tests:
             differ[k] = True
-            between = spread_between(moved[mine, k], variance[mine, k])
-            of = [u for u in found.problem.unknowns if not u.hidden for _ in u.names][k]
-            name, value = found.names[k], abs(float(found.x[found.shown][k]))
+            between = spread_between(values[mine, k], variance[mine, k])
+            value = abs(float(found.x[found.shown][k]))
             numbers = {
                 "between": between,
-                "unit": found.unit_of(of),
+                "unit": found.unit_of(unknowns[k]),
                 "percent": 100 * between / value if value else np.inf,
                 "probability": probability,
                 "records": int(mine.sum()),
             }
-            notices.append(Notice("records-differ", name, numbers))
+            notices.append(Notice("records-differ", found.names[k], numbers))
     return differ, tuple(notices)
+
+
+def records_apart(found: FitResult) -> tuple[Notice, ...]:
+    """Notices of the numbers in which fits to each record alone differ, where the fit to all leaves
+    more than noise and two of those alone leave no more.
+
+    Where records differ much the end of their common fit tells nothing of where each alone would
+    end. So each is searched from the start of the fit and from its end.
+    """
+    whole, problem = found.certificate, found.problem
+    if whole is None or whole.at_noise or len(problem.prepared) < 2 or problem.priors:
+        return ()
+    record, values, variance, dof = Samples(problem).record, [], [], []
+    starts = [problem.coordinates(np.asarray(problem.x0)), found.z]
+    for i in range(len(problem.prepared)):
+        mine = reweighted(problem, (record == i).astype(float))
+        for z in starts:
+            end = searched(mine, method_of(found), z, _STEPS)
+            r = np.asarray(end.residuals)[: found.n]
+            alone = certify(mine, r)
+            if alone is not None and alone.at_noise:
+                break
+        else:
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            jacobian = np.nan_to_num(np.asarray(end.jacobian)[: found.n] / np.asarray(end.slope))
+        norms = np.linalg.norm(jacobian, axis=0)
+        free = int(np.sum(mine.weights() > 0)) - int(np.sum(norms > 0))
+        covariance = inverse_gram(np.linalg.qr(jacobian, mode="r"), norms, norms > 0)
+        values.append(np.asarray(end.x))
+        variance.append(float(r @ r) / max(free, 1) * np.diag(covariance))
+        dof.append(np.full(norms.size, max(free, 1)))
+    if len(values) < 2:
+        return ()
+    shown = found.shown
+    made = [np.array(x)[:, shown] for x in (values, variance, dof)]
+    told = (made[1] > 0) & _is_shared(found)
+    return _differing(found, *made, told)[1]
 
 
 def by_record(linear: Linearized) -> LinearSpread:
@@ -103,6 +156,13 @@ def spread_between(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]
         middle = 0.5 * (low + high)
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return low
+
+
+def _is_shared(found: FitResult) -> Bool[np.ndarray, " p"]:
+    """Whether each estimate is one number for all records."""
+    return np.array(
+        [u.record is None for u in found.problem.unknowns if not u.hidden for _ in u.names]
+    )
 
 
 def _apart(one: Linearized) -> Bool[np.ndarray, " p"]:

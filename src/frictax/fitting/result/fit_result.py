@@ -190,7 +190,11 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def notices(self) -> tuple[Notice, ...]:
-        return self._noticed(self._direction_notices if self.of_sweep else self._first_look)
+        return self._noticed(self._direction_notices if self.of_sweep else self._looked_for)
+
+    def _looked_for(self) -> tuple[Notice, ...]:
+        """What further simulations tell: of records that differ, else of a term that is missing."""
+        return self._records_apart() or self._first_look()
 
     @functools.cached_property
     def notices_at_hand(self) -> tuple[Notice, ...]:
@@ -241,6 +245,8 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
         ]
         # Autocorrelations of residuals that lack an offset are not those of the errors.
         of_errors = () if of_directions else self.spread.notices
+        if any(n.code == "records-differ" for n in out):  # by their own fits, which say more
+            of_errors = [n for n in of_errors if n.code != "records-differ"]
         return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 
     @functools.cached_property
@@ -418,6 +424,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     _by_bends = Verb("frictax.fitting.result.step_error:by_bends")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
     _direction_notices = Verb("frictax.analysis.selection.directions:direction_notices")
+    _records_apart = Verb("frictax.analysis.errors.homogeneity:records_apart")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _tables_left = Verb("frictax.analysis.missing.tables_left:tables_left")
     _text = Verb("frictax.fitting.result.text:fit_text")

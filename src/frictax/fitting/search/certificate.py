@@ -68,6 +68,8 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
             continue
         for c, name in enumerate(prepared.names):
             counted = weight[:, c] > 0
+            if not counted.any():
+                continue
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
             noise = prepared.tick_noise.get(name)
             found = _compared(
