@@ -1,9 +1,9 @@
 """A number that ended far from its start is named: a unit or a search may be wrong."""
 
 import pytest
-from rigs import block, record
 
 import frictax as fx
+from rigs import block, record
 
 FREE = ["friction.f_pos.F_Coulomb", "mass.m"]
 

@@ -5,10 +5,10 @@ fit of the tests is asked this by `conftest.py`.
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from excluded_notices import OF_A_FIT, OF_A_SUBJECT, contradictions
 from scipy.signal import lfilter
 
 import frictax as fx
+from excluded_notices import OF_A_FIT, OF_A_SUBJECT, contradictions
 from frictax.notice import TEXTS, Notice
 
 T = np.linspace(0.0, 4.0, 401)

@@ -25,7 +25,8 @@ def codes(y: np.ndarray, start: fx.Mechanism | None = None) -> set[str]:
     inputs = {"drive": record(block()).inputs["drive"]}
     run = fx.Record(T, inputs, {"mass.v": y}, name="run")
     found = fx.fit(block(F_Coulomb=1.1) if start is None else start, run, free=LAW, rounds=0)
-    return {n.code for n in found.notices_at_hand} & (ALARMS | {"tells-next-to-nothing", "nothing-moves"})
+    said = {n.code for n in found.notices_at_hand}
+    return said & (ALARMS | {"tells-next-to-nothing", "nothing-moves"})
 
 
 def coloured(n: int, memory: float, seed: int) -> np.ndarray:

@@ -100,7 +100,7 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
         covariance = inverse_gram(np.linalg.qr(jacobian, mode="r"), norms, norms > 0)
         values.append(np.asarray(end.x))
         variance.append(float(r @ r) / max(free, 1) * np.diag(covariance))
-        dof.append(np.full(norms.size, max(free, 1)))
+        dof.append(np.full(norms.size, float(max(free, 1))))
     if len(values) < 2:
         return ()
     shown = found.shown
