@@ -103,8 +103,8 @@ def near_its_bound(seed: int, peak: float) -> fx.FitResult:
     v = np.concatenate([np.zeros(4), np.linspace(0.05, 2.0, 20)])
     f = np.where(v == 0, 6.0 * peak, 6.0 + 0.2 * v)
     f = f + 0.3 * np.random.default_rng(seed).standard_normal(v.size)
-    units = {"velocity_unit": "m/s", "force_unit": "N"}
-    return fx.fit(fx.Coulomb, fx.Sweep(v, f, breakaway=v == 0, **units))
+    sweep = fx.Sweep(v, f, breakaway=v == 0, velocity_unit="m/s", force_unit="N")
+    return fx.fit(fx.Coulomb, sweep)
 
 
 def test_an_interval_of_what_follows_from_a_number_at_its_bound_reaches_to_one_side():

@@ -65,17 +65,29 @@ def test_a_residual_study_of_both_directions_names_both() -> None:
     assert "one direction alone" not in str(study)
 
 
+def test_laws_whose_parameters_the_rows_hardly_tell_differ_by_their_forces() -> None:
+    sweep = sweep_of(10, rows=8, noise=0.02, backward=1.24)  # no dip, so no F_Stribeck and no fexp
+    found = fx.fit(fx.Stribeck, sweep)
+    numbers = named(found)["directions-differ"].numbers
+    words = str(numbers["difference"])
+    assert " m/s friction forward is larger than backward by -" in words
+    speed = float(words.split()[1])
+    assert float(numbers["lower"]) < -0.24 * 0.8 * speed < float(numbers["upper"]) < 0
+    assert numbers["unit"] == "N"
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("law", [fx.Coulomb, fx.Stribeck])
 @pytest.mark.parametrize(("rows", "noise"), [(8, 0.02), (15, 0.1), (40, 0.2)])
 def test_differences_of_directions_are_found_in_19_of_20_and_none_is_invented(
-    rows: int, noise: float
+    rows: int, noise: float, law: type[fx.Coulomb | fx.Stribeck]
 ) -> None:
     how, offsets, laws = {"rows": rows, "noise": noise}, 0, 0
     for seed in range(20):
-        offset = fx.fit(fx.Coulomb, sweep_of(seed, offset=8.0 * noise, **how))
+        offset = fx.fit(law, sweep_of(seed, offset=8.0 * noise, **how))
         offsets += set(named(offset)) == {"offset-missing"}
-        each = fx.fit(fx.Coulomb, sweep_of(seed, backward=1.0 + 12.0 * noise, **how))
+        each = fx.fit(law, sweep_of(seed, backward=1.0 + 12.0 * noise, **how))
         laws += bool(named(each))
-        assert not named(fx.fit(fx.Coulomb, sweep_of(seed, **how)))
+        assert not named(fx.fit(law, sweep_of(seed, **how)))
     assert offsets >= 19
     assert laws >= 19

@@ -38,7 +38,7 @@ def spoilt(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     white = rng.standard_normal(x.size)
     kind = rng.integers(6)
     if kind == 1:
-        return x + size * lfilter([np.sqrt(1 - 0.9**2)], [1, -0.9], white)
+        return x + size * np.asarray(lfilter([np.sqrt(1 - 0.9**2)], [1, -0.9], white))
     if kind == 2:
         return size * np.round(x / size)
     if kind == 3:
@@ -55,7 +55,7 @@ def fitted_at_random(seed: int) -> fx.FitResult:
     rng = np.random.default_rng(seed)
     w = rng.uniform(1.0, 12.0, 3)
     force = 2.0 * np.sin(w[0] * T) + np.sin(w[1] * T) + 0.5 * np.sin(w[2] * T)
-    lacks = rng.choice([0.0, 0.0, 0.3]) * np.sin(3.0 * T)
+    lacks = float(rng.choice([0.0, 0.0, 0.3])) * np.sin(3.0 * T)
     truth = block(
         law_of(rng), rng.uniform(0.5, 2.0), rng.choice([1.0, 1.3]), fx.Sampled(T, force + lacks)
     )
@@ -85,8 +85,8 @@ def swept_at_random(seed: int) -> fx.FitResult:
     )
     f = np.asarray(law_of(rng)(jnp.abs(v))) * np.where(v < 0, -1, 1) + rng.choice([0.0, 0.1])
     noise = 10 ** rng.uniform(-3.0, -0.5) * rng.standard_normal(v.size)
-    rows = {"velocity_unit": "m/s", "force_unit": "N", "breakaway": v == 0}
-    sweep = fx.Sweep(v, f + lfilter([1], [1, -rng.choice([0.0, 0.8])], noise), **rows)
+    noise = np.asarray(lfilter([1], [1, -rng.choice([0.0, 0.8])], noise))
+    sweep = fx.Sweep(v, f + noise, breakaway=v == 0, velocity_unit="m/s", force_unit="N")
     return fx.fit(fx.Coulomb if rng.random() < 0.5 else fx.Stribeck, sweep)
 
 

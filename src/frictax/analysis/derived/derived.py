@@ -234,8 +234,8 @@ def within_bounds(
     """`out` with errors and intervals by draws for each quantity that depends on a number at its
     bound or near it.
     """
-    uses = (made.depends & is_near_bound(found, made.spread)).any(axis=1)
-    uses &= [e.knowledge is not Knowledge.UNKNOWN for e in out.estimates]
+    can = np.array([e.knowledge is not Knowledge.UNKNOWN for e in out.estimates])
+    uses = can & (made.depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
         return out
     dof = made.spread.dof(made.gradient[uses])

@@ -104,9 +104,8 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
     if len(values) < 2:
         return ()
     shown = found.shown
-    made = [np.array(x)[:, shown] for x in (values, variance, dof)]
-    told = (made[1] > 0) & _is_shared(found)
-    return _differing(found, *made, told)[1]
+    x, squares, freedom = (np.array(a)[:, shown] for a in (values, variance, dof))
+    return _differing(found, x, squares, freedom, (squares > 0) & _is_shared(found))[1]
 
 
 def by_record(linear: Linearized) -> LinearSpread:

@@ -1,11 +1,13 @@
 """Whether a sweep of both directions needs an offset, or a law for each direction."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from scipy.special import fdtrc
 
 from frictax.fitting import FitResult, SteadyFriction, fit
@@ -26,6 +28,8 @@ _EXACT = 1e-9  # of the forces: residuals that are rounding errors
 # Autocorrelations at which a test has to be significant: those whose restricted likelihood is
 # nearly the largest, by twice its logarithm. With these numbers none of 384 symmetric sweeps with
 # white errors is found to differ, and 17 of 384 with an autocorrelation of 0.8.
+_UNSEEN = 1e-6  # of the largest singular value: a direction of which the rows tell nothing
+_SPEEDS = 7  # at which the forces of both directions are compared
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 
@@ -66,31 +70,83 @@ def difference_of(found: FitResult) -> Difference | None:
 
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
-    """Return the fit of this kind with the size of the difference, None if it has no end."""
+    """Return the fit of this kind with the size of the difference, None if it has no end.
+
+    The difference is that of the parameter which differs most clearly. If none does, it is that of
+    the friction forces at the speed at which these differ most clearly.
+    """
     try:
         call, better = _fitted(found, kind)
     except ValueError:  # too few rows for the parameters of both directions
         return None
-    best = (0.0, "", 0.0, 1.0)
+    found_apart = list(_of_parameters(better, kind))
+    if kind == EACH and all(one.clearness() < 1 for one in found_apart):
+        # where the rows hardly tell the parameters apart, the laws may still differ
+        found_apart += _of_forces(better)
+    if not found_apart:
+        return None
+    best = max(found_apart, key=_Told.clearness)
+    ends = best.size - best.half, best.size + best.half
+    text = shown(best.size, best.half / 2, best.unit, ends)
+    words = f"{best.what} {text.value} {text.unit} ({text.interval} {text.unit})"
+    return Difference(kind, better, call, words, best.size, *ends, best.unit)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Told:
+    """A difference `size` with `half` of its interval, and the words before it."""
+
+    what: str
+    size: float
+    half: float
+    unit: str
+
+    def clearness(self) -> float:
+        """1 where the interval just leaves out 0."""
+        return abs(self.size) / max(self.half, 1e-300)
+
+
+def _of_parameters(better: FitResult, kind: str) -> Iterator[_Told]:
+    """The offset, or each parameter of the law forward less that of the law backward."""
     for i, name in enumerate(better.names):
         row = np.eye(len(better.names))[i : i + 1]
+        what = "the offset is"
         if kind == EACH and name.startswith("f_pos.") and better.active[i]:
             row[0, better.names.index(name.replace("f_pos.", "f_neg."))] = -1.0
+            what = f"f_pos.{name[6:]} is larger than f_neg.{name[6:]} by"
         elif kind == EACH or name != "offset":
             continue
-        size = float(row[0] @ better.x)
         half = float(better.spread.half_width(better.level, row)[0])
-        best = max(best, (abs(size) / max(half, 1e-300), name, size, half))
-    _, name, size, half = best
-    if not better.converged or not name:
-        return None
-    ends, unit = (size - half, size + half), better[name].unit
-    text = shown(size, half / 2, unit, ends)
-    between = f"{text.value} {text.unit} ({text.interval} {text.unit})"
-    words = f"the offset is {between}"
-    if kind == EACH:
-        words = f"f_pos.{name[6:]} is larger than f_neg.{name[6:]} by {between}"
-    return Difference(kind, better, call, words, size, *ends, unit)
+        yield _Told(what, float(row[0] @ better.x), half, better[name].unit)
+
+
+def _of_forces(better: FitResult) -> Iterator[_Told]:
+    """Friction forward less friction backward, at speeds that were measured both ways, with
+    intervals for white errors.
+    """
+    sweep, machine_at = better.sweep, better.problem.setup_at
+    speeds = [np.abs(sweep.velocity[sweep.velocity * way > 0]) for way in (1.0, -1.0)]
+    ends = max(v.min() for v in speeds), min(v.max() for v in speeds)
+    if not ends[0] < ends[1]:
+        return
+    v, unit = np.linspace(*ends, _SPEEDS), sweep.velocity_unit
+
+    def difference(x: Array) -> Array:
+        law = as_steady(machine_at(x, None).machine)
+        assert law.f_neg is not None
+        return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
+
+    x = jnp.asarray(better.x)
+    size, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
+    # A direction that the rows hardly tell changes no force at these speeds, but rounding would.
+    j = better.full_jacobian[: better.n] * better.active
+    norms = np.linalg.norm(j, axis=0)
+    norms = np.where(norms > 0, norms, 1.0)
+    root = (rows / norms) @ np.linalg.pinv(j / norms, rcond=_UNSEEN)
+    half = better.quantile * better.noise_scale * np.linalg.norm(root, axis=1)
+    for speed, this, h in zip(v / unit.si, size, half, strict=True):
+        what = f"at {speed:.3g} {unit.name} friction forward is larger than backward by"
+        yield _Told(what, float(this), float(h), better.shown_force.si_name)
 
 
 def with_directions(

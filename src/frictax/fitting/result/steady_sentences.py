@@ -109,14 +109,16 @@ def _chance(fit: SteadyFit, terms: list[str]) -> float:
     residual = fit.noise_scale * np.asarray(
         fit.loss.score(jnp.asarray(fit.residuals / max(fit.noise_scale, np.finfo(float).tiny)))
     )
-    kept = [i for i, name in enumerate(names) if name not in terms and np.any(jacobian[:, i] != 0)]
+    # the square of a column that underflows is 0: such a number acts on nothing
+    norms = np.linalg.norm(jacobian, axis=0)
+    kept = [i for i, name in enumerate(names) if name not in terms and norms[i] > 0]
     # own terms are solved for as values, so that their bound applies; all others as steps from the
     # minimum
     prefix = terms[0].removesuffix("F_Stribeck")
     own = np.array(
         [names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool
     )
-    columns = jacobian[:, kept] / np.linalg.norm(jacobian[:, kept], axis=0)
+    columns = jacobian[:, kept] / norms[kept]
     data = (
         float(law.F_Stribeck) * dip(float(law.fexp))
         - residual
