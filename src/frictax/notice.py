@@ -530,4 +530,6 @@ _ADDED = {
     "lack-of-fit": {"where": "at some speeds"},
     "row-lies-off": {"remedy": "Look at how it was measured, or fit with loss=Huber()"},
 }
+# Codes that results of older versions have and no fit makes any more.
+OLD_CODES = frozenset({"search-by-stages"})
 TEXTS = {code: " ".join(words) for code, *words in map(str.split, _TABLE.split("\n\n"))}

@@ -200,8 +200,7 @@ def test_many_fits_at_once_go_beyond_edges_too() -> None:
     speeds = np.stack([r.outputs["mass.v"] for r in records])
     many = fx.fit_many(starts[0], records[0], speeds, free=sharp.FREE)
     for k, record in enumerate(records):
-        one = fx.fit(starts[0], record, free=sharp.FREE)
-        # a single fit that swings and is missed is searched by stages too, and may end elsewhere
+        one = fx.fit(starts[0], record, free=sharp.FREE, rounds=0)
         off = np.abs(many.values[k] - list(one.values.values()))
         assert np.all(off < 0.5 * np.asarray(list(one.standard_errors.values())))
         assert many.converged[k] == one.converged

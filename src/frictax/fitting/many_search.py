@@ -226,7 +226,7 @@ def _plain(x: Any) -> Any:
 
 
 def _of(ends: Descent, i: int) -> Descent:
-    return jax.tree.map(lambda a: a[i], ends)
+    return jax.tree.map(lambda a: np.asarray(a[i]), ends)
 
 
 class _OneOfMany(Run):

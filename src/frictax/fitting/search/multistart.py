@@ -22,7 +22,6 @@ from .halving import halved
 from .levenberg_marquardt import Descent, begin
 from .rounds import by_rounds
 from .run import Run, begun
-from .stages import by_stages
 from .strayed import brought_back
 
 _ROUNDS = 100  # of a fit at the noise scale that the fit before left
@@ -94,9 +93,8 @@ def search(
     try:
         first_end = state
         known = certify(problem, np.asarray(state.residuals)) if most else None
-        # Rounds do the work of stages.
-        for again in (by_stages, brought_back) if known is None else (brought_back,):
-            state = state if run.interrupted else again(run, state, noise)
+        if not run.interrupted:
+            state = brought_back(run, state, noise)
         state, noise = _with_noise(run, state, noise)
         if most and state is not first_end:
             known = certify(problem, np.asarray(state.residuals))
@@ -134,10 +132,10 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
 
 
 def carried_on(run: Run, state: Descent) -> tuple[Descent, list[Notice]]:
-    """The better of the end `state` of a search and of those by stages and from beyond the edges
-    about it, at noise 1; what is to be said of the way.
+    """The better of the end `state` of a search and of those from beyond the edges about it, at
+    noise 1; what is to be said of the way.
     """
-    return _over_edges(run, by_stages(run, state, 1.0), 1.0), run.told
+    return _over_edges(run, state, 1.0), run.told
 
 
 def _first_noise(problem: Problem) -> float:
