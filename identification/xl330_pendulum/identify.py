@@ -25,8 +25,6 @@ import frictax as fx
 
 fx.fast_loops()  # before jax computes anything
 
-SEARCH = {"starts": 24, "spread": 0.3, "seed": 0}
-
 
 def coulomb(records: Sequence[fx.Record]) -> fx.FoundMachine:
     """Coulomb and viscous friction.
@@ -40,7 +38,6 @@ def coulomb(records: Sequence[fx.Record]) -> fx.FoundMachine:
         free=["J", "phi_offset", "friction.f_pos"],
         own=["phi", "w"],
         objective=fx.FreeRun(),
-        **SEARCH,
     )
 
 
@@ -62,7 +59,6 @@ def stribeck(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
         free=["J", "phi_offset", "friction.f_pos"],
         own=["phi", "w"],
         objective=fx.FreeRun(),
-        **SEARCH,
     )
 
 
@@ -75,7 +71,6 @@ def loaded(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
         free=["pendulum.J", "pendulum.phi_offset", "pendulum.friction.f_pos", "share"],
         own={"pendulum.phi": [phi for phi, _ in each], "pendulum.w": [w for _, w in each]},
         objective=fx.FreeRun(),
-        **SEARCH,
     )
 
 

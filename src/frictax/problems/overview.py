@@ -123,7 +123,7 @@ def _validation(result: Mapping[str, Any]) -> str:
         chosen = [
             next(law for law in c["laws"] if law["name"] == c["chosen"]) for c in fit["comparisons"]
         ]
-        return "each row left out: " + ", ".join(
+        return "rows left out: " + ", ".join(
             _amount(law["left_out_rms"], fit["sweep"]["force_unit"]) for law in chosen
         )
     return "nothing was left out"

@@ -83,9 +83,15 @@ def _found(found: FitResult) -> dict[str, Any]:
 def _comparison(comparison: Comparison) -> dict[str, Any]:
     rows = [
         {"name": row.name, "left_out_rms": row.left_out, "remark": row.remark, **_found(row.found)}
+        | {"aicc": row.aicc, "bic": row.bic}  # which allow for the autocorrelation
         for row in comparison.rows
     ]
-    return {"chosen": comparison.best.name, "reason": comparison.reason, "laws": rows}
+    return {
+        "chosen": comparison.best.name,
+        "reason": comparison.reason,
+        "autocorrelation": comparison.autocorrelation,
+        "laws": rows,
+    }
 
 
 def estimate(e: Estimate) -> dict[str, Any]:
