@@ -120,9 +120,10 @@ def pose(
     )
     named = {"free": named_paths(free), "own": named_paths(own)}
     ties = ties_of(setup, tied, named, unit_of(records, machine))
-    setup = followed(setup, ties)
-    machine = setup.machine
-    check(machine)
+    if ties:
+        setup = followed(setup, ties)
+        machine = setup.machine
+        check(machine)
     states = state_names(machine)
     shared, each, notes = _chosen(setup, free, own, {tie.path for tie in ties})
     for path, values in own.items() if isinstance(own, Mapping) else ():

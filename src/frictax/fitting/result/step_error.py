@@ -22,6 +22,7 @@ from .covariance import inverse_gram
 from .estimates import Estimate
 from .fit_result import FitResult
 
+_LONG_STEPS = "long_steps"  # the entry of a fit's `vars` that holds its notices of long steps
 _TOLD = 0.3  # standard errors that an estimate would move: more is told
 _AIM = 0.1  # standard errors that are left with as many substeps as are recommended
 _FINER = 1 / 16  # of the tolerance, for steps whose error is an eighth
@@ -100,8 +101,15 @@ def _moved(found: FitResult, problem: Problem) -> tuple[dict[str, float], Float[
 
 def long_steps(found: FitResult) -> list[Notice]:
     """A notice where shorter steps would move an estimate; records are simulated once more only
-    where their curvature raises a doubt.
+    where their curvature raises a doubt. It is found once for a fit.
     """
+    made = vars(found)
+    if _LONG_STEPS not in made:
+        made[_LONG_STEPS] = _long_steps(found)
+    return made[_LONG_STEPS]
+
+
+def _long_steps(found: FitResult) -> list[Notice]:
     if (
         not isinstance(found.problem.engine, OnSamples)
         or not found.problem.objective.in_units_of_outputs()
