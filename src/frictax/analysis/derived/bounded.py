@@ -1,5 +1,9 @@
 """Draws of fitted numbers that stay within their bounds, for quantities that follow from them."""
 
+import dataclasses
+from statistics import NormalDist
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.stats import truncnorm
@@ -12,6 +16,11 @@ from frictax.parameters import LogScale
 _NEAR = 3.0  # [standard errors] of a bound from a number that is called near it
 _DRAWS, _LEAST = 4000, 400
 _BATCHES = 20  # of draws, until enough of them are within all bounds
+_FAR = 4.0  # [standard deviations] from the fit, to which a profile is drawn from
+_GRID = 2001
+_HARDLY = 0.01  # of the noise: a number that does less over its whole size does not act
+_ON = 0.01  # of a number or of its start: so near its bound it lies on it
+_PROFILES = "profiles_near_bounds"  # the entry of a fit's `vars` that holds its profiles
 _SWEEPS = 30  # of Gibbs' sampler over the numbers at their bounds
 
 
@@ -23,42 +32,141 @@ def is_near_bound(found: FitResult, spread: Spread) -> Bool[np.ndarray, " q"]:
     return ~found.active | ((away < _NEAR * error) & ~_by_factors(found))
 
 
-def draws_within_bounds(
-    found: FitResult, spread: Spread, dof: float
-) -> Float[np.ndarray, "n q"] | None:
-    """Draws of all fitted numbers: of Student's t with the covariance of `spread` about the fit,
-    without those beyond a bound. None where hardly any is within all bounds.
+def on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
+    """Whether each fitted number without an error lies on its lower bound."""
+    x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
+    start = np.abs(np.asarray(found.problem.x0) - low)
+    return ~found.active & (x - low <= _ON * np.maximum(np.abs(x), start))
 
-    A number at its bound has a density from there on, exp(-(g d + s d^2/2)) of the distance d. The
-    slope g and the curvature s are those of the linearised misfit at its least value over the
+
+def draws_within_bounds(
+    found: FitResult, spread: Spread, gradient: Float[np.ndarray, " q"], by: Any, hardly: bool
+) -> Float[np.ndarray, "n q"] | None:
+    """Draws of all fitted numbers without those beyond a bound, for a quantity with that `gradient`
+    by them. None where hardly any is within all bounds; or, of a quantity that depends on a number
+    which `hardly` acts at its bound, where the profile of that number is open.
+
+    The number near its bound that matters most is drawn from its profile likelihood, and the others
+    follow it as they do there. Other numbers are drawn from Student's t with the covariance of
+    `spread`. Others at a bound have a density from there on, exp(-(g d + s d^2/2)) of the distance
+    d, with the slope g and the curvature s of the linearised misfit at its least value over the
     other numbers. Where residuals are autocorrelated both are divided by what that does to the
     variances of the others.
     """
     rng = np.random.default_rng(0)
-    unknowns, on, x = found.problem.unknowns, found.active, np.asarray(found.x, float)
+    unknowns, on, x = found.problem.unknowns, found.active.copy(), np.asarray(found.x, float)
     low, high = bounds(unknowns), upper_bounds(unknowns)
-    covariance = spread.covariance[np.ix_(on, on)]
     white = np.diag(found.full_covariance)[on]
-    wider = float(np.median(np.diag(covariance) / white)) if on.any() else 1.0
-    root = _root(covariance)
+    covariance = spread.covariance * np.outer(on, on)
+    wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
     moved, follow, slope, curvature = _at_bounds(found, wider)
+    profiled = _profiled(found, spread, gradient, moved, wider, by)
+    if hardly and (profiled is None or found.active[profiled.place]):
+        return None
+    if profiled is not None:
+        k = profiled.place
+        keep = np.flatnonzero(moved) != k
+        moved[k] = False
+        follow, slope, curvature = follow[:, keep], slope[keep], curvature[np.ix_(keep, keep)]
+        if covariance[k, k] > 0:  # of the others where this one is known
+            covariance = covariance - np.outer(covariance[k], covariance[k]) / covariance[k, k]
+            covariance[k] = covariance[:, k] = 0.0
+    root, dof = _root(covariance), float(spread.dof((gradient * on)[None])[0])
     by_factors, kept = _by_factors(found), list[np.ndarray]()
     for _ in range(_BATCHES):
         step = np.zeros((_DRAWS, x.size))
-        step[:, moved] = _beyond(
-            slope, curvature, low[moved] - x[moved], high[moved] - x[moved], rng
-        )
-        heavy = np.sqrt(dof / rng.chisquare(dof, (_DRAWS, 1))) if np.isfinite(dof) else 1.0
-        step[:, on] = step[:, moved] @ follow.T + heavy * (
-            rng.standard_normal((_DRAWS, root.shape[1])) @ root.T
-        )
+        ends = low[moved] - x[moved], high[moved] - x[moved]
+        step[:, moved] = _beyond(slope, curvature, *ends, rng)
+        heavy = np.sqrt(dof / rng.chisquare(dof, (_DRAWS, 1))) if 0 < dof < np.inf else np.ones(1)
+        step[:, found.active] += step[:, moved] @ follow.T
+        step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
+        middle = x if profiled is None else profiled.draws(_DRAWS, rng)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            drawn = np.where(by_factors, x * np.exp(step / x), x + step)
+            drawn = np.where(by_factors, middle * np.exp(step / middle), middle + step)
         kept.append(drawn[np.all((drawn >= low) & (drawn <= high), axis=1)])
         if sum(map(len, kept)) >= _DRAWS:
             break
     out = np.concatenate(kept)[:_DRAWS]
     return out if len(out) >= _LEAST else None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Profiled:
+    """The number at `place` by its profile: `values` (m,), sorted, the `root` of the likelihood
+    ratio there, and all numbers `others` (m, q).
+    """
+
+    place: int
+    values: Float[np.ndarray, " m"]
+    root: Float[np.ndarray, " m"]
+    others: Float[np.ndarray, "m q"]
+
+    def draws(self, count: int, rng: np.random.Generator) -> Float[np.ndarray, "n q"]:
+        """Draws of it with a density exp(-root^2/2), and the other numbers as the profile has
+        them.
+        """
+        v, root = self.values, self.root
+        grid = np.linspace(v[0], v[-1], _GRID)
+        density = np.exp(-0.5 * np.interp(grid, v, root) ** 2)
+        heap = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+        at = np.interp(rng.uniform(0.0, heap[-1], count), heap, grid)
+        return np.stack([np.interp(at, v, column) for column in self.others.T], axis=1)
+
+
+def _profiled(
+    found: FitResult,
+    spread: Spread,
+    gradient: Float[np.ndarray, " q"],
+    moved: Bool[np.ndarray, " q"],
+    wider: float,
+    by: Any,
+) -> _Profiled | None:
+    """The profile of the number near its bound that changes the quantity most; None where it has
+    none.
+    """
+    near = is_near_bound(found, spread) & found.shown & (found.active | moved | on_bound(found))
+    norms = np.linalg.norm(found.full_jacobian, axis=0)
+    alone = found.noise_scale * np.sqrt(wider) / np.where(moved, norms, np.inf)
+    alone = np.where(on_bound(found) & ~moved, np.abs(found.x - found.problem.x0), alone)
+    size = np.where(found.active, np.sqrt(np.maximum(np.diag(spread.covariance), 0.0)), alone)
+    share = np.where(near, np.abs(gradient) * size, 0.0)
+    if not np.max(share) > 0:
+        return None
+    place = int(np.argmax(share))
+    name = [n for u in found.problem.unknowns for n in u.names][place]
+    made = vars(found).setdefault(_PROFILES, {})
+    if (name, by) not in made:
+        try:
+            made[name, by] = found.profile(name, by=by)
+        except ValueError:  # the data do not tell it
+            made[name, by] = None
+    profile = made[name, by]
+    if profile is None or not (np.isfinite(profile.lower) and np.isfinite(profile.upper)):
+        return None
+    # the ratio at which the profile's own interval ends is that of a normal number there
+    usual = NormalDist().inv_cdf(profile.level if profile.one_sided else 0.5 + profile.level / 2)
+    root = np.sqrt(np.maximum(profile.ratio, 0.0) / profile.threshold) * usual
+    good = np.isfinite(root)
+    values, root, others = profile.values[good], root[good], profile.others[good]
+    values, first = np.unique(values, return_index=True)
+    root, others = root[first], others[first]
+    if values.size < 3:
+        return None
+    for end, near_end in ((0, 1), (-1, -2)):  # further out along straight lines
+        bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
+        rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
+        if root[end] >= _FAR or rise * (1 if end else -1) <= 0:
+            continue
+        far = values[end] + (_FAR - root[end]) / rise
+        far = max(far, bound) if end == 0 else min(far, bound)
+        if far == values[end]:
+            continue
+        share = (far - values[end]) / (values[end] - values[near_end])
+        at = 0 if end == 0 else values.size
+        line = others[end] + share * (others[end] - others[near_end])
+        root = np.insert(root, at, root[end] + rise * (far - values[end]))
+        values, others = np.insert(values, at, far), np.insert(others, at, line, axis=0)
+    return _Profiled(place, values, root, others)
 
 
 def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:
@@ -89,7 +197,8 @@ def _at_bounds(found: FitResult, wider: float) -> tuple[np.ndarray, ...]:
     curvature (m, m) of half the misfit by them.
     """
     j, on = found.full_jacobian, found.active
-    moved = ~on & (np.linalg.norm(j, axis=0) > 0)
+    far = np.maximum(np.abs(found.x), np.abs(found.x - np.asarray(found.problem.x0)))
+    moved = ~on & (np.linalg.norm(j, axis=0) * far > _HARDLY * found.noise_scale)
     sizes = np.linalg.norm(j[:, on], axis=0)
     inverse = np.linalg.pinv(j[:, on] / sizes) if on.any() else np.zeros((0, len(j)))
     follow = -(inverse @ j[:, moved]) / sizes[:, None]

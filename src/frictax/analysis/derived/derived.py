@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from frictax.annotations import Checked
 from frictax.fitting import Estimate, FitResult, Knowledge
@@ -21,7 +21,7 @@ from frictax.parameters import LogScale, get, parameters
 from frictax.text import aligned, suggestion
 from frictax.verbs import DerivedVerbs
 
-from .bounded import draws_within_bounds, ends_about, is_near_bound
+from .bounded import draws_within_bounds, ends_about, is_near_bound, on_bound
 from .common import Quantity, common
 from .expression import expression
 
@@ -93,8 +93,8 @@ def derived(
     the fit's level, from the same account of the residuals as those of the estimates. To first
     order: of a strongly bent function, or one that cannot be negative, ask the draws,
     ``found.posterior().derived(...)``. Where a number lies at its bound or within three standard
-    errors of it, error and interval are those of draws that stay within the bounds: such an
-    interval is not symmetric, and holds no impossible value.
+    errors of it, error and interval are those of draws within the bounds, by the profile likelihood
+    of that number: such an interval is not symmetric, and holds no impossible value.
 
     **Arguments:**
 
@@ -132,7 +132,7 @@ def derived(
     record = None if label is None else found.number(label)
     of, names, units, scalar = asked_for(found, function, name, unit, record)
     made = followed_by(found, of, record, _spread(found, by))
-    return within_bounds(made.told(found, names, units, scalar), made, found, of, record)
+    return within_bounds(made.told(found, names, units, scalar), made, found, of, record, by)
 
 
 def asked_for(
@@ -230,26 +230,29 @@ def within_bounds(
     found: FitResult,
     of: Callable[[Any], Array],
     record: int | None,
+    by: Any,
 ) -> Derived:
     """`out` with errors and intervals by draws for each quantity that depends on a number at its
     bound or near it.
     """
-    can = np.array([e.knowledge is not Knowledge.UNKNOWN for e in out.estimates])
-    uses = can & (made.depends & is_near_bound(found, made.spread)).any(axis=1)
+    depends, bound = made.slopes != 0, on_bound(found)
+    unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
+    # a number on its bound may act by its square alone, as peak does at 1
+    hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
+    uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
         return out
-    dof = made.spread.dof(made.gradient[uses])
-    draws = draws_within_bounds(found, made.spread, float(np.min(dof[dof > 0], initial=np.inf)))
-    if draws is None:
-        return out
-    x = jnp.asarray(draws)
-    values = np.asarray(jax.jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))(x))
+    program = jax.jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
     estimates, covariance = list(out.estimates), out.covariance.copy()
     for i in np.flatnonzero(uses):
-        e, drawn = estimates[i], values[np.isfinite(values[:, i]), i]
+        draws = draws_within_bounds(found, made.spread, made.slopes[i], by, bool(unknown[i]))
+        if draws is None:
+            continue
+        values = np.asarray(program(jnp.asarray(draws)))[:, i]
+        e, drawn = estimates[i], values[np.isfinite(values)]
         if not np.ptp(drawn) > EXACT * abs(e.value):
             continue
-        lower, upper = ends_about(e.value, values[:, i], found.level)
+        lower, upper = ends_about(e.value, values, found.level)
         error = float(np.std(drawn))
         estimates[i] = dataclasses.replace(
             e, standard_error=error, lower=lower, upper=upper, knowledge=Knowledge.KNOWN, dof=np.nan
@@ -265,12 +268,12 @@ def within_bounds(
 class Followed:
     """Values (k,) that follow from the fitted numbers, their derivatives (k, q) by those that have
     errors, what is known of each where it depends on none of these, and what the account `spread`
-    makes of them. `depends` (k, q): on which numbers, those without an error too.
+    makes of them. `slopes` (k, q): derivatives by all numbers, those without an error too.
     """
 
     value: Float[np.ndarray, " k"]
     gradient: Float[np.ndarray, "k q"]
-    depends: Bool[np.ndarray, "k q"]
+    slopes: Float[np.ndarray, "k q"]
     held: tuple[Knowledge, ...]
     spread: Spread
 
@@ -326,7 +329,7 @@ def followed_by(
             " fitted values. Write it by operations that JAX differentiates, away from 0/0."
         )
     moving, held = gradient * found.active, tuple(_held(found, gradient))
-    return Followed(value, moving, gradient != 0, held, spread)
+    return Followed(value, moving, gradient, held, spread)
 
 
 def _held(found: FitResult, gradient: Float[np.ndarray, "k q"]) -> Iterator[Knowledge]:

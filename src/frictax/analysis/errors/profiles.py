@@ -23,6 +23,8 @@ from .guarded import Guarded
 from .refits import least_cost_with
 from .uncertainty import Uncertainty
 
+_AT_BOUND = 0.1  # of a number at its bound or of its start: the first step of its profile
+_ON = 0.1  # of that step: so near its bound a number lies on it
 _USUAL = 14  # points that a profile takes
 
 
@@ -203,9 +205,13 @@ def _profile(
     best = min(max(float(found.x[i]), bound), most)
     step = np.sqrt(stretch * found.full_covariance[i, i])
     if not found.active[i] or not np.isfinite(step) or not step > 0:
-        if not np.isfinite(bound) or np.linalg.norm(found.full_jacobian[:, i]) == 0:
+        norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
+        usual = _AT_BOUND * max(abs(best), abs(start - bound))
+        if not np.isfinite(bound) or (norm == 0 and best - bound > _ON * usual):
             raise _untold(path)
-        step = found.noise_scale * np.sqrt(stretch) / np.linalg.norm(found.full_jacobian[:, i])
+        step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
+        if best - bound <= _ON * usual:  # where the first derivative may vanish, as of peak at 1
+            step = min(step, usual)
     at([best])
     to_bound = at([bound]) if np.isfinite(bound) and best - bound < 30 * step else np.inf
     reaches = to_bound <= one_sided
