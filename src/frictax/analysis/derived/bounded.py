@@ -42,16 +42,19 @@ def on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
 def draws_within_bounds(
     found: FitResult, spread: Spread, gradient: Float[np.ndarray, " q"], by: Any, hardly: bool
 ) -> Float[np.ndarray, "n q"] | None:
-    """Draws of all fitted numbers without those beyond a bound, for a quantity with that `gradient`
-    by them. None where hardly any is within all bounds; or, of a quantity that depends on a number
-    which `hardly` acts at its bound, where the profile of that number is open.
+    """Draws (n, q) of all fitted numbers [SI] that lie within all bounds, for a quantity with the
+    derivatives `gradient` by these numbers.
 
-    The number near its bound that matters most is drawn from its profile likelihood, and the others
-    follow it as they do there. Other numbers are drawn from Student's t with the covariance of
-    `spread`. Others at a bound have a density from there on, exp(-(g d + s d^2/2)) of the distance
-    d, with the slope g and the curvature s of the linearised misfit at its least value over the
-    other numbers. Where residuals are autocorrelated both are divided by what that does to the
-    variances of the others.
+    None if hardly any draw is within all bounds. `hardly`: the quantity depends on a number at its
+    bound whose first derivative vanishes; then None, too, if the profile of that number is open.
+
+    - The number near its bound that changes the quantity most is drawn from its profile
+      likelihood. The profile gives the values of the other numbers for each of its values.
+    - To these, errors are added by Student's t with the covariance of `spread`.
+    - Each further number at a bound has the density exp(-(g d + s d^2/2)) of its distance d from
+      the bound. g and s are slope and curvature of half the linearised misfit, at its minimum over
+      the other numbers. Both are divided by the ratio of the variances of `spread` to those of
+      white residuals.
     """
     rng = np.random.default_rng(0)
     unknowns, on, x = found.problem.unknowns, found.active.copy(), np.asarray(found.x, float)
@@ -108,8 +111,8 @@ class _Profiled:
         v, root = self.values, self.root
         grid = np.linspace(v[0], v[-1], _GRID)
         density = np.exp(-0.5 * np.interp(grid, v, root) ** 2)
-        heap = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
-        at = np.interp(rng.uniform(0.0, heap[-1], count), heap, grid)
+        area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+        at = np.interp(rng.uniform(0.0, area[-1], count), area, grid)
         return np.stack([np.interp(at, v, column) for column in self.others.T], axis=1)
 
 
@@ -138,7 +141,7 @@ def _profiled(
     if (name, by) not in made:
         try:
             made[name, by] = found.profile(name, by=by)
-        except ValueError:  # the data do not tell it
+        except ValueError:  # the data do not determine it
             made[name, by] = None
     profile = made[name, by]
     if profile is None or not (np.isfinite(profile.lower) and np.isfinite(profile.upper)):

@@ -146,7 +146,7 @@ def asked_for(
     whether it is one number.
     """
     known = {title: (of, si) for title, of, si in _common(found)}
-    if function is None:  # 1/fexp is none where fexp went to 0
+    if function is None:  # 1/fexp is infinite where fexp went to 0
         machine = found.problem.setup_at(jnp.asarray(found.x), record).machine
         known = {n: (of, si) for n, (of, si) in known.items() if np.isfinite(float(of(machine)))}
     if function is None or (isinstance(function, str) and function in known):

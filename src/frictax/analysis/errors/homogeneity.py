@@ -75,8 +75,9 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
     """Notices of the numbers in which fits to each record alone differ, where the fit to all leaves
     more than noise and two of those alone leave no more.
 
-    Where records differ much the end of their common fit tells nothing of where each alone would
-    end. So each is searched from the start of the fit and from its end.
+    The values of each record alone are found by a search, not by the linearised common fit: where
+    records differ much, that fit is far from them. Each search begins at the start of the common
+    fit, and at its end if it does not reach the noise.
     """
     whole, problem = found.certificate, found.problem
     if whole is None or whole.at_noise or len(problem.prepared) < 2 or problem.priors:
