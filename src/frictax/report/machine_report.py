@@ -36,12 +36,12 @@ _SECTIONS = (
     " profiles starts correlation measured modelica downloads again".split()
 )
 _LACKS = {
-    "whiteness": "it remembers itself",
-    "speed": "it follows the speed",
-    "position": "it follows the position",
-    "direction": "it differs between the directions",
-    "time": "it drifts",
-    "ripple": "it repeats itself in position",
+    "whiteness": "they are autocorrelated",
+    "speed": "they follow the speed",
+    "position": "they follow the position",
+    "direction": "they differ between the directions",
+    "time": "they drift",
+    "ripple": "they repeat with the position",
 }
 
 
@@ -237,8 +237,8 @@ def _warnings(found: FitResult, study: Any) -> list[str]:
         strong = dict.fromkeys(_LACKS[f.name] for f in study.findings if f.strong)
         if strong:
             out.append(
-                f"What the fit leaves is more than noise: {', '.join(strong)}. See below what is"
-                " left."
+                f"The residuals are not white noise: {', '.join(strong)}. They are shown below, at"
+                " “What is left, and what it looks like”."
             )
     return out
 
