@@ -39,7 +39,7 @@ def test_fit_prints_the_estimates_of_the_shipped_drive_and_what_cannot_be_known(
         "0.041",
         "95 % interval",
         "sweep (drive = 1)",
-        "peak cannot be known",
+        "peak is kept at",
         "BearingFriction(tau_pos=",
     ):
         assert words in done.stdout

@@ -145,7 +145,7 @@ def test_a_key_stops_long_work_while_it_compiles_and_while_it_runs(name: str, li
     assert float(when) - at < 2.0
     if name == "starts" and lines:  # what was found so far
         assert word == "made"
-        assert said[0].startswith("Interrupted after ")
+        assert said[0].startswith("The search was interrupted after ")
     else:
         assert word == "stopped"
 

@@ -18,7 +18,7 @@ class Notice:
 
     >>> notice = Notice("near-bound", "friction.peak", {"bound": 1.0})
     >>> print(notice)
-    friction.peak cannot be told from 1: its interval reaches that bound.
+    friction.peak may be 1: its interval includes this bound.
     """
 
     code: str
@@ -47,13 +47,13 @@ class Notice:
 
 _TABLE = """
 search-flat
-    The search ended after {steps} steps: no step makes the misfit less although its slope says so,
-    as where parameters can hardly be told apart. Fit fewer.
+    The search ended after {steps} steps where no step reduces the misfit, although its gradient is
+    not zero. This happens if parameters are hardly identifiable. Fit fewer parameters.
 
 search-kink
-    The search ended after {steps} steps at a kink: no step makes the misfit less although its slope
-    says so, for a stop or a breakaway appears or vanishes there. Compare a free run with rounds=12;
-    the errors hold on one side of the kink only.
+    The search ended after {steps} steps at a kink of the misfit, where a stop or a breakaway
+    appears or disappears. The errors are valid on one side of the kink only. For a free run,
+    compare a fit with rounds=12.
 
 search-edge
     The search ended at an edge of the misfit: {away:.2g} standard errors farther {subject} {does}
@@ -62,8 +62,9 @@ search-edge
     {verdict}
 
 search-by-stages
-    From the start the run missed swings of the record: {stages} stages searched it by its first
-    {percent:.2g} %, then three times as much each time. Look at the start values.
+    The run from the start values missed oscillations of the record. Therefore {stages} stages of
+    the search used its first {percent:.2g} %, and three times as much in each stage. Check the
+    start values.
 
 search-by-rounds
     The search from the start ended at {before:.3g} times the noise of {subject}. {runs} runs in
@@ -80,16 +81,16 @@ starts-of-free-run
     for a start that is far off.
 
 search-unfinished
-    {method} stopped after {steps} steps without meeting its tolerance: allow more, or give a better
-    start.
+    {method} stopped after {steps} steps without meeting its tolerance. Allow more steps, or give a
+    better start.
 
 search-interrupted
-    Interrupted after {steps} steps: these are the best values so far, their errors those of an
-    unfinished search.
+    The search was interrupted after {steps} steps. These are the best values so far, with the
+    errors of an unfinished search.
 
 fits-unsettled
-    {open} of {count} fits did not meet their tolerance: their values are where the search ended,
-    and they have no errors. Give a better start, or allow more steps.
+    {open} of {count} fits did not meet their tolerance. Their values are the last ones of the
+    search, and they have no errors. Give a better start, or allow more steps.
 
 steps-too-long
     The steps are too long for this motion. Shorter steps would move {subject} by {moved:.2g} {unit}
@@ -105,9 +106,10 @@ run-unchecked
     simulate with engine=Adaptive().
 
 bent-between-samples
-    Inputs are taken as straight between samples. Were they smooth curves, {subject} would move by
-    {moved:.2g} {unit} or {errors:.2g} standard errors, and samples do not tell which they are: its
-    interval reaches that far. Record faster, or fit by `ClosedLoop` what a controller drives.
+    Inputs are interpolated linearly between samples. With smooth interpolation {subject} would
+    change by {moved:.2g} {unit} or {errors:.2g} standard errors. The record does not decide between
+    the two, so the interval covers both. Record faster, or fit a controlled machine by
+    `ClosedLoop`.
 
 table-left
     {subject} has rows from {first:.4g} to {last:.4g} {unit}, and the motion is at {reached:.4g}
@@ -153,15 +155,15 @@ record-begins-late
     `trim(reset=True)`.
 
 record-constant-input
-    Input {subject!r} is {value:.4g} {unit} all the time: check the column, if that is not so.
+    Input {subject!r} is {value:.4g} {unit} all the time. Check the column if the input moved.
 
 levels-held
-    Input {subject!r} jumps between {levels} levels and is held from sample to sample. Read the
-    record with hold=False if it goes straight from one sample to the next.
+    Input {subject!r} jumps between {levels} levels and is held from sample to sample. If it is
+    linear between samples, read the record with hold=False.
 
 levels-joined
-    Input {subject!r} jumps between {levels} levels and is joined by straight lines, as the other
-    inputs are. Read the record with hold=True if all are held from sample to sample.
+    Input {subject!r} jumps between {levels} levels and is interpolated linearly, like the other
+    inputs. If all inputs are held from sample to sample, read the record with hold=True.
 
 record-saturated
     {kind} {subject!r} stays at its {extreme} value, {value:.4g} {unit}, for {samples} samples from
@@ -205,21 +207,21 @@ record-read
     {told}
 
 explains-nothing
-    {subject} of record {record!r} is not explained: the fit leaves {misfit:.3g} {unit} of it, and
-    there is no more to explain than {spread:.3g} {unit}, {beside}. Look at its sign, unit and
-    column, then compare a free run with rounds=12, and a fit on `Windows` first; else the machine
-    lacks what moves it.
+    The fit does not explain {subject} of record {record!r}: the residuals are {misfit:.3g} {unit},
+    and the deviation is {spread:.3g} {unit}, {beside}. Check its sign, unit and column. Then
+    compare a free run with rounds=12, and a fit on `Windows` first. Otherwise the machine lacks a
+    cause of the motion.
 
 force-unexplained
-    The fit leaves {percent:.0f} % of the largest force that is known as {subject} of record
-    {record!r}, {misfit:.3g} {unit}, and the noise of the measured motion makes less than a tenth of
-    that. Look at the signs, units and columns of motion and forces; else the machine lacks a term:
+    The residuals of {subject} in record {record!r} are {misfit:.3g} {unit}, {percent:.0f} % of the
+    largest known force, and the noise of the measured motion explains less than a tenth of them.
+    Check the signs, units and columns of motion and forces. Otherwise the machine lacks a term:
     print found.missing().
 
 no-better-than-line
-    A straight line through {subject} of record {record!r} leaves {line:.3g} {unit}, the fit leaves
-    {misfit:.3g} {unit}. Look at its unit and at where the run begins, then compare a free run with
-    rounds=12, and a fit on `Windows` first.
+    A straight line through {subject} of record {record!r} has residuals of {line:.3g} {unit}, and
+    the fit has {misfit:.3g} {unit}. Check the unit and the start of the run. Then compare a free
+    run with rounds=12, and a fit on `Windows` first.
 
 misfit-above-noise
     The misfit of {subject} in record {record!r} is {misfit:.3g} {unit}, {ratio:.3g} times its noise
@@ -242,23 +244,23 @@ remembers
     a term.
 
 tells-next-to-nothing
-    The fit explains no more of the records than their mean, and what they show is hardly more than
-    noise: {subject} of record {record!r} has {spread:.3g} {unit}, {beside}, and noise of
-    {noise:.2g} {unit}. The numbers tell next to nothing; record a larger motion.
+    The fit explains no more of the records than their mean, and the records contain hardly more
+    than noise: {subject} of record {record!r} has {spread:.3g} {unit}, {beside}, and noise of
+    {noise:.2g} {unit}. The estimates contain almost no information. Record a larger motion.
 
 nothing-moves
-    Nothing of the machine that may move changes what was measured: does the machine stand still
-    with the start values? Start from less friction, where the record begins (measured_start=True),
+    No free parameter of the machine changes what was measured. Probably the machine stands still
+    with the start values. Start with less friction, from the measured start (measured_start=True),
     or from `start=InverseDynamics()`.
 
 drive-without-input
-    {subject} is 0 all the time: no record has an input for it. Name its column,
-    inputs={{{subject!r}: ...}}, or leave the part out.
+    {subject} is 0 all the time, because no record has an input for it. Name its column,
+    inputs={{{subject!r}: ...}}, or remove the part.
 
 cutoff-above-rate
-    Record {subject!r} at {rate:.4g} Hz cannot be filtered at {cutoff:g} Hz, and at {used:.4g} Hz,
-    as it is, nearly all noise passes and biases what is found: give a lower `cutoff`, a few times
-    the fastest motion.
+    Record {subject!r} at {rate:.4g} Hz cannot be filtered at {cutoff:g} Hz. At {used:.4g} Hz nearly
+    all noise passes and biases the estimates. Give a lower `cutoff`, a few times the fastest
+    motion.
 
 forces-at-samples
     Forces are compared at samples, because {why}. Therefore the noise of the measured motion biases
@@ -281,66 +283,65 @@ motion-near-noise
     Compare them with those of objective=Windows().
 
 samples-uncounted
-    {percent:.0f} % of the samples of record {subject!r} do not count: they come after a gap of more
-    than 2.5 steps in their window. Shorter windows lose fewer.
+    {percent:.0f} % of the samples of record {subject!r} do not count, because they follow a gap of
+    more than 2.5 steps in their window. Shorter windows lose fewer samples.
 
 starts-elsewhere
-    {subject} starts at {start:.4g}, record {record!r} at {measured:.4g}: the run begins elsewhere
-    than the measurement. Fit the start by own=[{subject!r}]. For a record with little noise
-    {objective}(..., measured_start=True) is enough.
+    {subject} starts at {start:.4g}, but record {record!r} starts at {measured:.4g}. Fit the start
+    by own=[{subject!r}]. For a record with little noise {objective}(..., measured_start=True) is
+    enough.
 
 starts-at-another-speed
-    {subject} starts at {start:.4g}, and by {channel} record {record!r} at about {measured:.2g}: the
-    run begins at another speed than the measurement. Write {objective}(..., measured_start=True),
-    or fit the start by own=[{subject!r}].
+    {subject} starts at {start:.4g}, but {channel} of record {record!r} gives about {measured:.2g}.
+    Write {objective}(..., measured_start=True), or fit the start by own=[{subject!r}].
 
 left-at-bound
-    {subject} stays at its bound {value:g}, from which no search moves it. Start it elsewhere to fit
-    it.
+    {subject} stays at its bound {value:g}, because a search cannot leave this bound. Give it
+    another start value to fit it.
 
 near-bound
-    {subject} cannot be told from {bound:g}: its interval reaches that bound.
+    {subject} may be {bound:g}: its interval includes this bound.
 
 at-lower-bound
-    {subject} lies on its bound {bound:g}: the data ask for no more of it. No symmetric interval
-    applies.
+    {subject} is at its bound {bound:g}, and the data ask for a smaller value. It has no symmetric
+    interval.
 
 at-upper-bound
-    {subject} lies on its bound {bound:g}: the data ask for more than that. No symmetric interval
-    applies.
+    {subject} is at its bound {bound:g}, and the data ask for a larger value. It has no symmetric
+    interval.
 
 ran-away
-    {subject} went from {start:.3g} to {value:.3g}, where it hardly acts: the data ask for ever more
-    of it. Look at the signs and units of the record.
+    {subject} went from {start:.3g} to {value:.3g}, where it has hardly any effect, and the data ask
+    for even more. Check the signs and units of the record.
 
 far-from-start
     {subject} is {times:.3g} times its start, {value:.3g} for {start:.3g} {unit}. Look at the units
     of the record and of the start. If both are right, compare a fit that starts there.
 
 presliding-coarse
-    {subject} is a guess: between its two directions the bristle gives way by {way:.2g} {unit},
-    {counts:.2g} steps of {channel} in record {record!r}, and should by 20. Record it by a finer
-    sensor, or take it from elsewhere.
+    {subject} is a guess: between its two directions the bristle moves by {way:.2g} {unit},
+    {counts:.2g} steps of {channel} in record {record!r}, and an estimate needs 20. Record with a
+    finer sensor, or take the value from elsewhere.
 
 stiffness-in-series
-    {subject} is a lower bound: in record {record!r} friction rises along a straight line to its
-    limit, to 90 % of its swing after {far:.2g} {unit} and to half after {half:.2g}, as where
-    something else gives way in series. What is found is the stiffness of both.
+    {subject} is a lower bound. In record {record!r} friction rises linearly to its limit: to 90 %
+    of its change after {far:.2g} {unit} and to half after {half:.2g}. This indicates another
+    stiffness in series. The estimate is the stiffness of both.
 
 bristle-swings-unseen
-    {subject} hardly shows: at rest the bristle swings at {frequency:.3g} Hz, and record {record!r}
-    has {rate:.3g} samples a second, less than four a swing. Record faster, or hold it at
-    2*sqrt(sigma_0*m) - F_prop.
+    {subject} has hardly any effect: at rest the bristle oscillates at {frequency:.3g} Hz, and
+    record {record!r} has {rate:.3g} samples a second, fewer than four in a period. Record faster,
+    or fix it at 2*sqrt(sigma_0*m) - F_prop.
 
 bristle-undamped
-    {subject} went to 0: the record asks for no damping of the bristle, as where it never swings at
-    rest, or where what gives way is no friction. Take `Dahl`, or hold it at 2*sqrt(sigma_0*m) -
+    {subject} went to 0: the record asks for no damping of the bristle. Either it never oscillates
+    at rest, or the deflection is not in the friction. Use `Dahl`, or fix it at 2*sqrt(sigma_0*m) -
     F_prop.
 
 breakaway-unseen
-    {subject} hardly shows: the bristle bears {most:.3g} {unit} at most, and would break away at
-    {f0:.3g} {unit} if it were loaded slowly; the faster, the sooner. Load or reverse it slowly, or
-    hold it.
+    {subject} has hardly any effect: the bristle carries at most {most:.3g} {unit}, and would break
+    away at {f0:.3g} {unit} under a slow load, and earlier under a faster one. Load or reverse it
+    slowly, or fix the parameter.
 
 no-effect
     {subject} has no effect on what was measured and is not identifiable.
@@ -349,33 +350,35 @@ little-effect
     {subject} has hardly any effect on what was measured and is not identifiable.
 
 acts-in-jumps
-    Held inputs change at samples only, for which a breakaway waits: {subject} acts in jumps, which
-    no derivative sees. Compare fits with other values of it.
+    The inputs are held between samples, so breakaway happens only at a sample. The simulation
+    depends on {subject} in steps, and its derivative is zero. Compare fits with other values of
+    {subject}.
 
 ill-conditioned
-    The scaled Jacobian's condition is {condition:.3g}: some combinations of the parameters are told
-    far worse than others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion.
+    The condition number of the scaled Jacobian is {condition:.3g}: some combinations of the
+    parameters are identified far worse than others. Fit fewer parameters, use `Windows` or
+    `ClosedLoop`, or record a richer motion.
 
 null-direction
-    {names} cannot be told apart: the data fix only a combination of them (null direction
-    {direction}). Leave one of them out of `free`.
+    Only a combination of {names} can be determined (null direction {direction}). Fix one of them:
+    leave it out of `free`.
 
 few-windows
-    Only {windows}: intervals are an order of magnitude. Shorten them to have {enough} or more, or
-    record longer.
+    There are only {windows}, so the intervals are accurate to an order of magnitude only. Shorten
+    the windows to have at least {enough}, or record for longer.
 
 records-differ
     The {records} records differ in {subject} by more than their errors, by {between:.2g} {unit} or
-    {percent:.2g} % from one to the next (p = {probability:.2g}): its interval is that of the mean
-    of such records. To have one for each, fit with own=["{subject}"].
+    {percent:.2g} % from one to the next (p = {probability:.2g}). Its interval is that of the mean
+    of such records. To have one for each record, fit with own=["{subject}"].
 
 memory-long
-    The residuals remember {memory:.2g} {unit} and a {of} lasts {length:.3g} {unit}: intervals of
-    {names} are an order of magnitude. {remedy}.
+    The residuals are autocorrelated over {memory:.2g} {unit}, and a {of} lasts {length:.3g} {unit}.
+    Therefore the intervals of {names} are accurate to an order of magnitude only. {remedy}.
 
 memory-as-long
-    Nothing can be said of the errors of {names}, but that they are no less than printed: the
-    residuals remember {memory:.2g} {unit} and a {of} lasts {length:.3g} {unit}. {remedy}.
+    The printed errors of {names} are lower limits: the residuals are autocorrelated over
+    {memory:.2g} {unit}, and a {of} lasts {length:.3g} {unit}. {remedy}.
 
 autocorrelation-not-excluded
     {rows} rows are too few to exclude an autocorrelation of {correlation:g} between the errors of
@@ -383,26 +386,29 @@ autocorrelation-not-excluded
     {wider}. Measure more rows.
 
 zero-wanders
-    The zero of a sensor seems to wander, slowly, and a {of} of {length:.3g} {unit} shows little of
-    how: intervals of {names} are an order of magnitude. {remedy}.
+    The zero of a sensor seems to drift slowly, and a {of} of {length:.3g} {unit} contains little of
+    the drift. Therefore the intervals of {names} are accurate to an order of magnitude only.
+    {remedy}.
 
 few-windows-tell
-    Few windows tell {names}: such an interval is an order of magnitude. Record longer.
+    Only a few windows contain information on {names}, so its interval is a rough estimate. Record
+    for longer.
 
 peak-unseen
-    peak cannot be known from sliding rows alone and stays at {peak:g}: measure the force at which
+    The data contain no breakaway rows, so peak is kept at {peak:g}. Measure the force at which
     motion begins, and declare these rows with `breakaway`.
 
 direction-unseen
-    {subject} cannot be known and stays as given: the sweep has no rows in its direction.
+    The sweep has no rows in the direction of {subject}, so {subject} keeps its given value.
 
 weight-or-friction
-    A payload's weight (a constant force) cannot be told from an asymmetry of Coulomb friction here:
-    the two directions differ by {difference:.3g} {unit} at rest, which would be a constant force of
-    {force:.3g} {unit} if friction were the same both ways. Measure with another payload to tell.
+    The weight of a payload (a constant force) and an asymmetry of Coulomb friction have the same
+    effect here. The two directions differ by {difference:.3g} {unit} at rest. This would be a
+    constant force of {force:.3g} {unit} if friction were equal in both directions. Measure with
+    another payload to separate the two.
 
 offset-if-symmetric
-    offset is a payload's weight only if friction is the same in both directions, which this sweep
+    offset is the weight of a payload only if friction is equal in both directions, which this sweep
     cannot show.
 
 offset-missing
@@ -417,93 +423,95 @@ directions-differ
 lack-of-fit
     The law does not follow the sweep over speed ({test}, p = {probability:.2g}). It lies {side} the
     measured forces {where}, and white noise hardly does that. Compare laws, and look at
-    found.residual_study(). Autocorrelated errors, as by temperature, look alike.
+    found.residual_study(). Autocorrelated errors, for example from temperature, have the same
+    effect.
 
 row-lies-off
-    Row {row} (counted from 0) at {speed:.4g} {unit} lies {times:.2g} standard deviations off the
-    law of the others (p = {probability:.2g}). Without it {subject} moves by {errors:.2g} standard
-    errors. {remedy}.
+    Row {row} (counted from 0) at {speed:.4g} {unit} is an outlier: it is {times:.2g} standard
+    deviations away from the law of the other rows (p = {probability:.2g}). Without it {subject}
+    changes by {errors:.2g} standard errors. {remedy}.
 
 doubtful-dip
-    The Stribeck {terms} not identifiable: where there is no dip at all, noise alone shows one as
-    deep in {percent:.0f} of 100 sweeps. Fit a Coulomb law, or measure slower speeds.
+    The Stribeck {terms} not identifiable: without Stribeck friction, noise alone gives an equal
+    improvement in {percent:.0f} of 100 sweeps. Fit a Coulomb law, or measure lower speeds.
 
 null-direction-always
-    {names} cannot be told apart: what is measured fixes only a combination of them (null direction
-    {direction}), whatever the motion. Leave one of them out of `free`.
+    Only a combination of {names} can be determined for any motion (null direction {direction}). Fix
+    one of them: leave it out of `free`.
 
 hard-to-tell-apart
-    {names} are hard to tell apart: to change {changes} together changes what is measured by no more
+    {names} are strongly correlated: changing {changes} together changes what is measured by no more
     than its errors.
 
 hard-to-tell
-    {subject} is hard to tell: to change {changes} changes what is measured by no more than its
-    errors.
+    {subject} is hardly identifiable: changing {changes} changes what is measured by no more than
+    its errors.
 
 cure
-    Cure: {experiment}; {gains}.
+    Remedy: {experiment}; {gains}.
 
 no-cure
-    For {names} take a value from elsewhere: leave out of `free`, or give a prior.
+    The values of {names} must come from elsewhere: leave them out of `free`, or give a prior.
 
 draws-interrupted
-    Interrupted: {drawn} of {asked} draws of each chain.
+    The sampling was interrupted after {drawn} of {asked} draws of each chain.
 
 divergences
-    {draws} draws end a path that the sampler could not follow: the density bends too sharply there,
-    or has a corner, as where a stop appears or vanishes.
+    {draws} draws end a path that the sampler could not follow. The density is too strongly curved
+    there, or has a corner where a stop appears or disappears.
 
 chains-apart
-    The chains do not tell {names} well yet (R-hat should be below 1.01, ESS above 400): ask for
-    more `draws`, or give priors or bounds to what the data do not tell.
+    The chains do not agree on {names} yet (R-hat should be below 1.01, ESS above 400). Ask for more
+    `draws`, or give priors or bounds to what the data do not identify.
 
 force-unknown
-    Record {subject!r}: the force that is missing cannot be told, so residuals of {objective} are
+    Record {subject!r}: the missing force cannot be computed, so residuals of {objective} are
     studied: {why}
 
 no-pattern-found
-    The residuals are not white, and no pattern over speed, position, direction or time is found in
-    them. Print found.missing(): its candidates also include delays, compliance and small forces.
+    The residuals are not white, and they have no pattern over speed, position, direction or time.
+    Print found.missing(): its candidates also include delays, compliance and small forces.
 
 record-not-studied
     Record {subject!r} is not studied: {why}
 
 residuals-not-studied
-    What the fit leaves was not studied: {why}
+    The residuals were not studied: {why}
 
 outlook-not-asked
-    What the records can tell was not asked: {why}
+    The expected accuracy was not computed: {why}
 
 population-left-out
-    {count} of {records} records have no numbers and are left out: {reasons}.
+    {count} of {records} records have no estimates and are left out: {reasons}.
 
 population-near-bound
-    {subject} is taken as it is and not by its logarithm: {count} of {records} records lie within
-    two errors of its bound {bound:g}. The spread of such a number is no share of it.
+    {subject} has a normal and not a lognormal distribution here, because {count} of {records}
+    records are within two errors of its bound {bound:g}. Its standard deviation is not relative.
 
 population-unfinished
-    The search for the spreads did not come to its end: they are where it stopped. Ask for fewer
-    numbers.
+    The search for the standard deviations did not converge, so they are those of its last step. Ask
+    for fewer parameters.
 
 population-few-machines
-    {machines} machines hardly tell how {count} numbers vary together: spreads are an order of
-    magnitude, and outliers are hardly told. Fit more machines, or ask for fewer numbers.
+    {machines} machines are too few for the covariance of {count} parameters. Standard deviations
+    are accurate to an order of magnitude only, and outliers are hardly detected. Fit more machines,
+    or ask for fewer parameters.
 
 population-no-repeats
-    No machine has two records: the spread between machines holds what differs from record to
-    record, too. Name the machine of each record, and measure some of them twice.
+    No machine has two records, so the standard deviation between machines includes the differences
+    between records. Name the machine of each record, and measure some machines twice.
 
 population-no-spread
-    {subject} differs between machines by no more than its errors: the spread may be 0 and is at
-    most {most}.
+    {subject} differs between machines by no more than its errors: its standard deviation between
+    machines may be 0 and is at most {most}.
 
 population-unlike-its-machine
-    {count} records are unlike the others of their machine, {record} among them: look at
+    {count} records differ from the others of their machine, {record} among them: look at
     records["within_chance"].
 
 drift-without-temperature
-    The table has no temperatures: what is called drift may be the temperature, which moves friction
-    more than wear does. Record it, as the column `temperature` [degC].
+    The table has no temperatures, so a drift may be caused by temperature, which changes friction
+    more than wear does. Record it as the column `temperature` [degC].
 
 drift-temperature-missing
     {count} of {records} records have no temperature and are left out.
@@ -512,15 +520,15 @@ drift-too-few
     {machines} of {all} machines have fewer than three dates and are not judged.
 
 drift-remembers
-    What is left of {subject} remembers {days:.3g} days from record to record: slopes allow for it,
-    and are told later than from as many records that forget.
+    The residuals of {subject} are autocorrelated over {days:.3g} days. The errors of the slopes
+    allow for this, so a drift is detected later than from as many independent records.
 
 drift-records-off
-    {count} values lie more than four standard deviations off the line of their machine, of {names},
-    and do not count for it.
+    {count} values are more than four standard deviations away from the line of their machine
+    ({names}) and do not count.
 
 drift-left-out
-    {count} of {records} records have no numbers, or no date, and are left out.
+    {count} of {records} records have no estimates or no date, and are left out.
 """
 # Numbers of a sentence that notices in files of older versions do not have.
 _ADDED = {

@@ -53,7 +53,7 @@ def plain() -> fx.Posterior:
 def test_of_a_linear_model_it_is_students_t(plain: fx.Posterior) -> None:
     assert_alike(plain, students(plain.found, 30))
     assert np.all(plain.r_hat < 1.02)
-    assert plain.warnings == () or "ask for more" in plain.warnings[0]
+    assert plain.warnings == () or "Ask for more" in plain.warnings[0]
     white = plain.found.uncertainty(fx.White())
     np.testing.assert_allclose(plain.correlation, white.correlation, atol=0.12)
 

@@ -36,7 +36,7 @@ def test_a_value_that_wants_to_go_further_stays_on_its_bound_and_has_no_interval
     assert found.values[F] == pytest.approx(end, abs=1e-4)
     assert found.identifiability.knowledge[F] is Knowledge.AT_BOUND
     assert np.isnan(found.standard_errors[F])
-    assert f"lies on its bound {end:g}" in str(found)
+    assert f"is at its bound {end:g}" in str(found)
 
 
 def test_an_interval_ends_at_the_bound_that_it_reaches() -> None:

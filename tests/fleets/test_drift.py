@@ -142,7 +142,7 @@ def test_what_is_missing_is_said() -> None:
     fleet = axes(np.random.default_rng(6), 10, 6)
     cold = fx.drift(fleet.drop(columns="temperature"))
     assert "drift-without-temperature" in {n.code for n in cold.notices}
-    assert "which moves friction more than wear does" in str(cold)
+    assert "which changes friction more than wear does" in str(cold)
     fleet.loc[0, "temperature"] = np.nan
     fleet.loc[1, "date"] = pd.NaT
     fleet.loc[6:9, "date"] = pd.NaT

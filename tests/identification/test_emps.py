@@ -98,7 +98,7 @@ def test_an_offset_beside_two_coulomb_frictions_is_named_as_redundant(
     (direction,) = found.identifiability.null_directions
     assert set(direction) == {"friction.f_pos.F_Coulomb", "friction.f_neg.F_Coulomb", emps.OFFSET}
     assert any(
-        "cannot be told apart" in warning and "null direction" in warning
+        "can be determined" in warning and "null direction" in warning
         for warning in found.warnings
     )
 

@@ -31,7 +31,7 @@ SUSPICIOUS: dict[str, tuple[fx.Record, list[str]]] = {
     "unix time": (record(1.7e9 + T, outputs={"mass.s": S}), ["1700000000 s", "trim(reset=True)"]),
     "constant input": (
         record(inputs={"drive": 0.0 * T}),
-        ["Input 'drive' is 0 N all the time", "check the column"],
+        ["Input 'drive' is 0 N all the time", "Check the column"],
     ),
     "clipped input": (
         record(inputs={"drive": np.clip(20 * np.sin(9 * T), -10, 10)}),

@@ -104,7 +104,7 @@ def test_the_report_states_each_estimate_with_unit_error_and_interval(page: Page
         "f_neg.fexp",
     ):
         assert words in text
-    assert "peak cannot be known from sliding rows alone" in text
+    assert "The data contain no breakaway rows" in text
 
 
 def test_the_report_holds_what_makes_it_again(page: Page, found: Found) -> None:

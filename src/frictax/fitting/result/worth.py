@@ -243,7 +243,7 @@ def _forces(
         unit = "N.m" if hasattr(part, "J") else "N"
         yield Channel(
             name, label, unit, misfit, spread, np.inf, spread, noise, True, share,
-            bool(sure), "the largest force that is known", is_force=True,
+            bool(sure), "the largest known force", is_force=True,
         )  # fmt: skip
 
 
