@@ -163,14 +163,14 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
         assert u.ratio[e.name] == pytest.approx(e.standard_error / w.standard_error)
         assert e.upper - e.value == pytest.approx(stdtrit(e.dof, 0.975) * e.standard_error)
     (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Guarded)")]
-    assert "what differs between 20 windows" in line
+    assert "scatter between 20 windows" in line
     narrower = [
         (e.upper - e.lower) / (w.upper - w.lower)
         for e, w in zip(found.estimates, white.estimates, strict=True)
     ]
     assert (
-        f"Were residuals white they would be {min(narrower):.2g} to {max(narrower):.2g} times"
-        " narrower." in line
+        f"white noise would give intervals {min(narrower):.2g} to {max(narrower):.2g} times"
+        " narrower; it does not apply here." in line
     )
 
 
@@ -207,9 +207,9 @@ def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_tol
         )
         return dataclasses.replace(found, problem=problem)
 
-    assert joined(2).uncertainty().says.startswith("what differs between 10 windows")
+    assert joined(2).uncertainty().says.startswith("scatter between 10 windows")
     assert not any("windows" in w for w in joined(2).warnings)
-    assert any("Only 4 windows: " in w and "12 or more" in w for w in joined(5).warnings)
+    assert any("There are only 4 windows" in w and "at least 12" in w for w in joined(5).warnings)
     alone = joined(20)  # nothing differs: white errors, of which next to nothing is known
     assert any("Only 1 window: " in w for w in alone.warnings)
     assert alone.uncertainty(fx.Clustered()).half_widths == pytest.approx(

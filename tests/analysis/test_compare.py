@@ -135,7 +135,7 @@ def test_rows_that_remember_choose_no_table_for_a_coulomb_law() -> None:
     made = compared(0.35 * SPEEDS + 12.0 + 0.15 * remembering(0.8, 0))
     assert made.best.name == "Coulomb"
     assert made.autocorrelation > 0.6
-    assert "of the error of the row before" in made.reason
+    assert "have an autocorrelation of up to" in made.reason
     assert made["Coulomb"].aicc != pytest.approx(made["Coulomb"].found.aicc, abs=1.0)
 
 

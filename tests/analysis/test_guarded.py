@@ -63,14 +63,14 @@ def test_an_autoregression_gives_the_covariance_of_matrices_of_n_by_n(clean) -> 
     expected = np.sqrt(np.diag(w.T @ s @ w))
     u = found.uncertainty(fx.Autoregression())
     assert list(u.standard_errors.values()) == pytest.approx(expected, rel=0.15)
-    assert "residuals remember 0.0" in u.says
+    assert "residuals correlated over 0.0" in u.says
     assert all(20 < dof < 1997 for dof in u.degrees_of_freedom.values())
 
 
 def test_white_residuals_have_white_errors_and_remember_nothing(clean) -> None:
     found = fitted(clean + remembered(np.random.default_rng(1), 0.0))
     u = found.uncertainty(fx.Autoregression())
-    assert u.says == "residuals that remember nothing"
+    assert u.says == "uncorrelated residuals"
     assert list(u.ratio.values()) == pytest.approx([1.0] * 3, abs=0.06)
 
 
@@ -190,7 +190,7 @@ def test_records_of_one_machine_agree_and_of_machines_that_differ_a_notice_says_
         same.intervals["friction.f_pos.F_Coulomb"][1]
         - same.intervals["friction.f_pos.F_Coulomb"][0]
     )
-    assert "what differs between 4 records" in differ.uncertainty().says
+    assert "scatter between 4 records" in differ.uncertainty().says
 
 
 @pytest.mark.slow

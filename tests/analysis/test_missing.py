@@ -61,7 +61,7 @@ def test_nothing_is_missing_in_a_right_model() -> None:
     for noise in ("white", "steps"):
         table = fitted("nothing", noise, 7).missing()
         assert not table.found, (noise, str(table))
-    assert "Nothing that was tried is missing at 1 %." in str(table)
+    assert "No candidate is missing at the 1 % level." in str(table)
     assert any("gain of sensor mass.s" in name for name in table.untold)
 
 
@@ -209,7 +209,7 @@ def test_a_misfit_far_above_the_noise_is_not_called_nothing() -> None:
     (said,) = Missing((one,), (one,), 2e-3, 1e-4, "m", (), of, 37.2).sentences
     assert said.startswith("A term is missing: spring")
     (said,) = Missing((), (), 2e-3, 2e-3, "m", (), of).sentences
-    assert said == "Nothing that was tried is missing at 1 %."
+    assert said == "No candidate is missing at the 1 % level."
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_the_law_of_a_direction_that_never_moved_would_show_if_the_motion_revers
         "friction.f_neg.F_prop",
     }
     assert any(
-        "let it reverse" in s or "both ways" in s for s in told.sentences if s.startswith("Cure")
+        "let it reverse" in s or "both ways" in s for s in told.sentences if s.startswith("Remedy")
     )
     assert any("friction.f_neg.F_Coulomb has no effect" in s for s in told.sentences)
 

@@ -122,7 +122,7 @@ def test_friction_that_falls_is_told_from_an_offset_that_drifts() -> None:
 def test_a_stribeck_term_that_the_law_lacks_is_found_over_speed() -> None:
     study = fitted(run(-0.8 * np.sign(V) * np.exp(-2 * np.abs(V)))).residual_study()
     assert strong(study) == {"speed"}
-    assert "friction law of another shape" in study["speed"].sentence
+    assert "another friction law" in study["speed"].sentence
 
 
 def test_friction_that_differs_by_direction_is_found_as_a_mean() -> None:
@@ -276,7 +276,7 @@ def test_where_no_force_can_be_told_residuals_of_the_objective_are_studied_and_t
     assert "neither load.phi nor load.w" in note
     assert study["speed"].unit == "rad/s"
     assert "Residual of motor.w" in study["speed"].sentence
-    assert "does not tell the position" in study["ripple"].sentence
+    assert "does not contain the position" in study["ripple"].sentence
     assert not strong(study)
 
 
@@ -358,7 +358,7 @@ def test_what_a_law_of_a_sweep_lacks_is_seen_over_the_speed(directions: int) -> 
     study = found.residual_study()
     assert study["speed"].strong
     assert study["speed"].p < 1e-4
-    assert "law of another shape" in str(study)
+    assert "another friction law" in str(study)
     assert [f.name for f in study.findings] == ["speed", "direction"][:directions]
     study.plot()
 

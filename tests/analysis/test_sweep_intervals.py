@@ -83,8 +83,8 @@ def test_rows_that_remember_as_they_stand_are_told_in_whatever_order_the_speeds_
     error = coloured(60, [1.0, -0.9], rng)
     sweep = fx.Sweep(v, force(v, 0.0) + error, velocity_unit="m/s", force_unit="N")
     found = fx.fit(fx.Coulomb, sweep)
-    assert "rows of 60 rows, as they stand" in found.spread.says
-    assert "Intervals (Guarded): residuals remember" in str(found)
+    assert "rows of 60 rows, in the order of the table" in found.spread.says
+    assert "Intervals (Guarded): residuals correlated" in str(found)
     assert [n.numbers["of"] for n in found.notices if n.code.startswith("memory-")] == ["sweep"]
 
 

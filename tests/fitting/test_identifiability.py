@@ -64,10 +64,7 @@ def test_peak_stays_and_is_explained_where_no_row_is_breakaway(drive) -> None:
     assert "peak" not in found.values
     assert isinstance(found.model, SteadyFriction)
     assert float(found.model.peak) == 1.2
-    assert any(
-        "so peak is kept at 1.2" in sentence
-        for sentence in found.warnings
-    )
+    assert any("so peak is kept at 1.2" in sentence for sentence in found.warnings)
 
 
 def test_the_payloads_weight_is_said_to_be_unknown_beside_a_law_for_each_direction(drive) -> None:

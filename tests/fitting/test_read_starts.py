@@ -53,7 +53,7 @@ def test_errors_of_windows_are_by_what_differs_between_them(clean: fx.FitResult)
     """Noise and its numbers: tests/analysis/test_clusters.py."""
     u = clean.uncertainty()
     assert isinstance(u.by, fx.Guarded)
-    assert clean.uncertainty(fx.Clustered()).says == "what differs between 20 windows"
+    assert clean.uncertainty(fx.Clustered()).says == "scatter between 20 windows"
     with pytest.raises(ValueError, match=r"windows begin anew. Take `Clustered\(\)`"):
         clean.uncertainty(fx.Autoregression())
 

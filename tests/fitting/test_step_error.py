@@ -132,7 +132,7 @@ def test_what_a_smooth_input_moves_is_told_where_it_is_taken_as_straight_and_onl
     assert len(told) == (not hold)
     for notice in told:
         assert notice.subject == "mass.m"
-        assert "and inputs between samples" in str(found)
+        assert "and interpolation of the inputs" in str(found)
         # what the straight lines have done is what the curves would undo
         off = found.values["mass.m"] - 1.0
         assert notice.numbers["moved"] == pytest.approx(-off, rel=0.15)

@@ -98,8 +98,7 @@ def test_an_offset_beside_two_coulomb_frictions_is_named_as_redundant(
     (direction,) = found.identifiability.null_directions
     assert set(direction) == {"friction.f_pos.F_Coulomb", "friction.f_neg.F_Coulomb", emps.OFFSET}
     assert any(
-        "can be determined" in warning and "null direction" in warning
-        for warning in found.warnings
+        "can be determined" in warning and "null direction" in warning for warning in found.warnings
     )
 
 
@@ -218,4 +217,4 @@ def test_a_bristle_earns_nothing(emps: ModuleType, first: fx.Record) -> None:
         bristles = importlib.import_module("bristles")
     made = bristles.compared(first.decimate(4), "rigid", "Dahl")
     assert made.best.name == "rigid"
-    assert "A bristle earns nothing here" in made.reason
+    assert "A bristle does not improve the prediction" in made.reason

@@ -37,7 +37,7 @@ def test_table_and_page_are_written_and_not_overwritten(problem: Callable[..., P
     assert np.max(np.abs(table[:, 1])) <= 3.0
     text = page.read_text(encoding="utf-8")
     assert "A block: an experiment" in text
-    assert "Relative errors that are to be expected" in text
+    assert "Expected relative errors" in text
     again = frictax("design", str(folder), "--out", str(out))
     assert again.exit_code == 1
     assert "excitation.csv exists. Give --overwrite to replace it" in again.stderr

@@ -248,7 +248,7 @@ def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback
     done = frictax("identify", str(folder), "--check")
     assert done.returncode == 0, done.stderr
     assert "free: mass.m, friction.f_pos.F_Coulomb" in done.stdout
-    assert "What run can tell by InverseDynamics, expected at the start values" in done.stdout
+    assert "Expected accuracy of run by InverseDynamics, at the start values" in done.stdout
     assert sorted(p.name for p in folder.iterdir()) == ["problem.toml", "run.csv"]
     done = frictax("identify", str(problem(("m = 1.2", "m = -1.0"))))
     assert done.returncode == 1

@@ -132,8 +132,8 @@ def test_a_fit_to_records_writes_its_report_over_its_own_and_over_nothing_else(
         "A. Nobody",
         "rms of force on rotor",
         "friction [N.m]",
-        "What run-up can tell",
-        "what differs between 10 blocks",
+        "Expected accuracy of run-up",
+        "scatter between 10 blocks",
     ):
         assert says in text, says
     assert " N rms of force on rotor" not in text  # of what turns it is a torque

@@ -33,8 +33,8 @@ def identify(
             FIT,
             "--check",
             help=(
-                "Read the problem and its data, say what would be done and what they can tell, and"
-                " stop."
+                "Read the problem and its data, print what would be done and the expected accuracy,"
+                " and stop."
             ),
         ),
     ] = False,
@@ -62,7 +62,7 @@ def identify(
         if check:
             asked = read(problem, allow_code=allow_code, tolerance=tolerance)
             check_problem(asked)
-            doing("Asking what the data can tell")
+            doing("Computing the expected accuracy")
             said = [*_outline(asked), _outlook(asked)]
         else:
             with contextlib.ExitStack() as held:

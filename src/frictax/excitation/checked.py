@@ -49,7 +49,7 @@ class Check:
     @property
     def ended(self) -> str:
         """How the searches ended, in words."""
-        told = f", {100 * self.astray:.2g} % in another minimum, as their misfit tells"
+        told = f", {100 * self.astray:.2g} % in another minimum"
         return f"{100 * self.converged:.0f} % of the searches ended{told if self.astray else ''}"
 
     @property
@@ -62,7 +62,7 @@ class Check:
             (name, f"{s:.2f}", f"{100 * c:.0f} %")
             for name, s, c in zip(self.names, self.spread, self.covered, strict=True)
         ]
-        return ("parameter", "spread over predicted", "intervals that hold"), rows
+        return ("parameter", "spread over predicted", "coverage"), rows
 
     def __str__(self) -> str:
         return "\n".join([self.title, *aligned(*self.rows())])

@@ -250,13 +250,13 @@ class Design(DesignVerbs):
         if self.miss < _NEARLY * plan.margins.miss:
             said.append(
                 f"An event is missed by {100 * self.miss:.2g} % of its margin: with slightly other"
-                " values it happens, and errors are no longer as predicted."
+                " values it happens, and the errors differ from the predicted ones."
             )
         better = min(self.beside, key=self.worst, default=None)
         if better is not None and self.worst(better) < _NEARLY * self.worst():
             said.append(
-                f"The {better.split(',')[0]} tells more of the worst parameter: search longer, with"
-                " more `starts` and `steps`, or take that."
+                f"The {better.split(',')[0]} identifies the worst parameter better: search longer,"
+                " with more `starts` and `steps`, or use it."
             )
         weak = [self.names[i] for i in plan.wanted if self.relative[i] > 0.5]
         if weak:

@@ -200,7 +200,7 @@ def fit(
     friction.f_pos.F_Coulomb  1.25051  N     0.00043     1.24966 to 1.25136
     pull: rms mass.v 9.93 mm/s
     400 degrees of freedom, condition 1, ... steps, ... s
-    Intervals (Guarded): residuals that remember nothing (399 degrees of freedom). ...
+    Intervals (Guarded): uncorrelated residuals (399 degrees of freedom). ...
     """
     steady = {"f_neg": f_neg, "peak": peak, "offset": offset}
     shared = {"free": free, "priors": priors, "tied": tied, "log_scale": log_scale}

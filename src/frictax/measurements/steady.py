@@ -87,8 +87,8 @@ def _averaged(
             )
     if independent < _FEWEST and not reasons:
         reasons.append(
-            f"it is worth {independent:.0f} independent samples, fewer than {_FEWEST}: its force"
-            " remembers itself too long for its length"
+            f"its force is correlated for so long that it carries the information of"
+            f" {independent:.0f} independent samples, fewer than {_FEWEST}"
         )
     return SteadyRun(name, speed, force, error, " and ".join(reasons))
 

@@ -24,7 +24,7 @@ def one_line(record: Record) -> str:
 
 def channel_table(record: Record) -> str:
     """The headline, a line for each channel in its declared unit, and the warnings."""
-    between = "held between samples" if record.hold else "joined by straight lines"
+    between = "held between samples" if record.hold else "interpolated linearly"
     rows = [("input", name, u, between) for name, u in record.inputs.items()]
     rows += [
         ("output", name, y, deviation(record.sd[name], record.units[name]))

@@ -17,8 +17,8 @@ _HEAD = (
     "machine",
     "law or structure",
     "parameters, with intervals",
-    "left by the fit",
-    "on what was not fitted",
+    "residuals",
+    "errors on other data",
 )
 
 
@@ -126,7 +126,7 @@ def _validation(result: Mapping[str, Any]) -> str:
         return "rows left out: " + ", ".join(
             _amount(law["left_out_rms"], fit["sweep"]["force_unit"]) for law in chosen
         )
-    return "nothing was left out"
+    return "none"
 
 
 def _amount(value: float | None, unit: str) -> str:

@@ -69,7 +69,7 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
             rms = float(np.sqrt(np.nanmean(left**2)))
             _curves(panels[2 * c], t, m, p, f"{what} [{{}}]", unit, name)
             says = f"measured - predicted, rms {amount(rms, unit)}"
-            _curves(panels[2 * c + 1], t, left, None, "left [{}]", unit, says)
+            _curves(panels[2 * c + 1], t, left, None, "residual [{}]", unit, says)
         over_time(figure, panels, record.t)
         kind = type(found.problem.objective).__name__
         headed(figure, f"{label}: {kind}, {len(found.estimates)} parameters")

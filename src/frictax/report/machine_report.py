@@ -209,8 +209,8 @@ def machine_report_text(
 def _lead(found: FitResult, comparison: Any) -> str:
     kind, samples = type(found.problem.objective).__name__, sum(r.n for r in found.records.values())
     text = (
-        f"{len(found.estimates)} numbers from {samples} samples of {', '.join(found.records)}, by"
-        f" {kind}."
+        f"{len(found.estimates)} parameters from {samples} samples of {', '.join(found.records)},"
+        f" by {kind}."
     )
     if comparison is None:
         return text
@@ -227,7 +227,7 @@ def _quality(found: FitResult) -> str:
         left = found.rms_in_words(label).items()
         parts += [f"{label}: {text} rms of {name}" for name, text in left]
     condition = found.identifiability.condition
-    return f"Left by the fit: {'; '.join(parts)}. Condition {condition:.3g}."
+    return f"Residuals: {'; '.join(parts)}. Condition {condition:.3g}."
 
 
 def _warnings(found: FitResult, study: Any) -> list[str]:
@@ -238,7 +238,7 @@ def _warnings(found: FitResult, study: Any) -> list[str]:
         if strong:
             out.append(
                 f"The residuals are not white noise: {', '.join(strong)}. They are shown below, at"
-                " “What is left, and what it looks like”."
+                " “Residuals and their patterns”."
             )
     return out
 
@@ -279,7 +279,7 @@ def _structures(comparison: Any) -> dict[str, Any]:
     laws, held_out = (pictures(draw(comparison))["wide"] for draw in (draw_laws, draw_held_out))
     panels = [
         (laws, "Friction of all structures over speed, the chosen one thick."),
-        (held_out, "Their errors in what was left out of the fit, by repeats and by speeds."),
+        (held_out, "Their errors on data left out of the fit, by repeats and by speeds."),
     ]
     named = {"chosen": comparison.best.name, "reason": comparison.reason}
     return {"head": head, "rows": rows, "panels": panels, **named}
@@ -293,7 +293,7 @@ def _measured(found: FitResult, citation: str) -> list[tuple[str, str]]:
     out = [("source", citation)] if citation else []
     for label, r in found.records.items():
         if isinstance(r, Record):
-            held = "held between samples" if r.hold else "joined by straight lines"
+            held = "held between samples" if r.hold else "interpolated linearly"
             inputs = f"inputs {', '.join(r.inputs)}, {held}" if r.inputs else "no inputs"
             says = f"{r.n} samples, {r.duration:.6g} s, {r.rate:.4g} Hz; {inputs}; measured"
             out.append((label, f"{says} {', '.join(r.outputs)}"))

@@ -81,7 +81,7 @@ def _head(study: ResidualStudy) -> str:
     names = {f.name for f in study.findings if f.strong}
     strong = ", ".join(_TITLES[name] for name in NAMES if name in names)
     says = f"strong: {strong}" if strong else "nothing strong"
-    return f"{', '.join(records)}: what the fit leaves; {says}"
+    return f"{', '.join(records)}: residuals; {says}"
 
 
 def sentence(study: ResidualStudy, finding: Finding) -> str:
@@ -95,7 +95,7 @@ def _panel(axes: Axes, finding: Finding) -> None:
     axes.set_title(_TITLES[finding.name], loc="left", fontsize=9.5, pad=4, color=colour)
     if not finding.curves:
         middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
-        axes.text(0.5, 0.5, "not told by this record", color=FAINT, **middle)
+        axes.text(0.5, 0.5, "not in this record", color=FAINT, **middle)
         axes.set_xticks([])
         axes.set_yticks([])
         return

@@ -61,14 +61,14 @@ class Clustered(AbstractLinearErrors):
         problem = linear.found.problem
         if self.blocks is not None:
             cluster, seconds = blocks(linear, self.blocks)
-            says = f"what differs between {cluster[-1] + 1} blocks of {seconds:.2g} s"
+            says = f"scatter between {cluster[-1] + 1} blocks of {seconds:.2g} s"
             covariance, dof = of_clusters(linear, cluster)
             return LinearSpread(covariance, dof, says)
         cluster, windows, single = _clusters(problem)
         covariance, dof = of_clusters(linear, cluster)
         pieces = _counted(windows) + (f" and {single} rows of sweeps" if single else "")
         return LinearSpread(
-            covariance, dof, f"what differs between {pieces}", _doubts(linear, windows, dof)
+            covariance, dof, f"scatter between {pieces}", _doubts(linear, windows, dof)
         )
 
 

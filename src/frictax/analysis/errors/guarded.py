@@ -108,7 +108,7 @@ class Guarded(AbstractErrors):
                 dataclasses.replace(
                     one,
                     covariance=one.covariance + np.outer(bends, bends),
-                    says=f"{one.says} and inputs between samples",
+                    says=f"{one.says} and interpolation of the inputs",
                 )
                 for one in made
             ]

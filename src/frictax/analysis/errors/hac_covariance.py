@@ -134,5 +134,5 @@ class HAC(AbstractErrors):
         rows = found.dof + turn.shape[1]
         width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
         covariance = turn @ meat @ turn.T * rows / found.dof
-        says = f"residuals that depend on their neighbours: {width}"
+        says = f"autocorrelated residuals: {width}"
         return Spread(covariance, alike(found.dof), None, says)

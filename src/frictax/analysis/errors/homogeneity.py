@@ -113,7 +113,7 @@ def by_record(linear: Linearized) -> LinearSpread:
     """What differs between whole records."""
     record = linear.samples.record
     covariance, dof = of_clusters(linear, record)
-    return LinearSpread(covariance, dof, f"what differs between {record[-1] + 1} records")
+    return LinearSpread(covariance, dof, f"scatter between {record[-1] + 1} records")
 
 
 def welch(

@@ -49,7 +49,7 @@ class InputNoise(AbstractLinearErrors):
         most = np.sum(left**2) / count
         shown = np.sum(linear.residuals**2) / max(float(most), 1e-300)
         covariance = moved.T @ moved / count * min(1.0, _MOST * shown)
-        says = f"noise of the inputs, led through the machine {len(changes)} times"
+        says = f"noise of the inputs, simulated {len(changes)} times"
         return LinearSpread(covariance, lambda directions: np.full(len(directions), count), says)
 
 

@@ -52,7 +52,7 @@ def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
     if uneven.any() and not linear.found.problem.noise_known:
         rows = np.arange(len(linear.residuals))
         made = of_clusters(linear, rows)
-        says = "rows whose errors are larger where they count"
+        says = "rows with unequal errors"
         out.append((LinearSpread(*made, says, remembers=False), uneven))
     return out
 
@@ -80,7 +80,9 @@ def _in_order(linear: Linearized) -> list[Linearized]:
         by_speed.append((i, 1.0, np.split(order, cut)))
         others |= any(np.any(np.abs(np.diff(part)) != 1) for part in by_speed[-1][2])
     of_speed = _collapsed(linear, by_speed) or dataclasses.replace(linear, rows=tuple(by_speed))
-    stand = dataclasses.replace(linear, rows=tuple(as_they_stand), order="as they stand")
+    stand = dataclasses.replace(
+        linear, rows=tuple(as_they_stand), order="in the order of the table"
+    )
     return [of_speed, stand] if others else [of_speed]
 
 

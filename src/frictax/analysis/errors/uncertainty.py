@@ -161,9 +161,12 @@ def in_words(found: FitResult) -> list[str]:
     ratios = (wider.min(), wider.max()) if narrower else (1 / wider.max(), 1 / wider.min())
     ends = dict.fromkeys(f"{x:.2g}" for x in ratios)
     if list(ends) == ["1"]:
-        return [f"{out} Were residuals white they would be as wide."]
-    how = "times narrower" if narrower else "times as wide"
-    return [f"{out} Were residuals white they would be {' to '.join(ends)} {how}."]
+        return [f"{out} The usual formula for white noise gives intervals of the same width."]
+    how = f"{' to '.join(ends)} times {'narrower' if narrower else 'as wide'}"
+    return [
+        f"{out} The usual formula for white noise would give intervals {how}; it does not"
+        " apply here."
+    ]
 
 
 def usual_spread(found: FitResult) -> Spread:

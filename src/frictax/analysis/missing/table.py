@@ -107,7 +107,9 @@ class Missing(MissingVerbs):
         """What is missing, in words."""
         out, left = [], self.above * self.left / self.misfit if self.found else self.above
         for k, term in enumerate(self.found):
-            alike = f" This record cannot tell it from {_some(term.alike)}." if term.alike else ""
+            alike = (
+                f" The record cannot separate it from {_some(term.alike)}." if term.alike else ""
+            )
             out.append(
                 f"{'Then a' if k else 'A'} term is missing: {_titled(term)}, {_valued(term)}; with"
                 f" it the misfit is {self._size(term.misfit)}.{alike}"
@@ -118,19 +120,19 @@ class Missing(MissingVerbs):
                 f"The misfit is{after} {left:.3g} times the noise, and none of the"
                 f" {other}candidates explains it."
             )
-        return tuple(out or ["Nothing that was tried is missing at 1 %."])
+        return tuple(out or ["No candidate is missing at the 1 % level."])
 
     @property
     def untold_in_words(self) -> str:
         """The candidates that were not judged, in a sentence."""
         return (
-            "Not judged, because they have no effect, are imitated by the fitted numbers, or need a"
-            f" value that is not possible: {', '.join(self.untold)}."
+            "Not judged, because they have no effect, are explained by the fitted parameters, or"
+            f" need an impossible value: {', '.join(self.untold)}."
         )
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The head of its table, and the ten best rows; a star marks what is sure by itself."""
-        return ("", "candidate", "would leave", "value", "chance", "own"), [
+        return ("", "candidate", "misfit with it", "value", "chance", "own"), [
             (
                 "*" if term.is_significant else "",
                 _titled(term),

@@ -144,7 +144,7 @@ def outlook(
     >>> v = np.asarray(fx.simulate(block, t)["mass"].v) + noise
     >>> record = fx.Record(t, {"drive": u}, {"mass.v": v}, name="run")
     >>> print(fx.outlook(block, record, free=["friction.f_pos"]))
-    What run can tell by FreeRun, expected at the start values
+    Expected accuracy of run by FreeRun, at the start values
     parameter                  start  unit   expected error  relative
     friction.f_pos.F_prop      0.2    N.s/m  ...             ... times  not identifiable
     ...
@@ -250,7 +250,7 @@ def _expected(
     told = told - starts @ np.linalg.lstsq(starts, told, rcond=None)[0]
 
     title = (
-        f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the"
+        f"Expected accuracy of {', '.join(records)} by {type(problem.objective).__name__}, at the"
         " start values"
     )
     said = tuple(standing_still(problem, norms))
@@ -286,7 +286,7 @@ def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
         if k in (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
     ]
 
-    title = f"What {sweep.name or 'the sweep'} can tell, expected at the best fit"
+    title = f"Expected accuracy of {sweep.name or 'the sweep'}, at the best fit"
     # A value that is near its bound in a sweep is judged by its relative error below.
     said = tuple(n for n in found.identifiability.notices if n.code != "near-bound")
     return judged(

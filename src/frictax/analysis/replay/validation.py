@@ -53,11 +53,12 @@ class Validation:
             unit, size = prefixed(self.units[name], value, plain=(1.0, np.inf))
             measured, given = (f"{x / size:.3g} {unit}" for x in others)
             lines.append(
-                f"{self.label}: parameters held, rms of {name} {value / size:.3g} {unit} from a"
-                f" start of its own; measured start {measured}, the machine's {given}"
+                f"{self.label}: parameters fixed, rms of {name} {value / size:.3g} {unit} from a"
+                f" fitted start, {measured} from the measured start, {given} from the machine's"
+                " start"
                 if self.start
-                else f"{self.label}: parameters held, rms of {name} {measured} from the measured"
-                f" start; the machine's {given}"
+                else f"{self.label}: parameters fixed, rms of {name} {measured} from the measured"
+                f" start, {given} from the machine's start"
             )
         if self.start:
             named = [(e.name.partition("@")[0], e) for e in self.start]
@@ -134,7 +135,9 @@ class Transfer:
                 by, own = _shown(one.units[name], value, self.fitted[label].rms[name])
                 lines.append(f"{label}: rms of {name} {by} predicted, {own} by its own fit")
         told = ", ".join(self.differ)
-        return "\n".join([*lines, f"Different: {told or 'nothing that these fits can tell'}."])
+        return "\n".join(
+            [*lines, f"Different: {told or 'no parameter, within the errors of these fits'}."]
+        )
 
     __repr__ = __str__
 
@@ -169,7 +172,7 @@ def validate(
     >>> moving = fx.Record(t, outputs={"mass.v": 0.3 + 0.75 * t + noise[1]}, name="moving")
     >>> found = fx.fit(block, pull, free=["friction.f_pos.F_Coulomb"])
     >>> print(found.validate(moving))
-    moving: parameters held, rms of mass.v ... mm/s from a start of its own; measured start ...
+    moving: parameters fixed, rms of mass.v ... mm/s from a fitted start, ...
       its start, the only numbers fitted: mass.v = 0.300... m/s (0.3... measured)
     """
     objective = FreeRun() if objective is None else objective

@@ -70,7 +70,7 @@ def ending(found: Regressed, x: Series) -> str:
     verdict = (
         ""
         if found.strong
-        else f", as chance may do up to {percent(found.hidden)}, {amount(size, x.unit)} rms"
+        else f"; noise explains up to {percent(found.hidden)}, {amount(size, x.unit)} rms"
         if found.p >= CHANCE
         else ", too little to matter"
     )
@@ -111,12 +111,14 @@ def direction(x: Series, c: Columns) -> Finding:
     """
     label = ("direction of motion", "")
     if x.v is None:
-        return nothing_told("direction", x, "the record does not tell which way it moves", label)
+        return nothing_told(
+            "direction", x, "the record does not contain the direction of motion", label
+        )
     others = _joined(c.drift, c.slope, c.waves)
     others = others - others.mean(axis=0)
     found = regressed(x.e, c.level, others, x.in_time)
     if found is None:
-        return nothing_told("direction", x, "there are too few samples to tell a mean", label)
+        return nothing_told("direction", x, "there are too few samples for a mean", label)
     even, odd = found.values[0], found.values[1] if len(c.ways) == 2 else 0.0
     means = {w: float(even + w * odd) for w in c.ways}
     curves = []
@@ -132,15 +134,16 @@ def direction(x: Series, c: Columns) -> Finding:
     told = " and ".join(f"{amount(m, x.unit)} {WAYS[w]}" for w, m in means.items())
     effect, error = even, found.errors[0]
     if len(c.ways) == 1:
-        hint = "which one direction alone cannot tell from friction"
+        hint = "which with one direction alone may also be friction"
     elif abs(even) / error >= abs(odd) / found.errors[1]:
         hint = (
-            "mostly alike both ways, as from an offset or from friction that differs by direction"
+            "mostly equal in both directions, as from an offset or from friction that differs by"
+            " direction"
         )
     else:
         effect, error = odd, found.errors[1]
         more = "more" if odd < 0 else "less"
-        hint = f"mostly opposite, as from {more} friction than the model has"
+        hint = f"mostly opposite in the two directions, as from {more} friction than the model has"
     because = ", " + hint if found.strong else ""
     sentence = f"{subject(x)} is {told} in the mean{because}: {ending(found, x)}."
     numbers = {"alike": float(even), "opposite": float(odd)}
@@ -157,7 +160,7 @@ def time(x: Series, c: Columns) -> Finding:
     label = ("time", "s")
     found = regressed(x.e, c.drift, _joined(c.level, c.speed, c.slope, c.waves))
     if found is None:
-        return nothing_told("time", x, "there are too few samples to tell a drift", label)
+        return nothing_told("time", x, "there are too few samples for a drift", label)
     both = len(c.ways) == 2
     even, odd = float(found.values[0]), float(found.values[1]) if both else 0.0
     errors = (float(found.errors[0]), float(found.errors[1]) if both else np.nan)
@@ -173,14 +176,14 @@ def time(x: Series, c: Columns) -> Finding:
     effect, error = (even, errors[0]) if alike else (odd, errors[1])
     if len(c.ways) == 1:
         hint = (
-            "and one direction alone cannot tell an offset that drifts from friction that changes"
+            "which with one direction alone may be an offset that drifts or friction that changes"
         )
     elif alike:
-        hint = "alike both ways: an offset drifts, as of an amplifier or a sensor"
+        hint = "equal in both directions: an offset drifts, for example of an amplifier or a sensor"
     else:
         hint = (
-            "along the motion: friction"
-            f" {'falls, as it does when it warms up or runs in' if odd > 0 else 'rises'}"
+            "against the motion: friction"
+            f" {'falls, for example by temperature or wear' if odd > 0 else 'rises'}"
         )
     sentence = (
         f"{subject(x)} drifts by {with_error(effect, error, x.unit)} over"
@@ -195,10 +198,10 @@ def speed(x: Series, c: Columns) -> Finding:
     """The curve over speed that the friction law misses: lines with six corners a direction."""
     label = ("velocity", f"{x.place}/s")
     if x.v is None:
-        return nothing_told("speed", x, "the record does not tell the speed", label)
+        return nothing_told("speed", x, "the record does not contain the speed", label)
     found = regressed(x.e, c.speed, _joined(c.level, c.drift, c.slope, c.waves), x.in_time)
     if found is None:
-        return nothing_told("speed", x, "the speed varies too little to tell", label)
+        return nothing_told("speed", x, "the speed varies too little", label)
     curves, spans = [], {}
     for w in c.ways:
         mine = np.sign(x.v) == w
@@ -221,8 +224,8 @@ def speed(x: Series, c: Columns) -> Finding:
     sentence = (
         f"{subject(x)} follows the speed over a range of {amount(size, x.unit)}{names}"
         + (
-            f", from its least at {amount(slow, label[1])} to its greatest at"
-            f" {amount(fast, label[1])}, as from a friction law of another shape"
+            f", from its minimum at {amount(slow, label[1])} to its maximum at"
+            f" {amount(fast, label[1])}, as from another friction law"
             if found.strong
             else ""
         )
@@ -236,11 +239,11 @@ def position(x: Series, c: Columns) -> Finding:
     """A slope or a slow curve over position: lines with nine corners over the travel."""
     label = ("position" if x.place == "m" else "angle", x.place)
     if x.s is None:
-        return nothing_told("position", x, "the record does not tell the position", label)
+        return nothing_told("position", x, "the record does not contain the position", label)
     others = _joined(c.level, c.drift, c.speed, c.waves)
     found, straight = regressed(x.e, c.position, others), regressed(x.e, c.slope, others)
     if found is None or straight is None:
-        return nothing_told("position", x, "the position varies too little to tell", label)
+        return nothing_told("position", x, "the position varies too little", label)
     part = found.part - found.part.mean()
     edges = np.linspace(x.s.min(), x.s.max(), _BINS + 1)
     curves = []

@@ -34,7 +34,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     """
     label = ("period", x.place)
     if x.s is None or x.v is None:
-        return nothing_told("ripple", x, "the record does not tell the position", label), c
+        return nothing_told("ripple", x, "the record does not contain the position", label), c
     s, speeds = x.s, np.abs(x.v)
     travel = float(np.ptp(s))
     shortest = max(
@@ -43,7 +43,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     ways = [w for w in c.ways if np.sum(np.sign(x.v) == w) >= _FEWEST]
     count = int(travel / shortest)
     if count < 8 or not ways:
-        return nothing_told("ripple", x, "it moves too little to tell a period", label), c
+        return nothing_told("ripple", x, "it moves too little for a period", label), c
     others = np.concatenate([c.level, c.drift, c.speed, c.position], axis=1)
     known = orthonormal(others)
     e = x.e - known @ (known.T @ x.e)
@@ -82,7 +82,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     columns = waves(f)
     found = regressed(x.e, columns, others)
     if found is None:
-        return nothing_told("ripple", x, "there are too few samples to tell a period", label), c
+        return nothing_told("ripple", x, "there are too few samples for a period", label), c
     chance = float(-np.expm1(count * np.log1p(-min(gamma.sf(above[best], len(ways)), 1 - 1e-12))))
     found = dataclasses.replace(found, p=max(min(1.0, count * found.p), chance))
     amplitudes = {w: float(np.hypot(*found.values[2 * i : 2 * i + 2])) for i, w in enumerate(ways)}

@@ -71,19 +71,19 @@ def whiteness(
     )
     if not strong:
         sentence = (
-            f"Residuals of {of} are white as far as {n} samples tell (first autocorrelation"
-            f" {rho[1]:.2f}, chance of as much {p:.2g})."
+            f"Residuals of {of} are not significantly different from white noise ({n} samples,"
+            f" first autocorrelation {rho[1]:.2f}, p = {p:.2g})."
         )
     elif independent < 0.9 * n:
         sentence = (
-            f"Residuals of {of} remember {amount(lasts, 's', 2)} (first autocorrelation"
-            f" {rho[1]:.2f}), so that {n} samples count as {independent:.0f} independent ones and"
-            f" errors of white noise are too small, about {np.sqrt(n / independent):.2g} times:"
-            " those printed allow for it."
+            f"Residuals of {of} are correlated over {amount(lasts, 's', 2)} (first autocorrelation"
+            f" {rho[1]:.2f}): {n} samples carry the information of {independent:.0f} independent"
+            f" ones. Errors of white noise would be {np.sqrt(n / independent):.2g} times too small."
+            " The printed errors account for this."
         )
     else:
         sentence = (
-            f"Residuals of {of} depend on their neighbours with changing sign (first"
+            f"Residuals of {of} are correlated with alternating sign (first"
             f" autocorrelation {rho[1]:.2f}), as after a filter."
         )
     numbers = {"first": float(rho[1]), "correlation time": lasts, "Q": q}

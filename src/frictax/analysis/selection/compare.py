@@ -235,8 +235,8 @@ def _compared(
     said = [_reason(rows, best)]
     if rho:
         said.append(
-            f"Each row has up to {rho:.2g} of the error of the row before. The criteria allow for"
-            " that, and neighbours of a row that is left out are left out with it."
+            f"The errors of neighbouring rows have an autocorrelation of up to {rho:.2g}. The"
+            " criteria allow for that, and each prediction leaves out neighbouring rows together."
         )
     said += _other_verdict(candidates, best)
     if best.name in differences:
@@ -315,9 +315,9 @@ def _other_verdict(candidates: list[ComparedLaw], best: ComparedLaw) -> list[str
     force, less = best.found.shown_force, 100 * (1 - near.left_out / best.left_out)
     errors = " and ".join(f"{row.left_out / force.si:.4g}" for row in (near, best))
     return [
-        f"The two criteria disagree: of rows left out {near.name} errs {less:.2g} % less"
-        f" ({errors} {force.name}). AICc decides, for it weighs every row by the likelihood,"
-        " where the mean square of rows left out hangs on a few of them; look at both laws."
+        f"The two criteria disagree: the error of {near.name} on rows left out is {less:.2g} %"
+        f" smaller ({errors} {force.name}). AICc decides, because it uses the likelihood of every"
+        " row, while the mean square of rows left out depends on a few of them; look at both laws."
     ]
 
 

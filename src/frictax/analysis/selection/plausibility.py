@@ -18,7 +18,7 @@ from ..friction_curve import law_values
 from .folds import body_speeds, sliding_speed
 
 _GRID = 401
-UNENDED = "its search did not come to an end"
+UNENDED = "its search did not converge"
 STEEP = 5.0  # times as steep as the straight line through the law: too steep
 
 

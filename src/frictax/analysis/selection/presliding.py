@@ -22,19 +22,20 @@ def of_presliding(rows: Sequence[ComparedStructure]) -> list[str]:
     out = []
     if rigid and bent and not any(all(_earns(b, r) for r in rigid) for b in bent):
         out.append(
-            "A bristle earns nothing here: none predicts what was left out better than rigid"
-            " friction by more than 5 %, or by more than chance."
+            "A bristle does not improve the prediction: none predicts the data left out better than"
+            " rigid friction by more than 5 %, or by more than chance."
         )
     counts = {row.name: _elements(bristles[row.name]) for row in bent}
     springs = sorted((row for row in bent if counts[row.name]), key=lambda row: counts[row.name])
     more = [row for row in springs if counts[row.name] > counts[springs[0].name]]
     if more and not springs[0].implausible and not any(_earns(row, springs[0]) for row in more):
         n = counts[springs[0].name]
-        said = "One spring and one slider say" if n == 1 else f"{n} springs and sliders say"
+        said = "One spring and one slider are" if n == 1 else f"{n} springs and sliders are"
         out.append(
-            f"{said} all that springs and sliders can say of these records: with more of them, as"
-            f" in {listed(row.name for row in more)}, numbers cannot be told, or what was left out"
-            " is predicted no better by more than 5 %, or by more than chance."
+            f"{said} enough for these records. With more of them"
+            f" ({listed(row.name for row in more)}), parameters are not identifiable, or the"
+            " prediction of the data left out does not improve by more than 5 %, or by more than"
+            " chance."
         )
     return out
 

@@ -54,18 +54,18 @@ def _reason(
         others = [row.name for row in equal if row is not best]
         names, s = listed(others), "" if len(others) > 1 else "s"
         out = [
-            f"{best.name} is chosen: {names} predict{s} what was left out no better, and it has the"
-            f" fewest numbers ({best.numbers})."
+            f"{best.name} is chosen: {names} predict{s} the data left out no better, and it has the"
+            f" fewest parameters ({best.numbers})."
         ]
     elif ratio[best.name] <= EQUAL:
         out = [
-            f"{best.name} is chosen: it predicts what was left out best, in trajectory and in"
+            f"{best.name} is chosen: it predicts the data left out best, in trajectory and in"
             " force."
         ]
     else:
         out = [
-            f"{best.name} is chosen: its worst prediction of what was left out errs"
-            f" {ratio[best.name]:.3g} times as much as the best."
+            f"{best.name} is chosen: the error of its worst prediction is"
+            f" {ratio[best.name]:.3g} times that of the best."
         ]
     for row in rows:
         if row not in equal and row.mean_square < best.mean_square:

@@ -110,7 +110,7 @@ def compare_structures(
     >>> made.best.name
     'by direction'
     >>> print(made.reason)
-    by direction is chosen: it predicts what was left out best, in trajectory and in force.
+    by direction is chosen: it predicts the data left out best, in trajectory and in force.
     symmetric comes next: its error of ...
     """
     records, structures = _records(data), check_structures(structures, objective, repeats, bands)

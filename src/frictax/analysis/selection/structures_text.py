@@ -59,7 +59,7 @@ def title(made: StructureComparison, records: str) -> str:
     return (
         f"Structures fitted to {records} by"
         f" {type(made.best.found.problem.objective).__name__};"
-        f" {', '.join(made.rows[0].held_out)}: error in what was left out"
+        f" {', '.join(made.rows[0].held_out)}: errors on the data left out"
     )
 
 

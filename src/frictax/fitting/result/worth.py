@@ -156,13 +156,13 @@ def _motion(
     level, line = (_without_line(t, y, weight, order) for order in (0, 1))
     still, beside = y - (y + left)[..., :1], "its spread about its mean"
     if isinstance(problem.objective, Windows):
-        beside = "what the mean leaves of each window"
+        beside = "the deviation from the mean of each window"
         # errors of the starts that were read grow as lines, but to no more than the motion
         if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
             is_speed = name.rpartition(".")[2] in POSITION_OF
             left = _without_line(t, left, weight, 0 if is_speed else 1)
             if not is_speed:
-                level, beside = line, "what a straight line leaves of each window"
+                level, beside = line, "the deviation from a straight line in each window"
     misfit, spread, lined, rest = (_rms(a, weight) for a in (left, level, line, still))
     unit = record.units[name].si_name
     if name in prepared.tick_noise:  # errors of time [s]

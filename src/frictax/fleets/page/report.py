@@ -288,7 +288,7 @@ def _verdicts(found: Verdicts, numbers: Numbers, links: Mapping[str, Markup]) ->
             " standard errors.",
         ),
     ]
-    for word, said in ((FAIL, "Records that fail"), (UNTOLD, "Records that cannot be told")):
+    for word, said in ((FAIL, "Records that fail"), (UNTOLD, "Undecided records")):
         some = found.table[(found.table["verdict"] == word) & ~nothing]
         if len(some):
             lines = [
@@ -296,7 +296,7 @@ def _verdicts(found: Verdicts, numbers: Numbers, links: Mapping[str, Markup]) ->
             ]
             blocks += [("heading", said), ("table", Rows(("record", "why"), lines, ["", ""]))]
             blocks += _more(some)
-    return Section("Pass, fail, cannot tell", blocks)
+    return Section("Pass, fail, undecided", blocks)
 
 
 def _parallel(made: Population) -> Section:

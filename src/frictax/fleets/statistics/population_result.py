@@ -183,7 +183,7 @@ class Population:
     @property
     def title(self) -> str:
         lost = sum(self.left_out.values())
-        left = f" ({lost} without numbers are left out)" if lost else ""
+        left = f" ({lost} without estimates are left out)" if lost else ""
         records, machines = len(self.records), len(self.machines)
         if records == machines:
             return f"Population of {machines} machines{left}"

@@ -76,7 +76,7 @@ class Verdicts:
         counts = self.counts
         return (
             f"{len(self.table)} records: {counts[PASS]} pass, {counts[FAIL]} fail,"
-            f" {counts[UNTOLD]} cannot be told"
+            f" {counts[UNTOLD]} undecided"
         )
 
     @property
@@ -229,7 +229,7 @@ def _why(
 def _said(name: str, verdict: str, x: float, ends: tuple[float, float], unit: str) -> str:
     """What keeps a number from passing."""
     if not np.isfinite(x):
-        return f"{name} is not told"
+        return f"{name} has no estimate"
     low, high = ends
     under = x < low or (x <= high and x - low < high - x)
     end, side = (low, "below") if under else (high, "above")

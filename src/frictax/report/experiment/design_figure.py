@@ -112,34 +112,34 @@ def design_text(
     for i, (name, unit, x) in enumerate(_curves(design, design.clean())):
         layout = {"xaxis": axis("time [s]"), "yaxis": axis(f"{name} {unit}".strip())}
         plots[f"curve-{i}"] = figure([line(design.t, x, INK, "")], 240, **layout)
-        shown.append((f"curve-{i}", "What is played" if i == 0 else f"What {name} will show"))
+        shown.append((f"curve-{i}", "Excitation" if i == 0 else f"Expected {name}"))
     plots["errors"] = _error_plot(design)
     head, rows = design.rows()
     extra = {
         "errors": Section(
-            "What it will tell",
+            "Expected accuracy",
             [
                 ("lead", _lead(design)),
                 *(("warning", sentence) for sentence in design.warnings),
-                ("plots", [("errors", "Relative errors that are to be expected")]),
+                ("plots", [("errors", "Expected relative errors")]),
                 ("table", Rows(head, rows, ["keep", *["n"] * (len(head) - 1)], named=True)),
             ],
         ),
         "played": Section("The experiment", [("plots", shown)]),
-        "limits": Section("What it asks of the machine", [("table", _limit_rows(design))]),
+        "limits": Section("Load on the machine", [("table", _limit_rows(design))]),
     }
     if check is not None:
         rows = [
             (name, f"{s:.2f}", f"{100 * c:.0f} %")
             for name, s, c in zip(check.names, check.spread, check.covered, strict=True)
         ]
-        head = ("parameter", "spread over predicted", "intervals that hold")
+        head = ("parameter", "spread over predicted", "coverage")
         extra["check"] = Section(
-            "Whether it will be so",
+            "Check by simulation",
             [
                 (
                     "lead",
-                    f"{check.draws} records simulated with noise of their own and fitted:"
+                    f"{check.draws} records simulated with different noise and fitted:"
                     f" {check.ended}.",
                 ),
                 ("table", Rows(head, rows, ["keep", "n", "n"], named=True)),
@@ -150,7 +150,7 @@ def design_text(
         [*extra, "again"] if command else list(extra),
         extra=extra,
         title=title or f"An experiment for {design.drive}",
-        lead="An excitation designed for what it tells of the machine's parameters.",
+        lead="An excitation that is designed to identify the machine's parameters.",
         notes=notes,
         command=command,
         library=script(),
@@ -161,10 +161,10 @@ def design_text(
 def _lead(design: Design) -> str:
     count, rate = design.t.size, 1.0 / (design.t[1] - design.t[0])
     others = [f"{100 * design.worst(says):.3g} % by a {says}" for says in design.beside]
-    rest = f", in place of {', '.join(others)}" if others else ""
+    rest = f", instead of {', '.join(others)}" if others else ""
     return (
         f"{design.t[-1]:.4g} s at {rate:.4g} Hz, {count} samples, {design.events} mode changes. The"
-        f" worst relative error of what is wanted is {100 * design.worst():.2g} %{rest}."
+        f" largest relative error of the wanted parameters is {100 * design.worst():.2g} %{rest}."
     )
 
 

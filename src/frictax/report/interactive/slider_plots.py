@@ -83,11 +83,11 @@ def _row(reach: Range, unit: str, one: float) -> dict[str, Any]:
     e, size, row = reach.estimate, _size(reach), reach.estimate.shown
     value, error = e.value / one, e.standard_error / one
     low, high = alike([value + end / one for end in (reach.lower, reach.upper)], size / one / 20)
-    holds = f"holds {low} to {high} {unit}".rstrip()
+    holds = f"valid {low} to {high} {unit}".rstrip()
     if reach.off > 1:
         holds = (
-            f"{low} to {high} {unit}: the first order does not hold even here, it is off by"
-            f" {reach.off:.2g} times what is allowed"
+            f"{low} to {high} {unit}: the linear approximation is not valid here, its error is"
+            f" {reach.off:.2g} times the tolerance"
         )
     known = f" ± {row.error}" if np.isfinite(error) else ""
     return {
@@ -125,7 +125,7 @@ def _caption(found: FitResult, label: str, mine: Sequence[Channel]) -> str:
     kind = "the fit" if found.of_sweep else type(found.problem.objective).__name__
     motion = isinstance(found.records[label], Record)
     gives = "simulated" if motion else "fitted"
-    against = "" if motion else " Drawn against the motion."
+    against = "" if motion else " Forces against the motion are positive."
     windows = f", {mine[0].windows} windows" if mine[0].windows > 1 else ""
     band = "; ".join(
         f"{c.name} ±{2 * c.noise / size:.3g} {unit}"
@@ -134,7 +134,7 @@ def _caption(found: FitResult, label: str, mine: Sequence[Channel]) -> str:
     )
     known = "given" if found.problem.noise_known else "found from the misfit"
     return (
-        f"{label}: what {kind} compares{windows}. Below each pair what is left, measured −"
+        f"{label}: the residuals of {kind}{windows}. Below each pair: measured −"
         f" {gives}; band: two"
         f" standard deviations of the noise, as {known} ({band}).{against}"
     )

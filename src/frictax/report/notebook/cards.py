@@ -59,7 +59,7 @@ def record_html(record: Record) -> str:
     """A record: each channel with its range and its course."""
     after = record.gaps + 1
     t = np.insert(record.t, after, record.t[after - 1])
-    between = "held between samples" if record.hold else "joined by straight lines"
+    between = "held between samples" if record.hold else "interpolated linearly"
     channels = [("input", name, u, between) for name, u in record.inputs.items()]
     channels += [
         ("output", name, y, deviation(record.sd[name], record.units[name]))
@@ -140,9 +140,9 @@ def study_html(study: ResidualStudy) -> str:
     """What is left of a fit: strong findings in their words, all others by name."""
     strong = [f for f in study.findings if f.strong]
     weak = dict.fromkeys(f.name for f in study.findings if not f.strong)
-    title = f"What the fit leaves: {len(strong)} of {len(study.findings)} findings are strong"
+    title = f"Residuals: {len(strong)} of {len(study.findings)} findings are strong"
     rows = [(f.name, f.record, f.sentence) for f in strong]
-    nothing = f"No more than coloured noise would show: {', '.join(weak)}." if weak else ""
+    nothing = f"Not significant: {', '.join(weak)}." if weak else ""
     lines = [nothing] if nothing else []
     return card(title, (("finding", "record", ""), rows), "lll", lines, study.notes)
 
@@ -184,7 +184,7 @@ def uncertainty_html(account: Uncertainty) -> str:
 
 def missing_html(table: Missing) -> str:
     """The terms that a machine may lack."""
-    title = "What the model lacks"
+    title = "Missing terms"
     return card(title, table.rows(), "lllllr", table.sentences)
 
 

@@ -183,21 +183,21 @@ def _memories(series: list[Series]) -> float:
 
 def _says(linear: Linearized, series: list[Series], walks: list[Walk | None]) -> str:
     if not series:
-        return "rows that do not depend on each other"
+        return "independent rows"
     worst = min(series, key=lambda one: one.length / one.memory)
     unit, order = ("rows", f", {linear.order}") if linear.rows else ("s", "")
     if any(one.model.phi.size for one in series):
         says = (
-            f"residuals remember {worst.memory:.2g} {unit} of {worst.length:.3g} {unit}{order}"
-            f" (autoregression of order {worst.model.phi.size})"
+            f"residuals correlated over {worst.memory:.2g} {unit} of {worst.length:.3g} {unit}"
+            f"{order} (autoregression of order {worst.model.phi.size})"
         )
     else:
-        says = f"residuals that remember nothing{order}"
+        says = f"uncorrelated residuals{order}"
     ends = [np.sqrt(w.step * one.rows) for one, w in zip(series, walks, strict=True) if w]
     if not ends:
         return says
     most = max(ends) / (linear.noise or 1.0)
-    return f"{says} beside a zero that wanders (random walk, {most:.2g} times the noise at the end)"
+    return f"{says} and a zero that drifts (random walk, {most:.2g} times the noise at the end)"
 
 
 def _doubts(
