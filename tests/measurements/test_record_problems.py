@@ -179,7 +179,7 @@ def test_a_value_that_went_all_the_way_to_a_bound_that_was_given_is_said_to_lie_
 def test_a_record_too_slow_for_the_filter_of_inverse_dynamics_is_told() -> None:
     seen = record(block(), {"mass.s": 1e-4})
     found = fx.fit(block(), seen, free=["mass.m"], objective=fx.InverseDynamics(60.0))
-    assert any("100 Hz cannot be filtered at 60 Hz, and at 45 Hz" in w for w in found.warnings)
+    assert any("100 Hz cannot be filtered at 60 Hz. At 45 Hz" in w for w in found.warnings)
     assert not any(
         "filtered" in w
         for w in fx.fit(block(), seen, free=["mass.m"], objective=fx.InverseDynamics(15.0)).warnings
