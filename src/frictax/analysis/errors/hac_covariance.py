@@ -5,7 +5,7 @@ from jaxtyping import Float
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
-from frictax.fitting.result.spread import Spread, SameDegreesOfFreedom
+from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
 from frictax.pytree import pytree_dataclass, static
 
 from .accounts import AbstractErrors, check_time, gradients

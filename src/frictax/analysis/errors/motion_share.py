@@ -13,7 +13,7 @@ from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import acting
 from frictax.fitting.problem.weak_form import band, force_band, terms
-from frictax.fitting.result.spread import Spread, SameDegreesOfFreedom
+from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
 from frictax.notice import Notice
 from frictax.programs import kept
 from frictax.pytree import pytree_dataclass
@@ -67,7 +67,9 @@ def motion_share(found: FitResult) -> float:
 def without_intervals(found: FitResult, share: float) -> Spread:
     """The errors of a fit that is a start only: unbounded."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
-    return _Unbounded(found.full_covariance, SameDegreesOfFreedom(found.dof), None, "a start only", said)
+    return _Unbounded(
+        found.full_covariance, SameDegreesOfFreedom(found.dof), None, "a start only", said
+    )
 
 
 @dataclasses.dataclass(frozen=True)

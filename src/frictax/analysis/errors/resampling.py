@@ -5,7 +5,7 @@ import numpy as np
 from frictax.arguments import whole
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
-from frictax.fitting.result.spread import Spread, SameDegreesOfFreedom
+from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
 from frictax.pytree import pytree_dataclass, static
 
 from .accounts import AbstractErrors, check_time
@@ -68,7 +68,9 @@ class BlockBootstrap(AbstractErrors):
             f"{done} fits to blocks drawn with replacement, {few} blocks to a"
             f" record{_at_kinks(ok[finite])}"
         )
-        return Spread(np.atleast_2d(np.cov(x, rowvar=False)), SameDegreesOfFreedom(few - 1), x, says)
+        return Spread(
+            np.atleast_2d(np.cov(x, rowvar=False)), SameDegreesOfFreedom(few - 1), x, says
+        )
 
 
 @pytree_dataclass

@@ -67,7 +67,7 @@ class Recalled:
 class SameDegreesOfFreedom:
     """The same degrees of freedom `dof` for each direction."""
 
-    dof: float
+    dof: float | int
 
     def __call__(self, directions: Float[np.ndarray, "m q"]) -> Float[np.ndarray, " m"]:
         return np.full(len(directions), float(self.dof))
