@@ -11,6 +11,9 @@ import jax
 import numpy as np
 import pandas as pd
 
+import frictax as fx
+from frictax.fitting import FitResult
+
 
 def is_of_frictax(thing: Any) -> bool:
     """Whether it is an object of a class of frictax's, or of a class derived from one."""
@@ -52,3 +55,18 @@ def assert_travels(thing: Any) -> None:
             assert type(copied) is type(thing)
             assert is_same(thing, copied)
             assert said is None or answers(copied) == said
+
+
+def noisy_sweep(seed: int) -> fx.Sweep:
+    v = np.linspace(0.5, 8.0, 12)
+    f = 6.0 + 0.2 * v + 0.02 * np.random.default_rng(seed).standard_normal(v.size)
+    return fx.Sweep(v, f, velocity_unit="m/s", force_unit="N", name=f"axis {seed}")
+
+
+def asked(found: FitResult) -> list[str]:
+    """What a fit says when it is asked."""
+    return [str(found), str(found.uncertainty()), str(found.uncertainty(fx.White()))]
+
+
+def fitted(sweep: fx.Sweep) -> FitResult:
+    return fx.fit(fx.Coulomb, sweep)

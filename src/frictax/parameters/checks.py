@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from frictax.pytree import readable
+from frictax.pytree import Pickled, readable
 from frictax.text import suggestion
 
 from .declaration import Declaration, is_traced
@@ -41,7 +41,7 @@ def _arguments(kind: type) -> tuple[str, ...] | None:
     return None if any(p.kind is p.VAR_KEYWORD for p in given) else tuple(p.name for p in given)
 
 
-class CheckedModule(eqx.Module):
+class CheckedModule(Pickled, eqx.Module):
     """A module that is checked when it is made."""
 
     def __new__(cls, *args: Any, **fields: Any) -> Any:
