@@ -5,13 +5,17 @@ source.
 import ast
 import doctest
 import importlib
+import pickle
 import re
+import sys
+import types
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 
 import frictax
+from pickled import assert_travels, is_of_frictax
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -119,7 +123,7 @@ def _marks(name: str, text: str) -> list[pytest.MarkDecorator]:
         for name, path, text, line in _docstrings()
     ],
 )
-def test_every_docstring_example_gives_what_it_shows(
+def test_every_docstring_example_gives_what_it_shows_and_what_it_makes_can_be_pickled(
     name: str, path: Path, text: str, line: int, tmp_path: Path, monkeypatch
 ) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
@@ -127,14 +131,28 @@ def test_every_docstring_example_gives_what_it_shows(
     module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(
         ".__init__"
     )
-    namespace = dict(vars(importlib.import_module(module)))
-    example = doctest.DocTestParser().get_doctest(text, namespace, name, str(path), line)
+    before, printed = vars(importlib.import_module(module)), []
+    example = doctest.DocTestParser().get_doctest(text, {}, name, str(path), line)
+    here = types.ModuleType("example_of_a_docstring")  # where `pickle` finds an example's classes
+    monkeypatch.setitem(sys.modules, here.__name__, here)
+    example.globs = vars(here)
+    example.globs |= {**before, "__name__": here.__name__}
+    example.globs["print"] = lambda *x, **how: (printed.extend(x), print(*x, **how))[1]
     report: list[str] = []
-    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(
-        example, out=report.append
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.DocTestRunner(optionflags=options).run(
+        example, out=report.append, clear_globs=False
     )
     plt.close("all")
     assert result.failed == 0, "".join(report)
+    made = [x for name, x in example.globs.items() if before.get(name) is not x]
+    for thing in filter(is_of_frictax, [*made, *printed]):
+        try:
+            assert_travels(thing)
+        except (AttributeError, pickle.PicklingError) as error:
+            # Python pickles no function without a name, of which optax's transformations are made.
+            if "<lambda>" not in str(error) and "'chain.<locals>" not in str(error):
+                raise
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

@@ -1,5 +1,9 @@
 """Machines with dry friction: simulated exactly, differentiated through stick and slip, identified
 with error bars.
+
+    import frictax as fx
+
+Start with `Mechanism`, `simulate`, `Record`, `Sweep` and `fit`.
 """
 
 from frictax.handover import lazily

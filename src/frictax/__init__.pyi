@@ -76,6 +76,7 @@ from frictax.excitation import (
     design as design,
     information as information,
 )
+from frictax.export.modelica_reading import from_modelica as from_modelica
 from frictax.fitting import (
     Band as Band,
     ClosedLoop as ClosedLoop,

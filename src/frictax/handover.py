@@ -6,8 +6,11 @@ import contextlib
 import functools
 import gc
 import importlib
+import sys
+import textwrap
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 
@@ -52,6 +55,42 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
+class _Package(types.ModuleType):
+    """A package whose docstring, which `help` shows, ends with its public names."""
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return self.__dict__["_described"]()
+
+
+def _first_line(path: Path) -> str:
+    """The first sentence of a module's docstring; empty where there is no such file."""
+    import ast
+
+    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.exists() else ""
+    return " ".join((said or "").partition("\n\n")[0].split()).rstrip(".")
+
+
+def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
+    """The public names of a package, one paragraph for each room with what the room is.
+
+    **Arguments:** the package's `globals()`; name -> the module that defines it.
+    """
+    here, rooms = package["__name__"], dict[str, list[str]]()
+    for name, home in homes.items():
+        room = home.removeprefix(here).strip(".").partition(".")[0]
+        rooms.setdefault(room or name, []).append(name)
+    folder, out = Path(package["__file__"]).parent, []
+    for room, names in rooms.items():
+        at = folder / room / "__init__.py"
+        said = _first_line(at if at.exists() else folder / f"{room}.py")
+        listed = textwrap.fill(
+            ", ".join(names), 92, initial_indent="    ", subsequent_indent="    "
+        )
+        out.append(f"{textwrap.fill(f'{room}: {said}', 96)}\n{listed}")
+    return "\n\n".join(out)
+
+
 def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package whose names are imported when they are first used.
 
@@ -62,7 +101,6 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
     @functools.cache
     def homes() -> dict[str, str]:
         import ast
-        from pathlib import Path
 
         stub = ast.parse(Path(package["__file__"]).with_suffix(".pyi").read_text(encoding="utf-8"))
         froms = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
@@ -78,4 +116,11 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         package[name] = of if home == here else getattr(of, name)
         return package[name]
 
+    if "." not in package["__name__"]:
+        said = package["__doc__"]
+        package["_described"] = lambda: (
+            f"{said}\nPublic names, by room (`help(fx.simulate)` says more of one):\n\n"
+            + names_by_room(package, homes())
+        )
+        sys.modules[package["__name__"]].__class__ = _Package
     return find, lambda: sorted({*package, *homes()})

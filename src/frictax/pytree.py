@@ -33,6 +33,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
     made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without what is as it is unless given
+    made.__setstate__ = Pickled.__setstate__
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))
     fixed = tuple(f.name for f in fields if f.metadata.get("static", False))
@@ -54,6 +55,21 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
     jax.tree_util.register_pytree_with_keys(made, with_keys, put_together, taken_apart)
     return made
+
+
+class Pickled:
+    """A dataclass that prints after `pickle` as before.
+
+    Printing leaves out a field that *is* the default of its class. `pickle` makes an equal object,
+    in the place of which the default is put.
+    """
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for field in dataclasses.fields(type(self)):  # pyright: ignore[reportArgumentType]
+            value, default = state.get(field.name), field.default
+            if type(value) in (float, str, tuple) and type(value) is type(default):
+                state[field.name] = default if value == default else value
+        vars(self).update(state)
 
 
 def readable(thing: Any) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from typing import Any
 
 import jax
 import numpy as np
@@ -57,6 +58,9 @@ class SimulationError(RuntimeError):
     def __init__(self, message: str, run: Trajectory) -> None:
         super().__init__(message)
         self.run = run
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.run)
 
 
 def simulate(

@@ -178,7 +178,7 @@ def test_a_row_of_large_sigma_counts_for_nothing() -> None:
     assert fit(Coulomb, sweep).values["F_prop"] == pytest.approx(1.0, rel=1e-9)
 
 
-ADAM = Optax(optax.adam(optax.cosine_decay_schedule(0.3, 4000)), steps=4000)
+ADAM = Optax(optax.adam(optax.cosine_decay_schedule(0.3, 2000)))
 
 
 @pytest.mark.slow_after(2)
@@ -323,3 +323,14 @@ def test_quantiles_are_students_and_the_normal_ones(level: float) -> None:
     assert float(quantile(level, 5, True)) == pytest.approx(
         float(norm.ppf(0.5 + level / 2)), abs=1e-12
     )
+
+
+def test_optax_takes_as_many_steps_as_it_is_given(truth) -> None:
+    sweep = Sweep(SPEEDS[1:], np.asarray(truth(jnp.asarray(SPEEDS[1:]))))
+    problem, _ = pose_sweep(truth, sweep, None, (), Squares())
+    for steps in (1, 60):
+        slow = Optax(optax.sgd(1e-9), steps=steps)  # which comes nowhere
+        end = eqx.filter_jit(in_turned_coordinates)(
+            problem, np.ones(problem.x0.size), 1.0, slow, 12.0, 1e-20
+        )
+        assert (int(end.steps), bool(end.settled)) == (steps, False)

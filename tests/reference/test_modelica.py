@@ -10,7 +10,13 @@ import pytest
 
 import frictax as fx
 from beside import assert_same_modes, away_from_events, own_changes, run_on, table_of
-from machines import brake, spring_pendulum, translational_friction
+from machines import (
+    REFERENCE,
+    brake,
+    coupled_clutches,
+    spring_pendulum,
+    translational_friction,
+)
 
 
 def test_translational_friction_modes_within_1e_5_s_and_states_within_3e_4(
@@ -90,3 +96,50 @@ def test_spring_pendulum_modes_within_1e_7_s_and_positions_within_3e_7_m(
         got = np.asarray(getattr(run["mass"], variable), dtype=float)
         error = np.abs(got - table[f"mass.{variable}"][rows])
         assert np.max(error[away]) <= limit, variable
+
+
+@pytest.mark.parametrize(
+    ("file", "build", "parts"),
+    [
+        ("Translational.Friction", translational_friction, ("stop1", "stop2", "supportFriction")),
+        ("SpringPendulum.base", spring_pendulum, ("mass",)),
+        ("SpringPendulum.smax1p2", lambda: spring_pendulum(smax=1.2), ("mass",)),
+        ("Rotational.CoupledClutches", coupled_clutches, ("clutch1", "clutch2", "clutch3")),
+    ],
+)
+def test_start_flags_are_true_where_the_library_s_are_at_the_time_of_the_event(
+    reference_folder: Path, file: str, build: Callable[[], fx.Mechanism], parts: tuple[str, ...]
+) -> None:
+    """The library keeps a flag true until there is a speed, and does not report a turn without a
+    stop. A run asked at its events has these flags there, and others at events alone.
+    """
+    table = table_of(reference_folder / f"{file}.csv")
+    end = float(table["time"][-1])
+    events = fx.simulate(build(), np.array([0.0, end]), REFERENCE).events
+    times = np.asarray(events.time[: int(events.count)])
+    run = fx.simulate(build(), np.unique([0.0, *times, end]), REFERENCE)
+    for part in parts:
+        for flag, sign in (("startForward", 1), ("startBackward", -1)):
+            on = np.flatnonzero(table[f"{part}.{flag}"])
+            theirs = table["time"][on[np.diff(on, prepend=-9) > 1]]
+            ours = np.asarray(run.ts)[np.asarray(getattr(run[part], flag))]
+            assert all(np.min(np.abs(ours - t)) < 1e-5 for t in theirs), (part, flag)
+            turns = [
+                float(t)
+                for t, i, old, new in zip(
+                    times, events.part, events.mode_before, events.mode_after, strict=False
+                )
+                if events.names[int(i)] == part and int(new) == sign and int(old) in (0, -sign)
+            ]
+            assert set(ours.tolist()) <= set(turns), (part, flag)
+
+
+def test_flanges_of_a_friction_are_where_its_body_is_relative_to_the_support(
+    reference_folder: Path,
+) -> None:
+    table = table_of(reference_folder / "Translational.Brake.full.csv")
+    run, rows = run_on(brake(), table["time"])
+    for part in ("brake", "brake1"):
+        for flange in ("s_a", "s_b"):
+            error = np.asarray(getattr(run[part], flange)) - table[f"{part}.{flange}"][rows]
+            assert np.max(np.abs(error)) <= 1e-7  # the file holds single precision

@@ -11,6 +11,7 @@ from .working import plain_errors
 app = typer.Typer(
     help="Public records of measured machines: what there is, and how to get it.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name of `frictax data list`.")]
 

@@ -35,7 +35,7 @@ class AbstractContact(CheckedModule):
                 f"`{cls.__name__}` must do without a bristle, got {fields['bristle']!r}. Only"
                 " `SupportFriction`, `BearingFriction`, `Brake` and `Clutch` have one."
             )
-        return super().__new__(cls)
+        return super().__new__(cls, *args, **fields)
 
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:

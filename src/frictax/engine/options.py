@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.annotations import Adjoint, DTypeLike, ScalarLike, Solver, StepSizeController
+from frictax.pytree import Pickled
 
 if TYPE_CHECKING:
     import diffrax
@@ -26,7 +27,7 @@ def room(options: "Adaptive | OnSamples") -> int:
     return EVENTS if options.max_events is None else options.max_events
 
 
-class Adaptive(eqx.Module):
+class Adaptive(Pickled, eqx.Module):
     """Error-controlled phases, each one `diffrax.diffeqsolve` that a `diffrax.Event` ends at the
     first guard to fall.
 
@@ -179,7 +180,7 @@ class ForwardAlone(eqx.Module):
 _GAP = 2.5  # usual steps of a record
 
 
-class OnSamples(eqx.Module):
+class OnSamples(Pickled, eqx.Module):
     """One step from each sample of a record to the next, or several where the motion is fast, with
     events located inside the step: for measured drives.
 

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.parameters import Integer, Modes, Number, State
+from frictax.pytree import Pickled
 
 # How a phase ended, where no guard fired (a guard is named by its index, >= 0).
 DEADLINE = -1  # at the time that `deadline` names
@@ -15,7 +16,7 @@ END = -2  # at the end of the run
 CUT = -3  # inside a mode: the buffers of one phase are full and the next goes on in the same mode
 
 
-class AbstractHybridSystem(eqx.Module):
+class AbstractHybridSystem(Pickled, eqx.Module):
     """Smooth motion inside a mode, guards that end it, and a jump to the next.
 
     `t` is time [s], `y` the state vector, `mode` a vector of integers, `args` whatever the user

@@ -92,6 +92,12 @@ class Plan:
     margins: Margins
     engine: OnSamples
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: compiled programs cannot be pickled, and are made again when they are
+        needed.
+        """
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     @property
     def unit_is_position(self) -> bool:
         """Whether a reference of position is excited."""

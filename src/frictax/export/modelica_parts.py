@@ -54,7 +54,7 @@ def write_part(sheet: Sheet, name: str) -> None:
     elements cannot say.
     """
     part = sheet.machine[name]
-    writer = _WRITERS.get(type(part))
+    writer = WRITERS.get(type(part))
     if writer is None:
         raise ValueError(
             f"{name!r} is a part of your own, {type(part).__name__}, whose Python Modelica cannot"
@@ -308,7 +308,7 @@ _ALONG_THE_SPEED = {
     QuadraticSpeedDependentForce: ["ForceDirection=false"],
     QuadraticSpeedDependentTorque: ["TorqueDirection=false"],
 }
-_WRITERS: dict[type, Callable[[Sheet, str, Any], None]] = {
+WRITERS: dict[type, Callable[[Sheet, str, Any], None]] = {
     **dict.fromkeys((Mass, Inertia), _body),
     Fixed: _fixed,
     MassWithStopAndFriction: _stop,

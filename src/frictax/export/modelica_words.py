@@ -41,6 +41,17 @@ def identifier(name: str, taken: Any = ()) -> str:
     return plain
 
 
+def plain_name(name: str) -> str:
+    """The name that `identifier` was given; of any other name the name itself.
+
+    >>> plain_name("mass"), plain_name("block_"), plain_name("gr_u00f6_u00dfe")
+    ('mass', 'block', 'größe')
+    """
+    plain = re.sub(r"_u([0-9a-f]{4})", lambda m: chr(int(m[1], 16)), name.strip("'"))
+    bare = plain.rstrip("_")
+    return bare if bare in _RESERVED else plain
+
+
 def matrix(rows: Any) -> str:
     """Rows of numbers as Modelica's matrix, some to a line.
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
+from frictax.annotations import DataFrame
 from frictax.engine.options import Engine
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
@@ -30,7 +31,7 @@ Model = TypeVar("Model", bound=Machine)
 @overload
 def fit(
     model: Law,
-    data: Sweep,
+    data: Sweep | DataFrame,
     *,
     f_neg: Law | None = None,
     peak: float | None = None,
@@ -111,8 +112,8 @@ def fit(
       (the better end is taken, for a Stribeck curve has more than one minimum); a kind of law
       (`Stribeck`), whose start is the data's alone; or a `SteadyFriction`. One law serves both
       directions, mirrored.
-    - `data`: the sweep; for a machine a `Record`, several in a list, or records and sweeps under
-      labels.
+    - `data`: the sweep, or a `DataFrame` with one, see `Sweep.from_pandas`; for a machine a
+      `Record`, several in a list, or records and sweeps under labels.
     - `f_neg`: a law or kind of law of its own for v < 0. Paths are then ``"f_pos.F_Coulomb"``,
       ``"f_neg.F_Coulomb"``.
     - `peak` > 1: start of the ratio of breakaway to sliding force; found from the data unless
@@ -213,6 +214,7 @@ def fit(
         "engine": engine,
         "rounds": rounds,
     }
+    data = _measured(model, data)
     with watched(progress, "Fitting") as work:
         how = Search(method, loss, level, Extent(starts, spread, seed), work)
         if isinstance(data, Sweep) and not isinstance(model, Machine):
@@ -220,6 +222,19 @@ def fit(
             return fit_sweep(model, data, how, **steady, **shared)
         refuse(steady, "a law's sweep", "a machine, which holds its own")
         return fit_records(model, data, how, **moving, **shared)
+
+
+def _measured(model: Any, data: Any) -> Any:
+    """The data; of a `DataFrame` for a law the sweep in its columns."""
+    if not hasattr(data, "iloc"):
+        return data
+    if isinstance(model, Machine):
+        raise ValueError(
+            "`fit` of a machine must be given records, got a DataFrame. Write"
+            " Record.from_pandas(frame, time='t', inputs={'drive': 'F'}, outputs={'mass.s': 'q'}),"
+            " which says what each column is."
+        )
+    return Sweep.from_pandas(data)
 
 
 def refuse(given: Mapping[str, Any], of: str, here: str) -> None:

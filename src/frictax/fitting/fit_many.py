@@ -1,7 +1,8 @@
 """Many fits of one model, to as many records or measurements."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -243,15 +244,15 @@ def _fitted(
         np.asarray([bool(e.settled) for e in ends.states]),
         level,
         np.asarray([float(e.cost) for e in ends.states]),
-        lambda: _errors(ends.found, len(ends.states), level),
+        functools.partial(_errors, ends, level),
     )
 
 
-def _errors(found: Callable[[int], FitResult], count: int, level: float) -> tuple[np.ndarray, ...]:
+def _errors(ends: Ends, level: float) -> tuple[np.ndarray, ...]:
     """Standard errors and intervals by the usual account, of one fit after the other."""
 
     def one(i: int) -> list[tuple[float, float, float]]:
-        mine = found(i)
+        mine = ends.found(i)
         if not mine.of_sweep:
             return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
         # spared what a sweep cannot tell of a dip, which takes longer than the fit
@@ -262,7 +263,7 @@ def _errors(found: Callable[[int], FitResult], count: int, level: float) -> tupl
         return list(zip(sd.tolist(), low.tolist(), (mine.x + half).tolist(), strict=True))
 
     with Workers() as pool:
-        rows = np.asarray(pool.map(one, range(count)))
+        rows = np.asarray(pool.map(one, range(len(ends.states))))
     return rows[..., 0], rows[..., 1], rows[..., 2]
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from frictax.parameters import Integer, Number, Numbers, Values
+from frictax.pytree import Pickled
 
 
-class AbstractLaw(eqx.Module):
+class AbstractLaw(Pickled, eqx.Module):
     """Friction force [N] over the speed v >= 0 [m/s] while sliding (or torque over rad/s, or a
     coefficient).
 

@@ -1,19 +1,21 @@
 """The measurement: friction force at steady speeds."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from frictax.annotations import ArrayLike, Checked
+from frictax.annotations import ArrayLike, Checked, DataFrame
 from frictax.handover import Verb
 from frictax.verbs import SweepVerbs
 
 from . import units
 from .columns import Decimal, read_columns
+from .tables import pandas_table
 
 if TYPE_CHECKING:
     from .record import Record
@@ -170,6 +172,82 @@ class Sweep(SweepVerbs):
         return sweep.select(direction)
 
     @classmethod
+    def from_pandas(
+        cls,
+        frame: DataFrame,
+        velocity: str | None = None,
+        force: str | None = None,
+        sigma: str | None = None,
+        *,
+        breakaway: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        direction: Checked[Direction] = "both",
+        sign: Checked[Literal[1, -1]] = 1,
+        velocity_unit: str | None = None,
+        force_unit: str | None = None,
+        sigma_known: bool = False,
+        name: str = "sweep",
+        citation: str = "",
+    ) -> "Sweep":
+        """Take a sweep from the columns of a `DataFrame`, as `from_csv` does.
+
+        Columns that are not named are recognised: `velocity` by a unit of speed in the brackets at
+        its end or by its name (``velocity``, ``speed``, ``omega``, ``v``, ``w``), `force` likewise
+        (``force``, ``torque``, ``tau``, ``f``, ``M``), ``sigma`` and ``breakaway`` by these names.
+        A unit that is not given is that of ``frame.attrs["units"]`` or in the name (``speed [rpm]``,
+        ``speed_rpm``), else rad/s and N.m, beside a sliding one m/s and N. So ``sweep.to_pandas()`` comes back as it was.
+
+        **Raises:** `ValueError` where no column is recognised, or more than one, and for what
+        cannot be a sweep.
+
+        >>> import frictax as fx, pandas as pd
+        >>> frame = pd.DataFrame({"speed [rpm]": [30, 60, 120], "torque [mN.m]": [2.0, 3.0, 4.0]})
+        >>> sweep = fx.Sweep.from_pandas(frame)
+        >>> sweep, sweep.force
+        (Sweep(sweep: 3 rows, 30 to 120 rpm), array([0.002, 0.003, 0.004]))
+        """
+        if not hasattr(frame, "iloc"):
+            raise ValueError(
+                f"`Sweep.from_pandas` needs a DataFrame, got a {type(frame).__name__}. Arrays go to"
+                " `Sweep(velocity, force)`."
+            )
+        table = pandas_table(frame, "the DataFrame")
+        rows = np.ones(len(frame), bool)
+        for column, value in ({} if where is None else where).items():
+            rows &= table.column(column, "where") == value
+        if not rows.any():
+            raise ValueError(
+                f"`Sweep.from_pandas`: where={dict(where or {})!r} must leave rows, got none of"
+                f" {len(frame)}. Look at the values of that column."
+            )
+
+        def read(given: str | None, role: str) -> tuple[Any, Any]:
+            found = _recognised(table.header, role) if given is None else given
+            return found, None if found is None else np.asarray(table.column(found, role))[rows]
+
+        (of_v, v), (of_f, f) = read(velocity, "velocity"), read(force, "force")
+        if of_v == of_f:
+            raise ValueError(
+                f"`velocity` and `force` both name column {of_f!r}. Name the column of each."
+            )
+        declared = frame.attrs.get("units", {})
+        v_unit = velocity_unit or declared.get(of_v) or _unit_in(of_v, units.VELOCITY)
+        f_unit = force_unit or declared.get(of_f) or _unit_in(of_f, units.FORCE)
+        slides = v_unit in _SLIDING or f_unit in _SLIDING
+        return cls(
+            v,
+            f,
+            read(sigma, "sigma")[1],
+            read(breakaway, "breakaway")[1],
+            sigma_known=sigma_known,
+            velocity_unit=v_unit or ("m/s" if slides else "rad/s"),
+            force_unit=f_unit or ("N" if slides else "N.m"),
+            sign=sign,
+            name=name,
+            citation=citation,
+        ).select(direction)
+
+    @classmethod
     def from_records(
         cls,
         records: "Iterable[Record] | Mapping[str, Record]",
@@ -304,6 +382,48 @@ class Sweep(SweepVerbs):
                 part, field.name, value[keep] if isinstance(value, np.ndarray) else value
             )
         return part
+
+
+# The words of a name, small, by which a column of a DataFrame is recognised.
+_NAMES = {
+    "velocity": {"velocity", "speed", "omega", "v", "w", "vel", "rpm"},
+    "force": {"force", "torque", "tau", "f", "m", "moment", "friction"},
+    "sigma": {"sigma"},
+    "breakaway": {"breakaway"},
+}
+
+
+_SLIDING = {u for kind in (units.VELOCITY, units.FORCE) for u in kind if not kind[u].rotational}
+
+
+def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
+    """The unit in the name of a column, in its brackets or behind a line or a space: speed_rpm."""
+    words = [units.named_in(column), *map(units.spelled, re.split(r"[\s_]+", column))]
+    return next((word for word in words if word in known), None)
+
+
+def _recognised(columns: Sequence[str], role: str) -> str | None:
+    """The column that is the `role` of a sweep, by its unit or its name; None for an optional role
+    that no column has.
+    """
+    kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
+    by_unit = [c for c in columns if _unit_in(c, kinds) is not None]
+    words = {c: set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", c).lower())) for c in columns}
+    found = by_unit or [c for c in columns if words[c] & _NAMES[role]]
+    if len(found) > 1:
+        found = [c for c in found if words[c] & _NAMES[role]] or found
+    exact = [c for c in found if c.strip().lower() == role]
+    found = exact or found
+    if len(found) == 1:
+        return found[0]
+    if not found and role in ("sigma", "breakaway"):
+        return None
+    many = f"several ({', '.join(map(repr, found))})" if found else "none"
+    raise ValueError(
+        f"`Sweep.from_pandas` must recognise one column as {role}, got {many} of"
+        f" {', '.join(map(repr, columns))}. Write Sweep.from_pandas(frame, velocity=..., force=...)"
+        " with the names of the columns."
+    )
 
 
 def _numbers(what: str, values) -> np.ndarray:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.contacts import AbstractContact, Clutch, OneWayClutch
 from frictax.contacts.contact import f0
-from frictax.contacts.mode import FREE, STUCK
+from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
 from frictax.pytree import pytree_dataclass
 
 from . import dynamics
@@ -29,6 +29,12 @@ from .thermal import (
     ThermalConductorVariables,
 )
 
+# [m/s or rad/s] The speed up to which a contact begins to slide: that from which on Modelica's
+# tools let the mode change.
+_NO_SPEED = 1e-10
+# Velocity and acceleration of the sliding faces: of what slides, of what turns, of a gear.
+_OF_FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
+
 # Over whatever a run is asked at: scalars at one moment, a row over time.
 Values = Float[Array, "..."]
 Modes = Int[Array, "..."]
@@ -44,8 +50,47 @@ class MassVariables:
     a: Values
 
 
+class Breakaway:
+    """Modelica's two flags of a contact that leaves its rest.
+
+    `startForward`, `startBackward`: whether it begins to slide in that direction at this time. A
+    solver of Modelica keeps the mode stuck and the flag true until there is a speed. Here the mode
+    is the direction of motion at once, and the flag is true at the time of the event alone.
+    """
+
+    mode: Modes
+
+    @property
+    def startForward(self) -> Flags:
+        return (self.mode == FORWARD) & self._begins(1)
+
+    @property
+    def startBackward(self) -> Flags:
+        return (self.mode == BACKWARD) & self._begins(-1)
+
+    def _begins(self, direction: int) -> Flags:
+        """Whether the sliding faces have no velocity yet, and gain one in `direction`."""
+        has = vars(self)
+        v, a = next((has[v], has[a]) for v, a in _OF_FACES if v in has)
+        return (jnp.abs(v) <= _NO_SPEED) & (direction * a >= 0)
+
+
+class NoBreakaway:
+    """A contact with a bristle moves before it slides: Modelica's two flags are never true."""
+
+    mode: Modes
+
+    @property
+    def startForward(self) -> Flags:
+        return jnp.zeros(jnp.shape(self.mode), bool)
+
+    @property
+    def startBackward(self) -> Flags:
+        return jnp.zeros(jnp.shape(self.mode), bool)
+
+
 @pytree_dataclass
-class FrictionVariables:
+class FrictionVariables(Breakaway):
     """The variables of a friction element.
 
     - `s`, `v`, `a`: position [m], velocity [m/s], acceleration [m/s2] relative to the support.
@@ -59,6 +104,9 @@ class FrictionVariables:
       f*v_relfric [W].
     - `fn`: normal force [N] (brake); `stopped`: -1, 0, 1 at the lower stop, at none, at the upper
       one (mass with stops).
+    - `startForward`, `startBackward`: whether it begins to slide forward or backward at this time.
+    - `s_a`, `s_b`: positions of its two flanges relative to the support [m]. They are joined
+      rigidly, so both are `s`; a mass with stops has none.
     """
 
     s: Values
@@ -76,6 +124,19 @@ class FrictionVariables:
     lossPower: Values
     fn: Values | None
     stopped: Modes | None
+
+    @property
+    def s_a(self) -> Values:
+        if self.stopped is not None:
+            raise AttributeError(
+                "A `MassWithStopAndFriction` has no `s_a` and `s_b`, in Modelica neither: its"
+                " flanges are at s - L/2 and s + L/2. Read `s`, the position of its centre."
+            )
+        return self.s
+
+    @property
+    def s_b(self) -> Values:
+        return self.s_a
 
 
 @pytree_dataclass
@@ -115,9 +176,9 @@ class InertiaVariables:
 
 
 @pytree_dataclass
-class RotationalFrictionVariables:
-    """The variables of a friction element on a body that turns: as `FrictionVariables`, with `phi`
-    [rad], `w` [rad/s], `tau` [N.m].
+class RotationalFrictionVariables(Breakaway):
+    """The variables of a friction element on a body that turns: as `FrictionVariables`, with `phi`,
+    `phi_a`, `phi_b` [rad], `w` [rad/s], `tau` [N.m].
     """
 
     phi: Values
@@ -135,9 +196,17 @@ class RotationalFrictionVariables:
     lossPower: Values
     fn: Values | None
 
+    @property
+    def phi_a(self) -> Values:
+        return self.phi
+
+    @property
+    def phi_b(self) -> Values:
+        return self.phi
+
 
 @pytree_dataclass
-class BristleVariables(FrictionVariables):
+class BristleVariables(NoBreakaway, FrictionVariables):
     """The variables of friction with a bristle: those of `FrictionVariables`, never locked, with
     sa = f, f0 = f0_max, `mode` the direction of motion, and the bristle's.
 
@@ -151,7 +220,7 @@ class BristleVariables(FrictionVariables):
 
 
 @pytree_dataclass
-class RotationalBristleVariables(RotationalFrictionVariables):
+class RotationalBristleVariables(NoBreakaway, RotationalFrictionVariables):
     """The variables of friction with a bristle on a body that turns: as `BristleVariables`, with
     `z` [rad] and `tau_z` [N.m].
     """
@@ -161,7 +230,7 @@ class RotationalBristleVariables(RotationalFrictionVariables):
 
 
 @pytree_dataclass
-class ClutchVariables:
+class ClutchVariables(Breakaway):
     """The variables of a clutch between a and b: `phi_rel` = phi_b - phi_a [rad], `w_rel` [rad/s],
     `a_rel` [rad/s2]; the torque `tau` [N.m] slows b and drives a; the others as of
     `FrictionVariables`.
@@ -184,7 +253,7 @@ class ClutchVariables:
 
 
 @pytree_dataclass
-class BristleClutchVariables(ClutchVariables):
+class BristleClutchVariables(NoBreakaway, ClutchVariables):
     """The variables of a clutch with a bristle: as `BristleVariables`, with `z` [rad] and `tau_z`
     [N.m].
     """
@@ -240,7 +309,7 @@ class IdealPlanetaryVariables:
 
 
 @pytree_dataclass
-class LossyGearVariables:
+class LossyGearVariables(Breakaway):
     """The variables of a `LossyGear`.
 
     - `phi_a`, `phi_b` [rad]; `w_a` [rad/s], `a_a` [rad/s2]; `tau_a` [N.m], the torque that enters

@@ -1,14 +1,18 @@
 """Values outside their domain, said in words."""
 
+import functools
+import inspect
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 
-from frictax.pytree import readable
+from frictax.pytree import Pickled, readable
+from frictax.text import suggestion
 
 from .declaration import Declaration, is_traced
 from .domains import AbstractDomain
+from .modelica_names import modelica_advice
 from .paths import children
 
 
@@ -30,8 +34,26 @@ def check(model: Any) -> None:
         rules(model)
 
 
-class CheckedModule(eqx.Module):
+@functools.cache
+def _arguments(kind: type) -> tuple[str, ...] | None:
+    """The names of the arguments of a class; None where it takes any."""
+    given = inspect.signature(kind).parameters.values()
+    return None if any(p.kind is p.VAR_KEYWORD for p in given) else tuple(p.name for p in given)
+
+
+class CheckedModule(Pickled, eqx.Module):
     """A module that is checked when it is made."""
+
+    def __new__(cls, *args: Any, **fields: Any) -> Any:
+        known = _arguments(cls) if fields else None
+        for name in fields if known is not None else ():
+            if name not in known:
+                instead = modelica_advice(name, known) or suggestion(name, known)
+                raise TypeError(
+                    f"`{cls.__name__}` has no parameter {name!r}.{instead} It has:"
+                    f" {', '.join(known)}."
+                )
+        return super().__new__(cls)
 
     def __check_init__(self) -> None:
         check(self)

@@ -12,6 +12,7 @@ from frictax.text import suggestion
 
 from .declaration import Declaration, as_array, declared
 from .domains import Numbers
+from .modelica_names import modelica_advice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +160,9 @@ def _walk(model, prefix: str) -> Iterator[Parameter]:
 def _unknown(model, path: str) -> KeyError:
     known = [p.path for p in parameters(model)]
     owner = getattr(type(model), "described_as", type(model).__name__)
+    part, _, field = path.rpartition(".")
+    here = [p.removeprefix(f"{part}.").partition(".")[0] for p in known if p.startswith(f"{part}.")]
+    instead = (here and modelica_advice(field, here)) or suggestion(path, known)
     return UnknownName(
-        f"There is no parameter {path!r} of this {owner}.{suggestion(path, known)} It has:"
-        f" {', '.join(known)}."
+        f"There is no parameter {path!r} of this {owner}.{instead} It has: {', '.join(known)}."
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import frictax as fx
 from frictax.mechanism import Mechanism
+from frictax.parameters.modelica_names import modelica_advice
 from frictax.text import brief, suggestion
 
 PARTS = (
@@ -83,8 +84,9 @@ def build(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
     answered = getattr(build, "refused", ())  # by the class itself, in a sentence
     for key in table:
         if key != "kind" and key not in (*names, *answered):
+            instead = modelica_advice(key, names) or suggestion(key, names)
             raise place.below(key).error(
-                f"is no argument of {kind}.{suggestion(key, names)} It has: {', '.join(names)}."
+                f"is no argument of {kind}.{instead} It has: {', '.join(names)}."
             )
     missing = [
         p.name

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from frictax.parameters import Integer, Number, Values, is_traced
+from frictax.pytree import Pickled
 
 Piece = Integer  # the number of one
 
 
-class AbstractSignal(eqx.Module):
+class AbstractSignal(Pickled, eqx.Module):
     """A quantity over time that is smooth on numbered pieces 0, 1, 2, ... and right-continuous
     between them.
 

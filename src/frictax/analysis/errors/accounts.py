@@ -9,7 +9,7 @@ from jaxtyping import Float
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.spread import Spread, alike
+from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
 from frictax.measurements.noise import memory
 from frictax.pytree import pytree_dataclass
 
@@ -37,7 +37,9 @@ class White(AbstractErrors):
 
     def spread(self, found: FitResult) -> Spread:
         dof = np.inf if found.problem.noise_known else found.dof
-        return Spread(found.full_covariance, alike(dof), None, "residuals taken as white")
+        return Spread(
+            found.full_covariance, SameDegreesOfFreedom(dof), None, "residuals taken as white"
+        )
 
 
 def scored(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:

@@ -1,5 +1,6 @@
 """Errors where what differs between pieces of the records is error, whatever makes it differ."""
 
+import functools
 import itertools
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ from jaxtyping import Float, Int
 from frictax.arguments import whole
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
-from frictax.fitting.result.spread import recalled
+from frictax.fitting.result.spread import Recalled
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
 
@@ -126,25 +127,37 @@ def bias_reduced(
     # Along what nothing tells it is as enormous as that of `inverse_gram`.
     covariance = of_data + prior.T @ prior + noise**2 * unseen.T @ unseen
 
-    @recalled
-    def dof(directions: np.ndarray) -> np.ndarray:
-        out = [np.zeros(0)]
-        for c in np.array_split(directions, len(directions) // 500 + 1):
-            b = c @ root
-            # Of the matrix whose quadratic form in white residuals the variance is: its diagonal,
-            # and products of vectors m_g that hold all else.
-            diagonal = np.sum((b @ share) * b, axis=2)
-            m = b @ lifted
-            square = np.sum(np.einsum("gmi,gmj->mij", m, m) ** 2, axis=(1, 2))
-            square += np.sum(diagonal**2, axis=0) - np.sum(np.sum(m**2, axis=2) ** 2, axis=0)
-            all_of_it, mine = (np.sum((c @ v) * c, axis=1) for v in (covariance, of_data))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                nu = np.maximum(diagonal.sum(axis=0) ** 2 / square, 1.0)
-                nu *= np.where(mine > 0, all_of_it / mine, 1.0) ** 2
-            out.append(np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9))
-        return np.concatenate(out)
+    return covariance, Recalled(
+        functools.partial(_satterthwaite, root, share, lifted, covariance, of_data)
+    )
 
-    return covariance, dof
+
+def _satterthwaite(
+    root: Float[np.ndarray, "p s"],
+    share: Float[np.ndarray, "g s s"],
+    lifted: Float[np.ndarray, "g s s"],
+    covariance: Float[np.ndarray, "p p"],
+    of_data: Float[np.ndarray, "p p"],
+    directions: Float[np.ndarray, "m p"],
+) -> Float[np.ndarray, " m"]:
+    """The degrees of freedom of each row of `directions` times the estimates; `share` and `lifted`
+    of each cluster, see `bias_reduced`.
+    """
+    out = [np.zeros(0)]
+    for c in np.array_split(directions, len(directions) // 500 + 1):
+        b = c @ root
+        # Of the matrix whose quadratic form in white residuals the variance is: its diagonal,
+        # and products of vectors m_g that hold all else.
+        diagonal = np.sum((b @ share) * b, axis=2)
+        m = b @ lifted
+        square = np.sum(np.einsum("gmi,gmj->mij", m, m) ** 2, axis=(1, 2))
+        square += np.sum(diagonal**2, axis=0) - np.sum(np.sum(m**2, axis=2) ** 2, axis=0)
+        all_of_it, mine = (np.sum((c @ v) * c, axis=1) for v in (covariance, of_data))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nu = np.maximum(diagonal.sum(axis=0) ** 2 / square, 1.0)
+            nu *= np.where(mine > 0, all_of_it / mine, 1.0) ** 2
+        out.append(np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9))
+    return np.concatenate(out)
 
 
 def blocks(linear: Linearized, count: int) -> tuple[Int[np.ndarray, " n"], float]:

@@ -1,6 +1,7 @@
 """Errors by the account that records support, a guard beside it, and records beside each other."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +12,7 @@ from frictax.arguments import whole
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
-from frictax.fitting.result.spread import Spread, recalled
+from frictax.fitting.result.spread import Recalled, Spread
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
 
@@ -155,18 +156,8 @@ def _widest(
     them is one, 0 where it is the only account.
     """
     level = found.level
-
-    @recalled
-    def of_each(directions: np.ndarray, level: float) -> np.ndarray:
-        speaks = ((directions != 0) @ where.T).T
-        if guard:
-            speaks[guard] &= _stands_out(parts[0], parts[guard], directions)
-        return np.where(speaks, [part.half_width(level, directions) for part in parts], 0.0)
-
-    def dof(directions: np.ndarray) -> np.ndarray:
-        wins = of_each(directions, level).argmax(axis=0)
-        return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
-
+    of_each = Recalled(functools.partial(_half_widths, parts, where, guard))
+    dof = Recalled(functools.partial(_dof_of_widest, parts, of_each, level))
     wins = of_each(np.eye(len(found.x)), level).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]
@@ -175,7 +166,32 @@ def _widest(
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
     covariance = parts[most].covariance * np.outer(scale, scale)
     says, more = _says(found, parts, wins), (n for part in parts for n in part.notices)
-    return _Widest(covariance, recalled(dof), None, says, (*notices, *more), of_each=of_each)
+    return _Widest(covariance, dof, None, says, (*notices, *more), of_each=of_each)
+
+
+def _half_widths(
+    parts: list[Spread],
+    where: np.ndarray,
+    guard: int,
+    directions: Float[np.ndarray, "m q"],
+    level: float,
+) -> Float[np.ndarray, "k m"]:
+    """Half of the interval of each direction by each of `parts`; 0 where one does not speak."""
+    speaks = ((directions != 0) @ where.T).T
+    if guard:
+        speaks[guard] &= _stands_out(parts[0], parts[guard], directions)
+    return np.where(speaks, [part.half_width(level, directions) for part in parts], 0.0)
+
+
+def _dof_of_widest(
+    parts: list[Spread],
+    of_each: Callable[[np.ndarray, float], np.ndarray],
+    level: float,
+    directions: Float[np.ndarray, "m q"],
+) -> Float[np.ndarray, " m"]:
+    """The degrees of freedom of the widest of `parts` for each direction."""
+    wins = of_each(directions, level).argmax(axis=0)
+    return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
 
 
 def _stands_out(usual: Spread, guard: Spread, directions: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from jaxtyping import Float
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
-from frictax.fitting.result.spread import Spread, alike
+from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
 from frictax.pytree import pytree_dataclass, static
 
 from .accounts import AbstractErrors, check_time, gradients
@@ -135,4 +135,4 @@ class HAC(AbstractErrors):
         width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
         covariance = turn @ meat @ turn.T * rows / found.dof
         says = f"autocorrelated residuals: {width}"
-        return Spread(covariance, alike(found.dof), None, says)
+        return Spread(covariance, SameDegreesOfFreedom(found.dof), None, says)

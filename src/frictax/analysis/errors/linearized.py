@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
-from frictax.fitting.result.spread import Spread, recalled
+from frictax.fitting.result.spread import Recalled, Spread
 from frictax.notice import Notice
 
 from .accounts import AbstractErrors, scored
@@ -144,14 +144,25 @@ def axes(
 
 def lifted(found: FitResult, follow: Float[np.ndarray, "q p"], made: LinearSpread) -> Spread:
     """From the estimates to all fitted numbers: starts `follow` them."""
-    of, most = made.dof, found.dof
     return Spread(
         follow @ made.covariance @ follow.T + _of_starts(found, follow),
-        recalled(lambda directions: np.minimum(of(directions @ follow), most)),
+        Recalled(functools.partial(_lifted_dof, made.dof, follow, found.dof)),
         None,
         made.says,
         made.notices,
     )
+
+
+def _lifted_dof(
+    dof: Callable[[np.ndarray], np.ndarray],
+    follow: Float[np.ndarray, "q p"],
+    most: float | int,
+    directions: Float[np.ndarray, "m q"],
+) -> Float[np.ndarray, " m"]:
+    """The degrees of freedom `dof` of the estimates, at most `most`, for directions of all fitted
+    numbers.
+    """
+    return np.minimum(dof(directions @ follow), most)
 
 
 def linearized(found: FitResult) -> tuple[Linearized, Float[np.ndarray, "q p"]]:

@@ -13,7 +13,7 @@ from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import acting
 from frictax.fitting.problem.weak_form import band, force_band, terms
-from frictax.fitting.result.spread import Spread, alike
+from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
 from frictax.notice import Notice
 from frictax.programs import kept
 from frictax.pytree import pytree_dataclass
@@ -34,7 +34,7 @@ class Whitened(AbstractLinearErrors):
     def of(self, linear: Linearized) -> LinearSpread:
         root, unseen = linear.axes
         covariance = linear.noise**2 * (root @ root.T + unseen.T @ unseen)
-        dof = alike(linear.found.dof)
+        dof = SameDegreesOfFreedom(linear.found.dof)
         return LinearSpread(covariance, dof, "whitened residuals", remembers=False)
 
 
@@ -67,7 +67,9 @@ def motion_share(found: FitResult) -> float:
 def without_intervals(found: FitResult, share: float) -> Spread:
     """The errors of a fit that is a start only: unbounded."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
-    return _Unbounded(found.full_covariance, alike(found.dof), None, "a start only", said)
+    return _Unbounded(
+        found.full_covariance, SameDegreesOfFreedom(found.dof), None, "a start only", said
+    )
 
 
 @dataclasses.dataclass(frozen=True)

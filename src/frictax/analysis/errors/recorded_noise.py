@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import predictions
+from frictax.fitting.result.spread import SameDegreesOfFreedom
 from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
 from frictax.measurements.noise import noise_of, noise_of_output
@@ -50,7 +51,7 @@ class InputNoise(AbstractLinearErrors):
         shown = np.sum(linear.residuals**2) / max(float(most), 1e-300)
         covariance = moved.T @ moved / count * min(1.0, _MOST * shown)
         says = f"noise of the inputs, simulated {len(changes)} times"
-        return LinearSpread(covariance, lambda directions: np.full(len(directions), count), says)
+        return LinearSpread(covariance, SameDegreesOfFreedom(count), says)
 
 
 def led_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
@@ -114,7 +115,7 @@ class EncoderSteps(AbstractLinearErrors):
             covariance += _of_rounding(g, one.s, one.step, one.noise)
         return LinearSpread(
             root @ covariance @ root.T,
-            lambda directions: np.full(len(directions), np.inf),
+            SameDegreesOfFreedom(np.inf),
             "rounding to the steps of the sensors",
         )
 

@@ -5,7 +5,7 @@ import numpy as np
 from frictax.arguments import whole
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
-from frictax.fitting.result.spread import Spread, alike
+from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
 from frictax.pytree import pytree_dataclass, static
 
 from .accounts import AbstractErrors, check_time
@@ -68,7 +68,9 @@ class BlockBootstrap(AbstractErrors):
             f"{done} fits to blocks drawn with replacement, {few} blocks to a"
             f" record{_at_kinks(ok[finite])}"
         )
-        return Spread(np.atleast_2d(np.cov(x, rowvar=False)), alike(few - 1), x, says)
+        return Spread(
+            np.atleast_2d(np.cov(x, rowvar=False)), SameDegreesOfFreedom(few - 1), x, says
+        )
 
 
 @pytree_dataclass
@@ -139,7 +141,7 @@ class Jackknife(AbstractErrors):
             f"{len(x)} fits, each without one"
             f" {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
         )
-        return Spread(covariance, alike(min(dof) if own else sum(dof)), x, says)
+        return Spread(covariance, SameDegreesOfFreedom(min(dof) if own else sum(dof)), x, says)
 
 
 def _has_own(problem: Problem) -> bool:

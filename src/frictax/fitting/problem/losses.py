@@ -8,10 +8,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from frictax.pytree import Pickled
+
 Residuals = Float[Array, " n"]
 
 
-class AbstractLoss(eqx.Module):
+class AbstractLoss(Pickled, eqx.Module):
     """Weight of residuals, each divided by the noise scale."""
 
     @abc.abstractmethod

@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.parameters import Numbers
+from frictax.pytree import Pickled
 
 
-class AbstractPrior(eqx.Module):
+class AbstractPrior(Pickled, eqx.Module):
     """Knowledge of one parameter, in units of its own uncertainty."""
 
     path: eqx.AbstractVar[str]

@@ -37,25 +37,37 @@ class Spread:
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
 
 
-def recalled(of: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """`of` directions, rows of a matrix, and more: what it gave last is not computed again where
-    these are no more than their columns, such as one for each fitted number.
+class Recalled:
+    """A function of directions, the rows of a matrix, and of further arguments. Its last results
+    are cached where the matrix has no more rows than columns, such as one for each fitted number.
+
+    The cache is not pickled, the function is: give a function of a module, or
+    `functools.partial` of one.
     """
 
-    @functools.lru_cache(maxsize=4)
-    def again(entries: bytes, shape: tuple[int, ...], *more: Any) -> np.ndarray:
-        out = of(np.frombuffer(entries).reshape(shape), *more)
+    def __init__(self, function: Callable[..., np.ndarray]) -> None:
+        self.function = function
+        self._cached = functools.lru_cache(maxsize=4)(self._read_only)
+
+    def _read_only(self, entries: bytes, shape: tuple[int, ...], *more: Any) -> np.ndarray:
+        out = self.function(np.frombuffer(entries).reshape(shape), *more)
         out.setflags(write=False)
         return out
 
-    def asked(directions: np.ndarray, *more: Any) -> np.ndarray:
+    def __call__(self, directions: np.ndarray, *more: Any) -> np.ndarray:
         if 0 < len(directions) <= directions.shape[1]:
-            return again(directions.tobytes(), directions.shape, *more)
-        return of(directions, *more)
+            return self._cached(directions.tobytes(), directions.shape, *more)
+        return self.function(directions, *more)
 
-    return asked
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Recalled, (self.function,)
 
 
-def alike(dof: float | int) -> Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]:
-    """The same degrees of freedom for all that is asked for."""
-    return lambda directions: np.full(len(directions), float(dof))
+@dataclasses.dataclass(frozen=True)
+class SameDegreesOfFreedom:
+    """The same degrees of freedom `dof` for each direction."""
+
+    dof: float | int
+
+    def __call__(self, directions: Float[np.ndarray, "m q"]) -> Float[np.ndarray, " m"]:
+        return np.full(len(directions), float(self.dof))

@@ -1,5 +1,6 @@
 """Units of fitted numbers, in SI and as their records have them."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -44,31 +45,41 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     measured = any(r.units[name].rotational for r in motions for name in r.outputs)
     measured |= any(isinstance(r, Sweep) and r.rotational for r in records.values())
 
-    def unit(u) -> str:
-        channel, _, last = u.path.rpartition(".")
-        if channel in channels and last in ("offset", "drift"):
-            return channels[channel].si_name + ("/s" if last == "drift" else "")
-        declared, (name, _, field) = u.declaration.unit, u.path.partition(".")
-        if _is_of_user(machine, u.path):
-            return declared
-        if not isinstance(machine, Mechanism) or name not in machine.names:
-            turns = _coordinate_turns(machine, u.path, motions)
-            return rotational_unit(declared) if (measured if turns is None else turns) else declared
-        part, turns = machine[name], turns_about(machine, name)
-        if "." not in field:
-            if turns and isinstance(part, AbstractSource) and is_rotational(part) is None:
-                return rotational_unit(declared)
-            return "m" if turns and isinstance(part, Brake) and field == "cgeo" else declared
-        drive = field.partition(".")[0]
-        if isinstance(getattr(part, drive, None), AbstractSignal):
-            if declared == "1" and last != "nperiod":
-                declared = _DRIVEN.get(drive, "1")
-            return rotational_unit(declared) if turns and declared == "m" else declared
-        if isinstance(part, AbstractPressed) and declared in _COEFFICIENTS:
-            declared = _COEFFICIENTS[declared]
-        return rotational_unit(declared) if turns else declared
+    return functools.partial(_unit_of, machine, motions, channels, measured)
 
-    return unit
+
+def _unit_of(
+    machine: Any,
+    motions: list[Record],
+    channels: Mapping[str, Unit],
+    measured: bool,
+    u: Any,
+) -> str:
+    """The unit of the parameter `u`; `channels` by path; `measured`: whether what is measured
+    turns.
+    """
+    channel, _, last = u.path.rpartition(".")
+    if channel in channels and last in ("offset", "drift"):
+        return channels[channel].si_name + ("/s" if last == "drift" else "")
+    declared, (name, _, field) = u.declaration.unit, u.path.partition(".")
+    if _is_of_user(machine, u.path):
+        return declared
+    if not isinstance(machine, Mechanism) or name not in machine.names:
+        turns = _coordinate_turns(machine, u.path, motions)
+        return rotational_unit(declared) if (measured if turns is None else turns) else declared
+    part, turns = machine[name], turns_about(machine, name)
+    if "." not in field:
+        if turns and isinstance(part, AbstractSource) and is_rotational(part) is None:
+            return rotational_unit(declared)
+        return "m" if turns and isinstance(part, Brake) and field == "cgeo" else declared
+    drive = field.partition(".")[0]
+    if isinstance(getattr(part, drive, None), AbstractSignal):
+        if declared == "1" and last != "nperiod":
+            declared = _DRIVEN.get(drive, "1")
+        return rotational_unit(declared) if turns and declared == "m" else declared
+    if isinstance(part, AbstractPressed) and declared in _COEFFICIENTS:
+        declared = _COEFFICIENTS[declared]
+    return rotational_unit(declared) if turns else declared
 
 
 def _is_of_user(machine: Any, path: str) -> bool:

@@ -10,11 +10,14 @@ from jaxtyping import Array, Bool, Float
 
 from frictax.annotations import GradientTransformation
 from frictax.parameters import Integer
+from frictax.pytree import Pickled
+
+_ROUND, _MOST = 2000, 20_000  # steps of a round and of all, unless given
 
 Residuals = Callable[[Float[Array, " p"]], Float[Array, " n"]]
 
 
-class AbstractMethod(eqx.Module):
+class AbstractMethod(Pickled, eqx.Module):
     """A way to the least sum of squares."""
 
 
@@ -63,14 +66,17 @@ class Optax(AbstractMethod):
 
     - `transformation`: L-BFGS with its line search unless given; ``optax.adam(0.1)`` works too, in
       some thousand steps.
-    - `steps` of a round at most; `tolerance` on the gradient's norm.
+    - `steps`: how many steps a search takes at most, all of them in one round unless it meets the
+      tolerance before; then a second round, in the coordinates of its end, has the others. Unless
+      given, 20 000 in rounds of 2000.
+    - `tolerance` on the gradient's norm.
 
     >>> import optax
     >>> method = Optax(optax.adam(0.1), steps=5000)
     """
 
     transformation: GradientTransformation | None = eqx.field(static=True, default=None)
-    steps: int = eqx.field(static=True, default=2000)
+    steps: int | None = eqx.field(static=True, default=None)
     tolerance: float = eqx.field(static=True, default=1e-7)
 
     def __check_init__(self) -> None:
@@ -79,12 +85,19 @@ class Optax(AbstractMethod):
                 "`Optax.transformation` must be an optax transformation, got"
                 f" {self.transformation!r}. Write optax.adam(0.1), say."
             )
-        _check_method(self, "steps", self.steps, self.tolerance)
+        _check_method(self, "steps", self.most, self.tolerance)
+
+    @property
+    def most(self) -> int:
+        """Steps of all rounds together."""
+        return _MOST if self.steps is None else self.steps
 
     def minimise(
-        self, residuals: Residuals, start: Float[Array, " p"]
+        self, residuals: Residuals, start: Float[Array, " p"], done: Integer
     ) -> tuple[Float[Array, " p"], Integer, Bool[Array, ""]]:
-        """Where it stops, after how many steps, and whether it met its tolerance."""
+        """Return the end of a round, its number of steps, and whether it met the tolerance; `done`:
+        the steps of the rounds before.
+        """
         import optax
 
         rule = optax.with_extra_args_support(
@@ -96,7 +109,7 @@ class Optax(AbstractMethod):
 
         def going(carry) -> Array:
             _, _, gradient, step = carry
-            return (step < self.steps) & (jnp.linalg.norm(gradient) > self.tolerance)
+            return (step < most) & (jnp.linalg.norm(gradient) > self.tolerance)
 
         def advance(carry) -> Any:
             u, state, gradient, step = carry
@@ -106,6 +119,7 @@ class Optax(AbstractMethod):
             u = optax.apply_updates(u, updates)
             return u, state, jax.grad(objective)(u), step + 1
 
+        most = jnp.minimum(_ROUND if self.steps is None else self.steps, self.most - done)
         first = (start, rule.init(start), jax.grad(objective)(start), jnp.asarray(0))
         u, _, gradient, step = jax.lax.while_loop(going, advance, first)
         return u, step, jnp.linalg.norm(gradient) <= self.tolerance

@@ -1,14 +1,16 @@
 """Errors where residuals of one run remember those before them."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.result.identifiability import listed
-from frictax.fitting.result.spread import recalled
+from frictax.fitting.result.spread import Recalled
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass
 
@@ -78,24 +80,35 @@ class Autoregression(AbstractLinearErrors):
         times = _memories(series)
         covariance = (root @ size @ root.T) * np.outer(more, more) + prior.T @ prior + unknown
 
-        @recalled
-        def dof(directions: np.ndarray) -> np.ndarray:
-            of = directions @ root
-            form = lambda v: np.einsum("mi,ij,mj->m", of, v, of)  # noqa: E731
-            mine, spread = form(size), np.zeros(len(of))
-            for v, slopes, rows in parts:
-                spread += form(v) ** 2 * 2.0 / rows
-                spread += sum((form(slope) ** 2 for slope in slopes), np.zeros(len(of)))
-            said = np.sum((directions @ prior.T) ** 2, axis=1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                nu = np.maximum(2.0 * mine**2 / spread - 1.0, _WORTHLESS[1])
-                nu = np.where(times < _WORTHLESS[0], _WORTHLESS[1], nu)
-                nu *= ((mine + said) / mine) ** 2
-            return np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9)
-
+        dof = Recalled(functools.partial(_dof, root, size, parts, prior, times))
         remembers = any(one.model.phi.size for one in series) or any(walks)
         doubts = _doubts(linear, series, dof, walks)
         return LinearSpread(covariance, dof, _says(linear, series, walks), doubts, remembers)
+
+
+def _dof(
+    root: Float[np.ndarray, "p s"],
+    size: Float[np.ndarray, "s s"],
+    parts: list[tuple[Any, ...]],
+    prior: Float[np.ndarray, "k p"],
+    times: float,
+    directions: Float[np.ndarray, "m p"],
+) -> Float[np.ndarray, " m"]:
+    """The degrees of freedom of each row of `directions` times the estimates; `parts` of the
+    covariance `size`, each with its slopes by the coefficients of the memory and its rows.
+    """
+    of = directions @ root
+    form = lambda v: np.einsum("mi,ij,mj->m", of, v, of)  # noqa: E731
+    mine, spread = form(size), np.zeros(len(of))
+    for v, slopes, rows in parts:
+        spread += form(v) ** 2 * 2.0 / rows
+        spread += sum((form(slope) ** 2 for slope in slopes), np.zeros(len(of)))
+    said = np.sum((directions @ prior.T) ** 2, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        nu = np.maximum(2.0 * mine**2 / spread - 1.0, _WORTHLESS[1])
+        nu = np.where(times < _WORTHLESS[0], _WORTHLESS[1], nu)
+        nu *= ((mine + said) / mine) ** 2
+    return np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

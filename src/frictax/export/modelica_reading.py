@@ -1,0 +1,849 @@
+"""Parameters of Modelica text, as frictax calls them: what `to_modelica` writes, and what people
+have in models and parameter records of their own.
+"""
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frictax.laws import Table
+from frictax.mechanism import LossyGear
+from frictax.parameters import Declaration, rotational_unit
+from frictax.parameters.declaration import declared
+from frictax.parameters.modelica_names import modelica_advice
+from frictax.signals import AbstractSignal, Constant, Pulse, Ramp, Sampled, Sine, Step, Trapezoid
+from frictax.text import brief, suggestion
+
+from .modelica_elements import elements
+from .modelica_parts import WRITERS
+from .modelica_words import plain_name
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
+    |(?P<string>"(?:[^"\\]|\\.)*")
+    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
+    |(?P<name>[A-Za-z_]\w*|'(?:[^'\\]|\\.)+')
+    |(?P<sign><=|>=|<>|==|:=|\.[-+*/^]|[-+*/^=(){}\[\],;:.<>])""",
+    re.VERBOSE | re.DOTALL,
+)
+_LARGEST = 20_000_000  # characters of a text; a record of a million samples has as many
+_DEEPEST = 40  # brackets inside each other
+
+# The class that frictax has for the last word of a Modelica class, where the two differ.
+_SAME = {
+    "RotationalBrake": "Brake",
+    "RotationalFixed": "Fixed",
+    "RotationalPosition": "Position",
+    "RotationalLinearPositionDependentForce": "LinearPositionDependentForce",
+    "RotationalPeriodicPositionDependentForce": "PeriodicPositionDependentForce",
+    "RotationalPositionController": "PositionController",
+    "MassWithStopAndDirectionalFriction": "MassWithStopAndFriction",
+    "LuGreFriction": "SupportFriction",
+    "RotationalLuGreFriction": "BearingFriction",
+    "ElastoPlasticFriction": "SupportFriction",
+    "RotationalElastoPlasticFriction": "BearingFriction",
+}
+_PARTS = {part.__name__: part for part in WRITERS}
+_SIGNALS = {cls.__name__: cls for cls in (Constant, Pulse, Ramp, Sine, Step, Trapezoid)}
+_BESIDE = ("Rod", "PrescribedHeatFlow", "FixedTemperature")  # of a machine's text, and no parts
+_TABLES = ("CombiTimeTable", "Sampled", "Held")
+# Parameters of the library that change nothing here, each with the values that are so.
+_WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
+    "useSupport": None,
+    "useHeatPort": None,
+    "v_small": None,
+    "w_small": None,
+    "stateSelect": None,
+    "phi_nominal": None,
+    "s_nominal": None,
+    "exact": None,
+    "f_crit": None,
+    "startForward": None,
+    "startBackward": None,
+    "stuck": None,
+    "locked": None,
+    "mode": None,
+    "a": None,
+    "smoothness": ("LinearSegments",),
+    "ForceDirection": (False,),
+    "TorqueDirection": (False,),
+    "verboseExtrapolation": None,
+}
+_RENAMED = {"mue_pos": "mu_pos", "freqHz": "f", "phi0": "s0", "phi_ref": "s_ref"}
+_STARTS = ("s", "v", "phi", "w", "T")
+_BRISTLE = {"sigma_0": "sigma_0", "sigma_1": "sigma_1", "z_start": "z", "z_ba": "z_ba"}
+_SI = "kg kg.m2 m m/s m/s2 rad rad/s rad/s2 s 1 N N.m Hz W J J/K W/K K 1/s 1/K %".split()
+
+
+def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]:
+    """Read the parameters in Modelica text: a model by `to_modelica`, a component with modifiers, a
+    list of modifiers, or a parameter record.
+
+    The values have the names of frictax. A component called ``friction`` gives
+    ``"friction.peak"``, and `frictax.parameters.replace` puts all of them into a machine with such
+    parts. Modifiers without a component give ``"peak"``, which a class takes as its argument.
+
+    - A table (``f_pos=[0, 5; 1, 3]``) is a `Table`, a source of a drive is its signal, and
+      ``s(start=0.2)`` is ``"mass.s"``.
+    - Values are in SI units, as in Modelica; `displayUnit` changes nothing. A value is a number, an
+      array, arithmetic of numbers, or the name of a parameter that stands before it.
+    - The names of versions 3.2.3 to 4.1.0 of the Modelica Standard Library are known.
+
+    **Arguments:** `text`; `folder`: where the file is in which a long table of a drive is.
+
+    **Returns:** path -> number, array, `Table` or signal, in the order of the text.
+
+    **Raises:** `ValueError`, one sentence with the line, for what is no parameter of an element
+    that frictax has.
+
+    >>> import frictax as fx
+    >>> values = fx.from_modelica("f_pos=[0,5;1,3], peak=1.1")
+    >>> fx.SupportFriction("mass", **values)
+    SupportFriction(body='mass', f_pos=Table(v=f64[2], f=f64[2]), peak=1.1)
+
+    The parameters of a Modelica model in a machine with the same parts:
+
+    >>> block = fx.Mechanism(mass=fx.Mass(m=1.0), guide=fx.SupportFriction("mass"))
+    >>> values = fx.from_modelica('''
+    ...   Modelica.Mechanics.Translational.Components.Mass mass(m=2.5, s(start=0.1, fixed=true));
+    ...   Modelica.Mechanics.Translational.Components.SupportFriction guide(
+    ...     f_pos=[0, 15; 1, 6.4; 12, 17], final peak=1.1) "of the sledge";
+    ... ''')
+    >>> list(values)
+    ['mass.m', 'mass.s', 'guide.f_pos', 'guide.peak']
+    >>> fx.parameters.replace(block, values)["mass"]
+    Mass(m=2.5, s=0.1, v=0.0, L=0.0)
+    """
+    if not isinstance(text, str):
+        raise ValueError(
+            f"`from_modelica` takes text, got {brief(text)}. Write from_modelica(Path('axis.mo')"
+            ".read_text())."
+        )
+    if len(text) > _LARGEST:
+        raise ValueError(
+            f"`from_modelica` reads {_LARGEST} characters at most, got {len(text)}. Leave out the"
+            " tables of drives."
+        )
+    return _Reader(text, None if folder is None else Path(folder)).read()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    line: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Modifier:
+    """``name(inner) = value``; `value` is None where there is no ``=``."""
+
+    name: str
+    inner: tuple["_Modifier", ...]
+    value: Any
+    line: int
+
+    def attribute(self, name: str) -> Any:
+        """The value of an attribute, such as ``start``; None without one."""
+        return next((m.value for m in self.inner if m.name == name), None)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Word:
+    """A name in the place of a value, such as ``StateSelect.prefer``."""
+
+    path: str
+
+    @property
+    def last(self) -> str:
+        return self.path.rpartition(".")[2]
+
+
+@dataclasses.dataclass
+class _Component:
+    kind: str  # the last word of its class
+    name: str
+    modifiers: tuple[_Modifier, ...]
+    line: int
+
+
+class _Reader:
+    """A text from its first to its last token."""
+
+    def __init__(self, text: str, folder: Path | None) -> None:
+        self.folder = folder
+        self.tokens = [*_tokens(text), _Token("end", "", text.count("\n") + 1)]
+        self.at, self.depth = 0, 0
+        self.known: dict[str, Any] = {}  # parameters of the text itself, by name
+        self.components: list[_Component] = []
+        self.joined: list[tuple[str, str]] = []
+        self.values: dict[str, Any] = {}
+
+    def read(self) -> dict[str, Any]:
+        if self._begins_with_modifiers():
+            self._own_parameters(self._modifiers_to("end"))
+        else:
+            while self.now.kind != "end":
+                self._statement()
+        names = {component.name for component in self.components}
+        for component in self.components:
+            if component.kind in _BESIDE or _is_housing(component, names):
+                continue
+            if component.kind not in _SIGNALS and component.kind not in _TABLES:
+                self._component(component)
+        self._connected()
+        if not self.values:
+            raise ValueError(
+                "`from_modelica` must be given text with parameters, got none. Write"
+                " 'f_pos=[0,5;1,3], peak=1.1', say, or the declaration of a component."
+            )
+        return self.values
+
+    # -- tokens
+
+    @property
+    def now(self) -> _Token:
+        return self.tokens[self.at]
+
+    def next(self) -> _Token:
+        token = self.now
+        self.at = min(self.at + 1, len(self.tokens) - 1)
+        return token
+
+    def has(self, *texts: str) -> bool:
+        """Whether the next token is one of these words or signs."""
+        return self.now.text in texts and self.now.kind != "string"
+
+    def take(self, text: str) -> bool:
+        """Whether the next token is `text`, which is then passed."""
+        found = self.has(text)
+        if found:
+            self.next()
+        return found
+
+    def need(self, text: str) -> None:
+        if not self.take(text):
+            raise _refused(self.now, f"{text!r} must stand before {self._shown()}")
+
+    def _shown(self) -> str:
+        return repr(brief(self.now.text, 30)[1:-1]) if self.now.kind != "end" else "the end"
+
+    def _path(self) -> str:
+        """A name, or names that are joined by dots."""
+        self.take(".")
+        if self.now.kind != "name":
+            raise _refused(self.now, f"a name must stand in place of {self._shown()}")
+        names = [self.next().text]
+        while self.has(".") and self.tokens[self.at + 1].kind == "name":
+            self.next()
+            names.append(self.next().text)
+        return ".".join(names)
+
+    # -- statements
+
+    def _begins_with_modifiers(self) -> bool:
+        if self.has("("):  # brackets about a list of modifiers
+            return True
+        words = [t.text for t in self.tokens[:8] if t.text not in ("final", "each")]
+        kinds = [t.kind for t in self.tokens[:8] if t.text not in ("final", "each")]
+        named = kinds[:1] == ["name"] and words[1:2] == ["="]
+        attributes = kinds[:1] == ["name"] and words[1:2] == ["("] and words[0] not in _elements()
+        return named or attributes
+
+    def _statement(self) -> None:
+        """A declaration, the head or the end of a class, an equation."""
+        if self.now.kind == "string":
+            self.next()  # what a class is, in words
+        elif self.has(";", "public", "protected"):
+            self.next()
+        elif self.has("within", "import", "annotation"):
+            self._to_semicolon()
+        elif self.has("end"):
+            self._to_semicolon()
+        elif self.has("equation", "algorithm", "initial"):
+            self._equations()
+        elif self.has("extends"):
+            self.next()
+            self._path()
+            self._flat(self._bracketed())
+            self._to_semicolon()
+        elif self._is_class():
+            self._class()
+        else:
+            self._declaration()
+
+    def _is_class(self) -> bool:
+        words = [t.text for t in self.tokens[self.at : self.at + 4]]
+        while words and words[0] in ("encapsulated", "partial", "operator", "expandable"):
+            words.pop(0)
+        kinds = ("model", "record", "package", "block", "class", "function", "connector", "type")
+        return bool(words) and words[0] in kinds
+
+    def _class(self) -> None:
+        """The head of the class that is read, or a class that elements are written out in, which is
+        passed over.
+        """
+        while not self.has("model", "record", "package", "block", "class"):
+            if self.has("function", "connector", "type"):
+                self._past_class()
+                return
+            self.next()
+        kind = self.now.text
+        name = self.tokens[self.at + 1].text
+        if name in elements() or kind == "function":
+            self._past_class()
+            return
+        self.next()
+        self.next()
+
+    def _past_class(self) -> None:
+        """Behind the end of a class of a text that needs no library."""
+        first = self.next()
+        name = self.next().text
+        if self.has("="):  # connector RealInput = input Real "...";
+            self._to_semicolon()
+            return
+        while self.now.kind != "end":
+            if self.take("end") and self.take(name):
+                self._to_semicolon()
+                return
+            self.next()
+        raise _refused(first, f"`end {name};` is missing")
+
+    def _to_semicolon(self) -> None:
+        depth = 0
+        while self.now.kind != "end":
+            token = self.next()
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            if depth <= 0 and token.text == ";" and token.kind == "sign":
+                return
+
+    def _equations(self) -> None:
+        """Equations hold no parameters; ``connect`` says which signal drives what."""
+        self.next()
+        while self.now.kind != "end" and not self.has("end", "public", "protected"):
+            if self.has("annotation"):
+                self._to_semicolon()
+            elif self.take("connect"):
+                self.need("(")
+                a = self._path()
+                if self.has("["):  # y[1] of a table
+                    while not self.take("]"):
+                        self.next()
+                self.need(",")
+                self.joined.append((a, self._path()))
+                self._to_semicolon()
+            elif self.has("if", "when", "for", "while"):
+                word = self.next().text
+                while self.now.kind != "end" and not (self.take("end") and self.take(word)):
+                    self.next()
+                self._to_semicolon()
+            else:
+                self._to_semicolon()
+
+    def _declaration(self) -> None:
+        """``final parameter Real peak = 1.1 "...";``, ``Mass mass(m=2) "...";`` or a class with
+        modifiers and without a name.
+        """
+        first, is_parameter = self.now, False
+        while self.has(
+            "final", "parameter", "constant", "inner", "outer", "replaceable", "redeclare", "each"
+        ):
+            is_parameter |= self.next().text in ("parameter", "constant")
+        kind = self._path()
+        if self.has("("):  # no name: the modifiers of one element
+            kind = self._kind(kind, first)
+            self.components.append(_Component(kind, "", self._bracketed(), first.line))
+            self._behind()
+            return
+        self._dimensions()
+        while True:
+            name = self.now
+            if name.kind != "name":
+                raise _refused(name, f"the name of a {kind} must stand before {self._shown()}")
+            self.next()
+            if self._dimensions() and not is_parameter:
+                raise _refused(name, f"{name.text!r} is an array of components. Write each by name")
+            inner = self._bracketed()
+            value = self._expression() if self.take("=") else None
+            if is_parameter:
+                _check_type(kind, name)
+                if value is not None:
+                    modifier = _Modifier(plain_name(name.text), inner, value, name.line)
+                    self._own_parameters([modifier])
+            else:
+                kind_here = self._kind(kind, first)
+                self.components.append(
+                    _Component(kind_here, plain_name(name.text), inner, name.line)
+                )
+            if not self.take(","):
+                break
+        self._behind()
+
+    def _behind(self) -> None:
+        """What may follow a declaration: words, an annotation, a semicolon."""
+        while self.now.kind == "string" or self.has("+"):
+            self.next()
+        if self.has("annotation"):
+            self.next()
+            self._past_brackets()
+        if self.now.kind != "end":
+            self.need(";")
+
+    def _past_brackets(self) -> None:
+        depth = 0
+        while self.now.kind != "end":
+            token = self.next()
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            if depth == 0:
+                return
+
+    def _dimensions(self) -> bool:
+        """Whether dimensions such as ``[:, 2]`` stand here, which are passed."""
+        if not self.has("["):
+            return False
+        self._past_brackets()
+        return True
+
+    def _kind(self, path: str, at: _Token) -> str:
+        last = path.rpartition(".")[2]
+        if "Rotational" in path and f"Rotational{last}" in _elements():
+            last = f"Rotational{last}"
+        if last not in _elements():
+            raise _refused(
+                at,
+                f"{brief(path)[1:-1]!r} must be an element that frictax has or a `parameter`."
+                f"{suggestion(last, _elements())} Leave its line out",
+            )
+        return last
+
+    # -- modifiers and values
+
+    def _bracketed(self) -> tuple[_Modifier, ...]:
+        if not self.take("("):
+            return ()
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise _refused(self.now, f"brackets must be at most {_DEEPEST} deep")
+        found = tuple(self._modifiers_to(")"))
+        self.depth -= 1
+        self.need(")")
+        return found
+
+    def _modifiers_to(self, end: str) -> Iterator[_Modifier]:
+        """The modifiers up to a sign, or to the end of the text."""
+        while not self.has(end) and self.now.kind != "end":
+            if end == "end" and self.take("("):  # brackets about all of them
+                yield from self._modifiers_to(")")
+                self.need(")")
+            elif self.now.kind == "string" or self.has(";"):
+                self.next()
+            else:
+                yield self._modifier()
+                while self.now.kind == "string":
+                    self.next()
+            if not self.take(",") and not self.take(";"):
+                if not self.has(end) and self.now.kind != "end":
+                    raise _refused(self.now, f"a comma must stand before {self._shown()}")
+
+    def _modifier(self) -> _Modifier:
+        while self.has("final", "each"):
+            self.next()
+        if self.has("redeclare", "replaceable"):
+            raise _refused(self.now, "a `redeclare` changes a class, which frictax does not read")
+        line = self.now.line
+        name = ".".join(map(plain_name, self._path().split(".")))
+        inner = self._bracketed()
+        value = self._expression() if self.take("=") else None
+        if value is None and not inner:
+            raise _refused(self.now, f"{name!r} must have a value. Write {name}=...")
+        return _Modifier(name, inner, value, line)
+
+    def _expression(self) -> Any:
+        """Numbers with + and -, * and /, ^."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise _refused(self.now, f"brackets must be at most {_DEEPEST} deep")
+        value = self._signed()
+        while self.has("+", "-", ".+", ".-"):
+            token = self.next()
+            value = _computed(token, value, self._product())
+        self.depth -= 1
+        return value
+
+    def _signed(self) -> Any:
+        if self.has("+", "-"):
+            token = self.next()
+            value = self._product()
+            return value if token.text == "+" else _computed(token, 0.0, value, negative=True)
+        return self._product()
+
+    def _product(self) -> Any:
+        value = self._power()
+        while self.has("*", "/", ".*", "./"):
+            token = self.next()
+            value = _computed(token, value, self._power())
+        return value
+
+    def _power(self) -> Any:
+        value = self._primary()
+        if self.has("^", ".^"):
+            token = self.next()
+            value = _computed(token, value, self._primary())
+        return value
+
+    def _primary(self) -> Any:
+        token = self.now
+        if token.kind == "number":
+            return float(self.next().text)
+        if token.kind == "string":
+            return self.next().text[1:-1]
+        if self.has("true", "false"):
+            return self.next().text == "true"
+        if self.has("-", "+"):
+            return self._signed()
+        if self.take("("):
+            value = self._expression()
+            self.need(")")
+            return value
+        if self.take("["):
+            return self._matrix(token)
+        if self.take("{"):
+            return self._array(token)
+        if token.kind == "name":
+            return self._named(token)
+        raise _refused(token, f"a value must stand in place of {self._shown()}")
+
+    def _named(self, token: _Token) -> Any:
+        path = self._path()
+        if path.rpartition(".")[2] == "pi" and path in ("pi", "Modelica.Constants.pi"):
+            return math.pi
+        if self.has("("):
+            raise _refused(token, f"{path}(...) must be a number. Write its value")
+        if plain_name(path) in self.known:
+            return self.known[plain_name(path)]
+        return _Word(path)
+
+    def _matrix(self, token: _Token) -> np.ndarray:
+        """``[0, 5; 1, 3]``."""
+        rows: list[list[Any]] = [[]]
+        while True:
+            rows[-1].append(self._expression())
+            if self.take(";"):
+                rows.append([])
+            elif not self.take(","):
+                break
+        self.need("]")
+        return _numbers(token, rows)
+
+    def _array(self, token: _Token) -> np.ndarray:
+        """``{{0, 5}, {1, 3}}``."""
+        entries: list[Any] = []
+        while not self.has("}"):
+            entries.append(self._expression())
+            if not self.take(","):
+                break
+        self.need("}")
+        return _numbers(token, entries)
+
+    # -- what it means
+
+    def _own_parameters(self, modifiers: Any) -> None:
+        """Parameters of the text itself: of a record, or a list of modifiers."""
+        for one in modifiers:
+            if one.value is None and not any(m.name == "start" for m in one.inner):
+                self._flat([one])  # friction(peak=1.2): of a component of its own
+                continue
+            name, value = one.name, _with_units(one)
+            self.known[name] = value
+            if not isinstance(value, str | bool) and name not in _WITHOUT_EFFECT:
+                self.values[_RENAMED.get(name, name)] = _as_read(name, value, one.line)
+
+    def _flat(self, modifiers: Any, above: str = "") -> None:
+        """Modifiers of components inside a model, ``guide(friction(peak=1.2))``, by path."""
+        for one in modifiers:
+            path = f"{above}{one.name}"
+            if one.name in _STARTS and one.attribute("start") is not None:
+                self.values[path] = _number(one, one.attribute("start"))
+            elif one.value is not None:
+                if one.name not in _WITHOUT_EFFECT and not isinstance(one.value, str | bool):
+                    name = f"{above}{_RENAMED.get(one.name, one.name)}"
+                    self.values[name] = _as_read(one.name, _with_units(one), one.line)
+            else:
+                self._flat(one.inner, f"{path}.")
+
+    def _component(self, component: _Component) -> None:
+        kind, above = component.kind, f"{component.name}." if component.name else ""
+        bristle = kind.endswith(("LuGreFriction", "ElastoPlasticFriction"))
+        element = _element(kind)
+        laws = {}
+        for one in component.modifiers:
+            name = _RENAMED.get(one.name, one.name)
+            if name == "b" and kind == "ElastoBacklash":
+                name = "backlash"
+            if name in _WITHOUT_EFFECT:
+                _check_without_effect(one)
+            elif name in _STARTS and name in element and one.attribute("start") is not None:
+                self.values[above + name] = _number(one, one.attribute("start"))
+            elif bristle and name in _BRISTLE:
+                self.values[f"{above}bristle.{_BRISTLE[name]}"] = _number(one, one.value)
+            elif bristle and name.rpartition("_")[2] in ("forward", "backward"):
+                laws[name] = one
+            elif name == "lossTable" and kind == "LossyGear" and above:
+                self._losses(above, one)
+            elif name in element:
+                _check_unit(one, element[name])
+                self.values[above + name] = _as_read(name, _with_units(one), one.line)
+            else:
+                known = [*element, *_WITHOUT_EFFECT]
+                instead = modelica_advice(name, element) or suggestion(name, known)
+                raise ValueError(
+                    f"Modelica, line {one.line}: {one.name!r} is no parameter of"
+                    f" {component.kind}.{instead} It has: {', '.join(element)}."
+                )
+        if bristle:
+            self._bristle_laws(above, kind, laws)
+
+    def _losses(self, above: str, one: _Modifier) -> None:
+        rows = np.asarray(one.value)
+        if rows.ndim != 2 or rows.shape[1] != 5:
+            raise ValueError(
+                f"Modelica, line {one.line}: lossTable must have five columns, got"
+                f" {brief(one.value)}."
+            )
+        for k, field in enumerate(("w", "eta_mf1", "eta_mf2", "tau_bf1", "tau_bf2")):
+            self.values[above + field] = rows[:, k]
+
+    def _bristle_laws(self, above: str, kind: str, laws: dict[str, _Modifier]) -> None:
+        """The laws of a contact with a bristle, with the viscous part that stands beside them."""
+        field = "tau" if kind.startswith("Rotational") else "f"
+        found = {}
+        for way in ("forward", "backward"):
+            if way in laws:
+                one = laws[way]
+                rows = np.array(one.value, float)
+                viscous = laws.get(f"viscous_{way}")
+                slope = 0.0 if viscous is None else _number(viscous, viscous.value)
+                found[way] = np.column_stack([rows[:, 0], rows[:, 1] + slope * rows[:, 0]])
+        if "forward" in found:
+            self.values[f"{above}{field}_pos"] = Table(found["forward"])
+            if "backward" in found and not np.array_equal(found["forward"], found["backward"]):
+                self.values[f"{above}{field}_neg"] = Table(found["backward"])
+        fade = laws.get("fading_forward")
+        if fade is not None and (inverse := _number(fade, fade.value)) > 0:
+            self.values[f"{above}bristle.v_d"] = 1.0 / inverse
+
+    def _connected(self) -> None:
+        """Signals and temperatures by ``connect``: of the part that they drive."""
+        kinds = {component.name: component for component in self.components}
+        for a, b in self.joined:
+            for source, sink in ((a, b), (b, a)):
+                name, _, _ = source.partition(".")
+                name = plain_name(name)
+                part, _, field = sink.rpartition(".")
+                part = plain_name(part)
+                here = kinds.get(name)
+                if here is None:
+                    continue
+                if here.kind in _SIGNALS or here.kind in _TABLES:
+                    target = kinds.get(part)
+                    if target is not None and target.kind.endswith("Position"):
+                        field = "s"
+                    self.values[f"{part}.{field}"] = self._signal(here)
+                elif here.kind == "FixedTemperature":
+                    for one in here.modifiers:
+                        self.values[f"{part}.T_ambient"] = _number(one, one.value)
+
+    def _signal(self, component: _Component) -> AbstractSignal:
+        values = {_RENAMED.get(m.name, m.name): m for m in component.modifiers}
+        try:
+            if component.kind in _SIGNALS:
+                given = {name: _number(m, m.value) for name, m in values.items()}
+                return _SIGNALS[component.kind](**given)
+            rows = np.asarray(values["table"].value) if "table" in values else self._file(values)
+            words = {n: m.value.last for n, m in values.items() if isinstance(m.value, _Word)}
+            hold = component.kind == "Held" or words.get("smoothness") == "ConstantSegments"
+            return Sampled(rows[:, 0], rows[:, 1], hold=hold)
+        except (TypeError, ValueError, IndexError) as error:
+            says = " ".join(str(error).split())
+            raise ValueError(
+                f"Modelica, line {component.line}: {component.name!r} cannot be a signal: {says}"
+            ) from error
+
+    def _file(self, values: Mapping[str, _Modifier]) -> np.ndarray:
+        """The table of a drive that is in a file."""
+        asked = values["tableName"].value if "tableName" in values else ""
+        file = values["fileName"].value if "fileName" in values else ""
+        file = self.known.get(file.path, file) if isinstance(file, _Word) else file
+        if self.folder is None:
+            raise ValueError(
+                f"its table is in the file {str(getattr(file, 'path', file))!r}. Give `folder`,"
+                " where that is."
+            )
+        text = (self.folder / Path(str(file)).name).read_text(encoding="utf-8")
+        head = re.search(
+            rf"^(?:double|float)\s+{re.escape(str(asked))}\((\d+),\s*(\d+)\)", text, re.M
+        )
+        if head is None:
+            raise ValueError(f"the file {str(file)!r} has no table {asked!r}.")
+        numbers = re.sub(r"#.*", "", text[head.end() :]).split()[: int(head[1]) * int(head[2])]
+        return np.array(numbers, float).reshape(int(head[1]), int(head[2]))
+
+
+@functools.cache
+def _elements() -> frozenset[str]:
+    """The last words of the classes that are read."""
+    parts = (_PARTS, _SIGNALS, _SAME, _TABLES, _BESIDE)
+    return frozenset(name for names in parts for name in names)
+
+
+@functools.cache
+def _element(kind: str) -> dict[str, Declaration | None]:
+    """The parameters of an element by the name in Modelica, each with frictax's declaration."""
+    part = _PARTS.get(_SAME.get(kind, kind))
+    if part is None:
+        return {}
+    fields = {f.name: declared(f) for f in dataclasses.fields(part)}
+    laws = {name: None for name in fields if name.endswith(("_pos", "_neg"))}
+    out = laws | {name: d for name, d in fields.items() if d is not None}
+    return out | ({"lossTable": None} if part is LossyGear else {})
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at, line = 0, 1
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            rest = text[at : at + 20].splitlines()[0]
+            if rest.startswith(('"', "/*", "'")):
+                raise _refused(_Token("", "", line), f"{rest!r} has no end")
+            raise _refused(_Token("", "", line), f"{rest[:1]!r} is no sign of Modelica")
+        kind = str(found.lastgroup)
+        if kind != "space":
+            yield _Token(kind, found[0], line)
+        line += found[0].count("\n")
+        at = found.end()
+
+
+def _refused(token: _Token, sentence: str) -> ValueError:
+    return ValueError(f"Modelica, line {token.line}: {sentence}.")
+
+
+def _computed(token: _Token, a: Any, b: Any, negative: bool = False) -> Any:
+    for value in (a, b):
+        if not isinstance(value, float | np.ndarray):
+            says = getattr(value, "path", value)
+            raise _refused(token, f"{says!r} must be a number. Write its value")
+    if negative:
+        return -b
+    try:
+        with np.errstate(all="raise"):
+            return {
+                "+": lambda: a + b,
+                "-": lambda: a - b,
+                "*": lambda: a * b,
+                "/": lambda: a / b,
+                "^": lambda: float(a) ** float(b),
+            }[token.text.removeprefix(".")]()
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise _refused(token, f"{a!r} {token.text} {b!r} has no value ({error})") from error
+
+
+def _numbers(token: _Token, entries: Any) -> np.ndarray:
+    try:
+        return np.array(entries, dtype=float)
+    except (TypeError, ValueError):
+        raise _refused(token, "an array must have rows of numbers, all of one length") from None
+
+
+def _number(one: _Modifier, value: Any) -> float:
+    value = _as_read(one.name, value, one.line)
+    if not isinstance(value, float):
+        raise ValueError(
+            f"Modelica, line {one.line}: {one.name!r} must be a number, got {brief(value)}. Write"
+            " one value."
+        )
+    return value
+
+
+def _with_units(one: _Modifier) -> Any:
+    """The value of a modifier, its attributes checked."""
+    unit = one.attribute("unit")
+    if unit is not None and unit not in _SI and not _is_of_si(str(unit)):
+        raise ValueError(
+            f"Modelica, line {one.line}: {one.name!r} must be in SI units, got unit={unit!r}."
+            " Convert its value."
+        )
+    start = one.attribute("start")
+    return start if one.value is None else one.value
+
+
+def _is_of_si(unit: str) -> bool:
+    """Whether a unit is made of SI units without a prefix, such as N.m.s/rad."""
+    letters = [part for part in re.split(r"[./()0-9-]+", unit) if part]
+    return all(
+        part in ("N", "m", "s", "rad", "kg", "K", "J", "W", "Hz", "V", "A") for part in letters
+    )
+
+
+def _check_unit(one: _Modifier, declaration: Declaration | None) -> None:
+    unit = one.attribute("unit")
+    if unit is None or declaration is None:
+        return
+    allowed = {declaration.unit, rotational_unit(declaration.unit)}
+    if unit not in allowed and _is_of_si(str(unit)) and declaration.unit not in ("1", "%"):
+        raise ValueError(
+            f"Modelica, line {one.line}: {one.name!r} must be in {declaration.unit}, got"
+            f" unit={unit!r}. Look whether it is another parameter."
+        )
+
+
+def _check_type(kind: str, at: _Token) -> None:
+    """Raise `ValueError` for a type whose values are not in SI units."""
+    if "NonSI" in kind:
+        raise _refused(at, f"{at.text!r} must be in SI units, got a {kind}. Convert its value")
+
+
+def _check_without_effect(one: _Modifier) -> None:
+    """Raise `ValueError` for a choice that frictax does not have."""
+    allowed = _WITHOUT_EFFECT[one.name]
+    value = one.value.last if isinstance(one.value, _Word) else one.value
+    if allowed is not None and value not in allowed:
+        rule = ", ".join(str(x).lower() if isinstance(x, bool) else str(x) for x in allowed)
+        raise ValueError(
+            f"Modelica, line {one.line}: {one.name} must be {rule}, got {value}."
+            f"{modelica_advice(one.name, ())}"
+        )
+
+
+def _as_read(name: str, value: Any, line: int) -> Any:
+    """A table of friction as a `Table`, a number or an array as it is; raises for anything else."""
+    if not isinstance(value, float | np.ndarray):
+        says = getattr(value, "path", value)
+        raise ValueError(
+            f"Modelica, line {line}: {name!r} must be a number or an array, got {says}. Write its"
+            " value, or declare that parameter before it."
+        )
+    if not np.all(np.isfinite(value)):
+        raise ValueError(
+            f"Modelica, line {line}: {name!r} must be finite, got {brief(value)}. Look at its"
+            " exponent."
+        )
+    if isinstance(value, np.ndarray) and name.rpartition(".")[2].endswith(("_pos", "_neg")):
+        try:
+            return Table(value)
+        except ValueError as error:
+            raise ValueError(f"Modelica, line {line}: {name!r} cannot be: {error}") from error
+    return value
+
+
+def _is_housing(component: _Component, names: set[str]) -> bool:
+    """Whether it is the ground that `to_modelica` writes for a part without one."""
+    owner = component.name.removesuffix("_housing")
+    return component.kind.endswith("Fixed") and owner != component.name and owner in names
