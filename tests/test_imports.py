@@ -71,7 +71,8 @@ NEVER_FORWARD = RIM | {"xarray", "optax", "optimistix"}
 ROOT_FINDER = {("engine", "optimistix"), ("annotations", "optax"), ("annotations", "pandas")}
 COSTLY = RIM | {"diffrax", "optax", "optimistix", "lineax"}
 OF_THE_ENGINE = tuple(
-    f"frictax.{room}" for room in ("engine", "parameters", "annotations", "jax_internals")
+    f"frictax.{room}"
+    for room in ("engine", "parameters", "annotations", "handover", "jax_internals", "pytree")
 )
 READS_OR_WRITES = {
     "open",

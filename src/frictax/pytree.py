@@ -33,7 +33,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
     made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without what is as it is unless given
-    made.__setstate__ = Pickled.__setstate__
+    made.__getstate__, made.__setstate__ = Pickled.__getstate__, Pickled.__setstate__
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))
     fixed = tuple(f.name for f in fields if f.metadata.get("static", False))
@@ -60,15 +60,18 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 class Pickled:
     """A dataclass that prints after `pickle` as before.
 
-    Printing leaves out a field that *is* the default of its class. `pickle` makes an equal object,
-    in the place of which the default is put.
+    Printing leaves out a field that *is* the default of its class, and `pickle` makes an equal
+    object. So such a field is left out of what is pickled, and gets the default again.
     """
 
+    def __getstate__(self) -> dict[str, Any]:
+        usual = {field.name: field.default for field in dataclasses.fields(type(self))}  # type: ignore[arg-type]
+        return {n: x for n, x in vars(self).items() if n not in usual or x is not usual[n]}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for field in dataclasses.fields(type(self)):  # pyright: ignore[reportArgumentType]
-            value, default = state.get(field.name), field.default
-            if type(value) in (float, str, tuple) and type(value) is type(default):
-                state[field.name] = default if value == default else value
+        for field in dataclasses.fields(type(self)):  # type: ignore[arg-type]
+            if field.default is not dataclasses.MISSING:
+                state.setdefault(field.name, field.default)
         vars(self).update(state)
 
 

@@ -208,3 +208,15 @@ def test_the_servo_s_angle_and_speed_belong_together(data_folder: Path) -> None:
             for text in found.warnings
             if "arm.w' gives" in text or "follow" in text or "against" in text
         ]
+
+
+def test_outputs_of_numbered_joints_have_the_unit_of_their_variable() -> None:
+    t = np.linspace(0.0, 1.0, 21)
+    names = ("phi1", "w1", "s2", "v2", "phi_3")
+    record = fx.Record(t, outputs={name: np.sin((2 + k) * t) for k, name in enumerate(names)})
+    assert [record.units[n].si_name for n in names] == ["rad", "rad/s", "m", "m/s", "rad"]
+    with pytest.raises(ValueError, match="must all be of a rotation or all of a translation"):
+        fx.Record(t, outputs={"phi1": t, "s1": t})
+    for wrong in ("q1", "arm.phi1", "1"):
+        with pytest.raises(ValueError, match="must"):
+            fx.Record(t, outputs={wrong: t})

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
@@ -196,3 +197,49 @@ def test_any_text_is_read_or_refused_in_one_sentence(tmp_path_factory, text: str
     except ValueError as error:
         message = str(error)
     assert message.endswith((".", "?"))
+
+
+def test_a_frame_comes_back_as_the_sweep_that_it_was_made_of() -> None:
+    sweep = Sweep(
+        [0, 1, 2, -3], [3, 2, 3, -4], [0.1, 0.1, 0.2, 0.1], [1, 0, 0, 0],
+        velocity_unit="mm/s", force_unit="N",
+    )  # fmt: skip
+    again = Sweep.from_pandas(sweep.to_pandas())
+    for field in ("velocity", "force", "sigma", "breakaway"):
+        np.testing.assert_array_equal(getattr(again, field), getattr(sweep, field))
+    assert not again.rotational
+
+
+@pytest.mark.parametrize(
+    ("columns", "units"),
+    [
+        (("speed [rpm]", "torque [mN.m]"), ("rpm", "mN.m")),
+        (("omega", "tau"), ("rad/s", "N.m")),
+        (("speed_rpm", "torque_mNm"), ("rpm", "mN.m")),
+        (("v [mm/s]", "f"), ("mm/s", "N")),
+        (("v", "F (N)"), ("m/s", "N")),
+        (("Motor speed (deg/s)", "Friction torque"), ("deg/s", "N.m")),
+    ],
+)
+def test_columns_of_a_frame_are_recognised_by_unit_and_name(columns, units) -> None:
+    frame = pd.DataFrame({"temperature": [20, 21, 22], **dict.fromkeys(columns, [1.0, 2.0, 3.0])})
+    sweep = Sweep.from_pandas(frame)
+    assert (sweep.velocity_unit.name, sweep.force_unit.name) == units
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "says"),
+    [
+        ({"a": [1], "b": [2]}, {}, "one column as velocity, got none of 'a', 'b'"),
+        ({"v": [1, 2], "F1 [N]": [2, 3], "F2 [N]": [1, 2]}, {}, "as force, got several"),
+        ({"v": [1, 2], "f": [2, 3]}, {"force": "g"}, "no column"),
+        ({"v": [1, 2], "f": [2, 3]}, {"where": {"v": 9}}, "must leave rows, got none of 2"),
+        ({"v": [1, 2], "f": ["x", 3]}, {}, "must be numbers"),
+        ({"v": [1, 2], "f": [2, 3]}, {"force": "v", "velocity": "v"}, "both name column 'v'"),
+    ],
+)
+def test_a_frame_without_a_sweep_is_refused_in_a_sentence(frame, options, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        Sweep.from_pandas(pd.DataFrame(frame), **options)
+    with pytest.raises(ValueError, match="needs a DataFrame, got a list"):
+        Sweep.from_pandas([[1, 2]])

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
+from frictax.handover import Verb
 from frictax.parameters import Integer, Modes, Number, State
-from frictax.pytree import Pickled
+from frictax.pytree import Pickled, readable
 
 # How a phase ended, where no guard fired (a guard is named by its index, >= 0).
 DEADLINE = -1  # at the time that `deadline` names
@@ -24,6 +25,11 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     **Example:** a ball that bounces, at `walk`.
     """
+
+    def __repr__(self) -> str:
+        return readable(self)
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:own_machine_html")
 
     @abc.abstractmethod
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:

@@ -108,11 +108,13 @@ def channel_units(
         for name, si in choices.items()
         if len(si) == 1
     } | found
-    turning = {name.rpartition(".")[0] for name, unit in found.items() if unit.rotational}
+    turning = {units.split_channel(name)[0] for name, unit in found.items() if unit.rotational}
     for name in outputs:
         if name not in found:
             found[name] = units.channel_unit(
-                name, choices[name][-1 if name.rpartition(".")[0] in turning else 0], choices[name]
+                name,
+                choices[name][-1 if units.split_channel(name)[0] in turning else 0],
+                choices[name],
             )
     same_rotation(found)
     default = "N.m" if all(unit.rotational for unit in found.values()) else "N"
@@ -148,10 +150,12 @@ def named(what: str, given: Any) -> dict[str, Any]:
 
 
 def variable(name: str) -> str:
-    """The variable that an output measures: the last word of its name; a machine of one body has no
-    parts to name before it.
+    """The variable that an output measures: the last word of its name; a machine of the user's own
+    has no parts to name before it, and may number its joints.
     """
-    part, _, last = name.rpartition(".")
+    part, last = units.split_channel(name)
+    if part.isdigit() and name.endswith(part):
+        return last
     if not part.strip() and (name != last or last not in units.VARIABLES):
         raise ValueError(
             f'`Record` output {name!r} must name a part and its variable. Write outputs={{"mass.s":'
@@ -189,7 +193,7 @@ def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
     """A part cannot turn in one channel and move along a line in another."""
     first: dict[str, str] = {}
     for name, unit in units_of.items():
-        part, _, last = name.rpartition(".")
+        part, last = units.split_channel(name)
         if last in ("fn", "lossPower"):  # a normal force and a power do not tell
             continue
         other = first.setdefault(part, name)

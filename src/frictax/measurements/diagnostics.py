@@ -8,7 +8,7 @@ import numpy as np
 
 from frictax.notice import Notice
 
-from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit
+from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, split_channel
 
 GAP = 5.0  # median steps
 _MOST_LEVELS = 5
@@ -213,7 +213,7 @@ def _lone(
         (step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y))
     )
     lone = lone + 1 if y.size > 100 else lone[:0]
-    if name.rpartition(".")[2] in (*VELOCITY_OF, *POSITION_OF):  # a force may be a pulse
+    if split_channel(name)[1] in (*VELOCITY_OF, *POSITION_OF):  # a force may be a pulse
         lone = np.union1d(lone, glitches)
     if lone.size:
         i, *others = lone.tolist()

@@ -249,7 +249,7 @@ class Record(RecordVerbs):
         found = {
             name: find_ticks(self.t, y)
             for name, y in self.outputs.items()
-            if name.rpartition(".")[2] in units_.VELOCITY_OF
+            if units_.split_channel(name)[1] in units_.VELOCITY_OF
         }
         return {name: ticks for name, ticks in found.items() if ticks is not None}
 
@@ -259,7 +259,7 @@ class Record(RecordVerbs):
         paths = {
             name: np.concatenate([[0.0], np.cumsum(np.abs(np.diff(y)))])
             for name, y in self.outputs.items()
-            if name.rpartition(".")[2] in units_.VELOCITY_OF and name not in self.ticks
+            if units_.split_channel(name)[1] in units_.VELOCITY_OF and name not in self.ticks
         }
         return tuple(name for name, path in paths.items() if find_ticks(self.t, path) is not None)
 

@@ -194,8 +194,9 @@ class Sweep(SweepVerbs):
         Columns that are not named are recognised: `velocity` by a unit of speed in the brackets at
         its end or by its name (``velocity``, ``speed``, ``omega``, ``v``, ``w``), `force` likewise
         (``force``, ``torque``, ``tau``, ``f``, ``M``), ``sigma`` and ``breakaway`` by these names.
-        A unit that is not given is that of ``frame.attrs["units"]`` or in the name (``speed [rpm]``,
-        ``speed_rpm``), else rad/s and N.m, beside a sliding one m/s and N. So ``sweep.to_pandas()`` comes back as it was.
+        A unit that is not given is that of ``frame.attrs["units"]`` or in the name
+        (``speed [rpm]``, ``speed_rpm``), else rad/s and N.m, or m/s and N beside a sliding unit. So
+        ``sweep.to_pandas()`` comes back as it was.
 
         **Raises:** `ValueError` where no column is recognised, or more than one, and for what
         cannot be a sweep.

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from frictax.text import suggestion
 
@@ -111,6 +111,36 @@ ELSEWHERE = {
     **dict.fromkeys(("omega", "angular_velocity"), "w"),
     **dict.fromkeys(("torque", "moment"), "tau"),
 }
+
+
+def split_channel(name: str) -> tuple[str, str]:
+    """The part of an output's name and its variable. A machine of the user's own has no parts: its
+    joints may have numbers, ``phi1``, which stand in the place of a part.
+
+    >>> split_channel("mass.s"), split_channel("phi"), split_channel("w2"), split_channel("rod.f0")
+    (('mass', 's'), ('', 'phi'), ('2', 'w'), ('rod', 'f0'))
+    """
+    part, dot, last = name.rpartition(".")
+    variable = last.rstrip("0123456789").rstrip("_")
+    if dot or last in VARIABLES or variable not in VARIABLES:
+        return part, last
+    return last[len(variable) :], variable
+
+
+def related(name: str, of: Mapping[str, str]) -> str | None:
+    """The output that measures another variable of the same body or joint, by a table such as
+    `VELOCITY_OF`; None for a variable that is not in the table.
+
+    >>> related("arm.phi", VELOCITY_OF), related("phi1", VELOCITY_OF), related("arm.f", VELOCITY_OF)
+    ('arm.w', 'w1', None)
+    """
+    _, variable = split_channel(name)
+    _, dot, last = name.rpartition(".")
+    body = name[: len(name) - len(last)] if dot else ""
+    rest = last[len(variable) :]
+    return f"{body}{of[variable]}{rest}" if variable in of else None
+
+
 # The rate of a variable; of positions, of a translation and of a rotation, it is a velocity.
 VELOCITY_OF = {"s": "v", "phi": "w"}
 POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}

@@ -14,7 +14,7 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import integral
 from frictax.fitting.result.step_error import long_steps, with_smooth_inputs
 from frictax.fitting.search.run import advanced, begun
-from frictax.measurements.units import POSITION_OF, VELOCITY_OF
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related, split_channel
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 
@@ -235,11 +235,10 @@ def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
         channels = {n: y[:, k] for k, n in enumerate(prepared.names)}
     t, out = np.asarray(prepared.t), {}
     for name in channels:
-        body, dot, variable = name.rpartition(".")
-        place = POSITION_OF.get(variable, variable)
-        if place not in VELOCITY_OF:
+        body, _ = split_channel(name)
+        s = related(name, POSITION_OF) or name
+        if (v := related(s, VELOCITY_OF)) is None:
             continue
-        s, v = (f"{body}{dot}{x}" for x in (place, VELOCITY_OF[place]))
         s = channels[s] if s in channels else integral(t, channels[v])
         v = channels[v] if v in channels else np.gradient(s, t)
         v = np.where(np.abs(v) > _AT_REST * np.max(np.abs(v)), v, 0.0)

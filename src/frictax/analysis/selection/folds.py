@@ -9,7 +9,7 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import LARGEST_CUTOFF
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.units import POSITION_OF, VELOCITY_OF
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF, split_channel
 
 from ..errors.refits import Samples
 
@@ -93,9 +93,9 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
     """
     out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
     places = {*VELOCITY_OF, *POSITION_OF}
-    moving = [n for n in record.outputs if n.rpartition(".")[2] in places] or [*record.outputs]
+    moving = [n for n in record.outputs if split_channel(n)[1] in places] or [*record.outputs]
     for name in moving:
-        body, _, variable = name.rpartition(".")
+        body, variable = split_channel(name)
         smoothed = smooth(record.t, record.outputs[name], cutoff)
         out[body] = smoothed.x if variable in POSITION_OF else smoothed.v
     return out

@@ -12,6 +12,7 @@ from frictax.contacts import MassWithStopAndFriction
 from frictax.engine.options import Engine
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
+from frictax.measurements.units import split_channel
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.attachments import coordinates_of
 from frictax.mechanism.bristles.along import bent_along, places
@@ -275,7 +276,7 @@ class InverseDynamics(AbstractObjective):
         speeds = [
             jnp.abs(constant(v))
             for name, v in moves.items()
-            if name.rpartition(".")[2] in ("v", "w")
+            if split_channel(name)[1] in ("v", "w")
         ]
         fast = [v >= self.v_min * jnp.max(v) for v in speeds]
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)

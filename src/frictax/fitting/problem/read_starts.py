@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.measurements.filters import smooth
-from frictax.measurements.units import VELOCITY_OF
+from frictax.measurements.units import VELOCITY_OF, related
 from frictax.parameters import Numbers
 from frictax.programs import kept
 
 from .objectives import PreparedRecord
 from .problem import Problem
-from .readings import measured_starts, seen_in, sibling
+from .readings import measured_starts, seen_in
 from .sensors import perfect
 from .setup import Named, state_names
 from .simulations import Windows
@@ -75,7 +75,7 @@ def _corrected(
         of, order = seen_in(name, prepared.names)
         if order < 0 or of not in names:
             continue
-        rate = sibling(of, VELOCITY_OF)
+        rate = related(of, VELOCITY_OF)
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
         value, slope = _joined(np.asarray(prepared.t)[rows], value, slope)

@@ -10,7 +10,7 @@ from frictax.contacts.contact import AbstractContact, AbstractPressed
 from frictax.laws import AbstractLaw
 from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
-from frictax.measurements.units import Unit
+from frictax.measurements.units import Unit, split_channel
 from frictax.mechanism import AbstractLinkage, Mechanism
 from frictax.mechanism.attachments import is_rotational, turns_about
 from frictax.mechanism.forces import AbstractSource
@@ -114,7 +114,7 @@ def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | 
         for record in records:
             if name in record.outputs:
                 return record.units[name].rotational
-        if (last := name.rpartition(".")[2]) in ("phi", "w", "s", "v"):
+        if (last := split_channel(name)[1]) in ("phi", "w", "s", "v"):
             return last in ("phi", "w")
     return None
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from frictax.measurements.noise import memory, noise_of_output
 from frictax.measurements.record import Record
-from frictax.measurements.units import POSITION_OF, VELOCITY_OF
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related, split_channel
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 from frictax.programs import kept
@@ -21,7 +21,7 @@ from frictax.programs import kept
 from ..problem.inverse_dynamics import InverseDynamics
 from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem, bounds
-from ..problem.readings import acting, sibling
+from ..problem.readings import acting
 from ..problem.simulations import Windows
 from ..problem.weak_form import mean_forces
 
@@ -159,7 +159,7 @@ def _motion(
         beside = "the deviation from the mean of each window"
         # errors of the starts that were read grow as lines, but to no more than the motion
         if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
-            is_speed = name.rpartition(".")[2] in POSITION_OF
+            is_speed = split_channel(name)[1] in POSITION_OF
             left = _without_line(t, left, weight, 0 if is_speed else 1)
             if not is_speed:
                 level, beside = line, "the deviation from a straight line in each window"
@@ -189,7 +189,7 @@ def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) ->
     (3 rate) times its variance [1/s2], for as long as a window lasts.
     """
     f = getattr(prepared, "cutoffs", {}).get(name)
-    is_position = sibling(name, VELOCITY_OF) is not None
+    is_position = related(name, VELOCITY_OF) is not None
     if f is None or not is_position or not isinstance(objective, Windows) or objective.free_starts:
         return 1.0
     speed = 8.0 * np.pi**2 * float(f) ** 3 / (3.0 * record.rate)
@@ -259,8 +259,8 @@ def _of_acceleration(record: Record, body: str, cutoff: float) -> float:
     """The noise of a body's acceleration [m/s2, rad/s2] that the noise of its measured motion makes
     below `cutoff` [Hz], were it white: a standard deviation.
     """
-    names = [n for n in record.outputs if n.rpartition(".")[0] == body]
-    order, name = max((1 if n.rpartition(".")[2] in POSITION_OF else 2, n) for n in names)
+    names = [n for n in record.outputs if split_channel(n)[0] == body]
+    order, name = max((1 if split_channel(n)[1] in POSITION_OF else 2, n) for n in names)
     noise = noise_of_output(record, name)
     f = min(cutoff, 0.5 * record.rate)
     share = 2.0 * f / record.rate / (2 * order + 1)  # of a spectrum that rises by f**(2 order)

@@ -10,7 +10,7 @@ from frictax.analysis.replay.motion import Motion
 from frictax.contacts import Mode
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.units import VELOCITY_OF
+from frictax.measurements.units import VELOCITY_OF, related
 from frictax.text import prefixed
 
 from ..style import CYCLE, FAINT, FORWARD, MODES
@@ -185,10 +185,9 @@ def channels(record: Record) -> dict[str, np.ndarray]:
     out: dict[str, np.ndarray] = {}
     for name, values in record.outputs.items():
         out[name] = values
-        body, dot, last = name.rpartition(".")
-        rate = VELOCITY_OF.get(last)
-        if rate and f"{body}{dot}{rate}" not in record.outputs:
-            out[f"{body}{dot}{rate}"] = smooth(record.t, values, min(50.0, 0.45 * record.rate)).v
+        rate = related(name, VELOCITY_OF)
+        if rate and rate not in record.outputs:
+            out[rate] = smooth(record.t, values, min(50.0, 0.45 * record.rate)).v
     return out
 
 

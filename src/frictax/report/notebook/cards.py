@@ -27,9 +27,12 @@ from frictax.excitation import Design
 from frictax.excitation.checked import Check
 from frictax.fitting import FitResult
 from frictax.fitting.result.text import found_rows, quality
+from frictax.fitting.result.units import unit_of
 from frictax.measurements import Record, Sweep
 from frictax.measurements.summary import deviation, headline, span
-from frictax.text import amount
+from frictax.mechanism import AbstractHybridSystem
+from frictax.parameters import parameters
+from frictax.text import amount, figures
 from frictax.trajectory import Trajectory
 
 from .. import words
@@ -53,6 +56,18 @@ def fit_html(found: FitResult) -> str:
         lines = [*_first(said, "records"), *told]
     head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
     return card(title, (head, found_rows(found)), "lrlrl", lines, found.warnings)
+
+
+def own_machine_html(machine: AbstractHybridSystem) -> str:
+    """A machine of the user's own: its parameters with their values and units, and its states."""
+    unit = unit_of({}, machine)
+    rows = []
+    for p in parameters(machine):
+        values = ", ".join(figures(float(x), 6) for x in np.ravel(np.asarray(p.value)))
+        rows.append((p.path, values, unit(p)))
+    states = machine.states()
+    title = f"{type(machine).__name__}{': ' if states else ''}{_some(states)}"
+    return card(title, (("parameter", "value", "unit"), rows), "lrl")
 
 
 def record_html(record: Record) -> str:
