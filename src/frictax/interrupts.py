@@ -86,6 +86,12 @@ def _press(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
+def stop_as_by_key(number: int, frame: Any) -> None:
+    """A handler of SIGTERM that does what a key does now, also where keys are ignored."""
+    by_key = signal.getsignal(signal.SIGINT)
+    (by_key if callable(by_key) else _press)(number, frame)
+
+
 def stop_here() -> None:
     """Raise `KeyboardInterrupt` in workers that were asked to stop, and where a key was lost."""
     stop = _asked.get()

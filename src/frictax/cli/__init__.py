@@ -9,7 +9,9 @@ _INTERRUPTED = b"frictax: Interrupted.\n"
 
 
 def main() -> None:
-    """Run the command line, and end with one sentence and code 130 when a key stops it."""
+    """Run the command line, and end with one sentence and code 130 when a key or SIGTERM stops it."""
+    # The first process of a container gets only signals that it handles.
+    signal.signal(signal.SIGTERM, _terminate)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing is lost while modules are loaded, and some of them abort where a key is raised.
         signal.signal(signal.SIGINT, _leave)
@@ -22,6 +24,14 @@ def main() -> None:
 def _leave(number: int, frame: Any) -> None:
     os.write(2, _INTERRUPTED)
     os._exit(130)
+
+
+def _terminate(number: int, frame: Any) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and "frictax.cli.working" not in sys.modules:
+        _leave(number, frame)
+    from frictax.interrupts import stop_as_by_key
+
+    stop_as_by_key(number, frame)
 
 
 def _unraisable(what: Any) -> None:
