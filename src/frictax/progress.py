@@ -10,6 +10,7 @@ from typing import Any
 
 from frictax.annotations import Checked
 from frictax.interrupts import as_part
+from frictax.text import printable
 
 _OFTEN = 0.2  # seconds between two pictures in a notebook
 _SELDOM = 5.0  # seconds between two lines in a file
@@ -219,7 +220,10 @@ def _bar(title: str) -> Iterator[Progress]:
     task = bars.add_task(title, total=None, line="...")
     with bars:
         yield lambda line: bars.update(
-            task, total=None if line.share is None else 1.0, completed=line.share or 0.0, line=line
+            task,
+            total=None if line.share is None else 1.0,
+            completed=line.share or 0.0,
+            line=printable(line),
         )
 
 
@@ -232,7 +236,7 @@ def _lines(title: str) -> Iterator[Progress]:
         nonlocal last
         if time.monotonic() - last >= _SELDOM or line.share == 1.0:
             last = time.monotonic()
-            sys.stderr.write(f"{title}: {line}\n")
+            sys.stderr.write(f"{title}: {printable(line)}\n")
             sys.stderr.flush()
 
     yield say

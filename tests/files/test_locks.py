@@ -169,7 +169,9 @@ def test_a_process_that_has_a_lock_goes_on_to_change_its_file(lock: Path, quick:
     assert not lock.exists()
 
 
-@pytest.mark.parametrize("content", ["", "4711", "[]", "\x1b[2J", "{" * 5000, '{"host": "\\u001b"}'])
+@pytest.mark.parametrize(
+    "content", ["", "4711", "[]", "\x1b[2J", "{" * 5000, '{"host": "\\u001b"}']
+)
 def test_a_lock_that_says_nothing_is_taken_after_a_silence(
     lock: Path, quick: None, content: str
 ) -> None:

@@ -1,6 +1,5 @@
 """Each row of a fleet is the fit of its record; nothing that is done is lost."""
 
-import os
 from pathlib import Path
 
 import equinox as eqx
@@ -131,7 +130,9 @@ def test_only_one_process_works_on_a_table(
     def ask(line: fx.ProgressLine) -> None:
         if line.share and not again:
             for more in ({"resume": True}, {"overwrite": True}):
-                with pytest.raises(FileExistsError, match=r"is at work in another process: .*`out`"):
+                with pytest.raises(
+                    FileExistsError, match=r"is at work in another process: .*`out`"
+                ):
                     fitted(records, out=out, **more)
                 again.append(more)
 
