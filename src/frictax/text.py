@@ -187,8 +187,8 @@ def brief(value: Any, most: int = 60) -> str:
 
 
 # Signs that act on a terminal instead of being shown: C0 (without tab and line feed), DEL, C1,
-# marks and overrides of the writing direction, line and paragraph separators.
-CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# overrides of the writing direction, line and paragraph separators.
+CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:

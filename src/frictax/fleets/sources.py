@@ -12,6 +12,7 @@ import numpy as np
 
 from frictax.measurements import Record
 from frictax.measurements.columns import text_of
+from frictax.measurements.unpacked import check_parquet
 from frictax.text import suggestion
 
 from .table import needs_pyarrow
@@ -274,6 +275,7 @@ def _read(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}, which is to tell about the records.")
     if path.suffix.lower() == ".parquet":
+        check_parquet(path)
         return pd.read_parquet(path)
     return pd.read_csv(io.StringIO(text_of(path)))
 

@@ -62,7 +62,7 @@ def save_posterior(drawn: Posterior, path: str | Path, *, overwrite: bool = Fals
     return _write(drawn, path, overwrite)
 
 
-def load_fit(path: str | Path, *, known: Any = (), largest: float = _LARGEST) -> FitResult:
+def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGEST) -> FitResult:
     """Read a fit that was written by `found.save(path)`: the same numbers, and all that a fit can
     be asked.
 
@@ -95,7 +95,9 @@ def load_fit(path: str | Path, *, known: Any = (), largest: float = _LARGEST) ->
     return _read(path, known, FitResult, largest)
 
 
-def load_posterior(path: str | Path, *, known: Any = (), largest: float = _LARGEST) -> Posterior:
+def load_posterior(
+    path: str | Path, *, known: Any = (), largest: int | float = _LARGEST
+) -> Posterior:
     """Read draws that were written by `drawn.save(path)`; else as `load_fit`.
 
     **Example:** of a fit, at `load_fit`.
@@ -142,7 +144,7 @@ def _write(thing: FitResult | Posterior, path: str | Path, overwrite: bool) -> P
     return Path(path)
 
 
-def _read(path: str | Path, known: Any, kind: type, largest: float) -> Any:
+def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any:
     if jax.dtypes.canonicalize_dtype(float) != np.float64:
         raise ValueError(
             f"`{_READ_BY[kind.__name__]}` needs 64 bit numbers, got 32: the fit would not be the"
@@ -197,7 +199,9 @@ def _check_whole(found: FitResult) -> None:
     _ = str(found), found.to_json(), found.correlation, found.residuals
 
 
-def _opened(path: Path, largest: float) -> tuple[dict[str, Any], Mapping[str, np.ndarray], int]:
+def _opened(
+    path: Path, largest: int | float
+) -> tuple[dict[str, Any], Mapping[str, np.ndarray], int]:
     """`fit.json`, the arrays and the format, once the whole file has been seen to be as it was
     written.
     """
@@ -241,7 +245,7 @@ class _TooLarge(ValueError):
     """A file that would take more memory than it may."""
 
 
-def _check_size(path: Path, size: float, largest: float) -> None:
+def _check_size(path: Path, size: int | float, largest: int | float) -> None:
     if not size <= largest:
         raise _TooLarge(
             f"{path} takes {size / 1e6:.0f} MB when it is unpacked, more than {largest / 1e6:.0f}"
@@ -249,7 +253,9 @@ def _check_size(path: Path, size: float, largest: float) -> None:
         )
 
 
-def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: float = np.inf) -> bytes:
+def _content(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int | float = np.inf
+) -> bytes:
     """Return a member, which is at most as long as it says and as long as `most`."""
     if member.compress_type not in _METHODS or member.file_size > most:
         raise ValueError(f"its {member.filename} is packed in another way, or too long")

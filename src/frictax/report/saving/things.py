@@ -241,7 +241,7 @@ class Unpacked:
     arrays: Mapping[str, np.ndarray]
     own: list[Any]
     is_older: bool = False
-    largest: float = math.inf
+    largest: int | float = math.inf
     _size: int = 0
 
     def of(self, packed: Any) -> Any:
