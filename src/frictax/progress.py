@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from frictax.annotations import Checked
-from frictax.interrupts import as_part
+from frictax.interrupts import Keys, as_part
 from frictax.text import printable
 
 _OFTEN = 0.2  # seconds between two pictures in a notebook
@@ -149,7 +149,7 @@ SILENT = Work(None)
 
 @contextlib.contextmanager
 def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
-    """Long work, whose progress is shown or told as asked."""
+    """Long work, whose progress is shown or told as asked; no key is lost meanwhile."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(
             f"`progress` must be True, False or a function of a line of text, got {progress!r}."
@@ -157,7 +157,11 @@ def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
     listens = (
         progress if callable(progress) and (not isinstance(progress, Work) or progress) else None
     )
-    with as_part(), _display(title) if progress is True else contextlib.nullcontext(listens) as say:
+    with (
+        as_part(),
+        Keys(),
+        _display(title) if progress is True else contextlib.nullcontext(listens) as say,
+    ):
         work = SILENT if say is None else Work(say)
         try:
             yield work

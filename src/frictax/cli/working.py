@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from frictax.interrupts import Keys, stop_as_by_key
+from frictax.interrupts import stop_as_by_key
 from frictax.progress import Work, watched
 from frictax.text import printable
 
@@ -109,7 +109,7 @@ def progress() -> Iterator[Work]:
     """How far the command is, in one line of the error stream, where that is a terminal; no key is
     lost.
     """
-    with watched(sys.stderr.isatty(), "frictax") as work, Keys():
+    with watched(sys.stderr.isatty(), "frictax") as work:
         yield work
 
 

@@ -12,7 +12,7 @@ from frictax.arguments import whole
 from frictax.fitting import AbstractLoss, AbstractMethod, AbstractObjective, Instrument
 from frictax.fitting.many_data import values_of_each
 from frictax.fitting.problem.ties import Tied
-from frictax.interrupts import Keys, processors
+from frictax.interrupts import processors
 from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.progress import Progress, Work, watched
@@ -124,7 +124,7 @@ def fleet(
     given |= {"method": method, "loss": loss, "level": level}
     if jobs is not None:
         whole("`jobs`", jobs, 1, "Leave it out for one a processor.")
-    with watched(progress, "Fitting a fleet") as work, Keys():
+    with watched(progress, "Fitting a fleet") as work:
         work("Looking at the records")
         plan, title, told = _planned(problem, records, about, values, given, allow_code)
         live, limits = None, told if limits is None else limits

@@ -10,7 +10,7 @@ import numpy as np
 
 from frictax import __version__
 from frictax.files.replacing import finish_interrupted
-from frictax.measurements.unpacked import check_parquet
+from frictax.files.unpacked import check_parquet
 
 from .table import FORMAT, META, needs_pyarrow
 

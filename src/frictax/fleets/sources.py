@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from frictax.files.unpacked import check_parquet
 from frictax.measurements import Record
 from frictax.measurements.columns import text_of
-from frictax.measurements.unpacked import check_parquet
 from frictax.text import suggestion
 
 from .table import needs_pyarrow

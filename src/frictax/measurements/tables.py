@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from frictax.files.unpacked import check_mat, check_parquet
+
 from .columns import existing_file, missing_column, read_columns
-from .unpacked import check_mat, check_parquet
 
 
 @dataclasses.dataclass(frozen=True)
