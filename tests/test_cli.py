@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -239,12 +241,15 @@ def test_help_names_every_choice_and_shows_examples() -> None:
         assert words in text
 
 
-def _process(*arguments: str) -> subprocess.Popen[str]:
+def _process(
+    *arguments: str, before: Sequence[str] = (), stdout: Any = subprocess.PIPE
+) -> subprocess.Popen[str]:
     """The command as a process of its own, with the environment of a user who has set nothing."""
     # A shell that starts the tests in the background has them ignore the interrupt, and a process
     # inherits that.
     interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     command = [
+        *before,
         sys.executable,
         "-W",
         "error",
@@ -255,7 +260,7 @@ def _process(*arguments: str) -> subprocess.Popen[str]:
     environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "COLUMNS")}
     environment["PYTHONPATH"] = str(Path(fx.__file__).parents[1])
     return subprocess.Popen(
-        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        command, text=True, stdout=stdout, stderr=subprocess.PIPE, env=environment
     )
 
 
@@ -300,7 +305,10 @@ def test_the_version_is_printed() -> None:
 @pytest.mark.skipif(
     not hasattr(os, "mkfifo"), reason="os.mkfifo is missing: named pipes are those of POSIX"
 )
-def test_control_c_ends_a_running_process_with_130_and_one_word(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_control_c_and_sigterm_end_a_running_process_with_130_and_one_word(
+    folder: Path, number: signal.Signals
+) -> None:
     # whoever reads it waits, so that the interrupt meets a run in the middle
     os.mkfifo(folder / "slow.csv")
     with (
@@ -310,10 +318,56 @@ def test_control_c_ends_a_running_process_with_130_and_one_word(folder: Path) ->
         # from opening to reading: a signal that comes between the two would be seen only after the
         # read
         time.sleep(1.0)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "frictax: Interrupted.\n")
     assert not (folder / "c.json").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces of processes")
+def test_sigterm_ends_process_1_of_a_container(folder: Path) -> None:
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system allows no namespace of processes: run it as root to try process 1")
+    os.mkfifo(folder / "slow.csv")
+    with (
+        _process("fit", "slow.csv", *COLUMNS, before=apart) as process,
+        open(folder / "slow.csv", "w", encoding="utf-8"),
+    ):
+        time.sleep(1.0)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        os.kill(int(children), signal.SIGTERM)
+        _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (130, "frictax: Interrupted.\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is full")
+@pytest.mark.parametrize("what", [("data", "list"), ("fit", "line.csv", *COLUMNS), ("--help",)])
+def test_output_that_cannot_be_written_is_one_sentence(folder: Path, what: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full, _process(*what, stdout=full) as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert re.fullmatch(r"frictax: .* cannot be (written|used): no space left on device\..*\n", err)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX closes streams")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "| head -n 1"])
+def test_closed_streams_are_no_mistake(folder: Path, closed: str) -> None:
+    line = f"{sys.executable} -m frictax fit line.csv {' '.join(COLUMNS)} --json c.json {closed}"
+    environment = {**os.environ, "PYTHONPATH": str(Path(fx.__file__).parents[1])}
+    made = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert (made.returncode, made.stderr) == (0, "")
+    assert json.loads((folder / "c.json").read_text())["converged"]
+
+
+def test_control_characters_of_file_names_do_not_reach_the_terminal(folder: Path) -> None:
+    (folder / "a\x1b[2J.csv").write_text("omega,torque\n1,2\n")
+    with _process("fit", "a\x1b[2J.csv", *COLUMNS) as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (2, "")
+    assert err.startswith(r"frictax: The argument 'a\x1b[2J.csv' has control characters")
 
 
 def test_every_command_that_the_pages_show_exists(root: Path) -> None:

@@ -54,14 +54,17 @@ class _Helper(threading.Thread):
             self.given.get()()
 
 
-class Keys:
-    """While this context lasts no key is lost.
+class Keys(contextlib.ContextDecorator):
+    """While this context, or a function with this decorator, lasts no key is lost.
 
     Python drops what is raised while it collects garbage, and jax has much of that. Here a key is
     remembered, and raised again by the next call that looks, at the latest when the context ends.
     """
 
     pressed = False
+
+    def _recreate_cm(self) -> "Keys":
+        return Keys()  # for each call of a function its own
 
     def __enter__(self) -> "Keys":
         self.mine = (
@@ -84,6 +87,12 @@ class Keys:
 def _press(number: int, frame: Any) -> None:
     Keys.pressed = True
     raise KeyboardInterrupt
+
+
+def stop_as_by_key(number: int, frame: Any) -> None:
+    """A handler of SIGTERM that does what a key does now, also where keys are ignored."""
+    by_key = signal.getsignal(signal.SIGINT)
+    (by_key if callable(by_key) else _press)(number, frame)
 
 
 def stop_here() -> None:
@@ -179,9 +188,12 @@ def as_part() -> Iterator[None]:
 
 def may_keep() -> bool:
     """Whether what a key leaves of this work is for the user, and not for more work that would go
-    on with it.
+    on with it. If so, the key is answered by that.
     """
-    return _depth.get() <= 1
+    is_users = _depth.get() <= 1
+    if is_users:
+        Keys.pressed = False
+    return is_users
 
 
 def processors() -> int:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from frictax.annotations import Checked
-from frictax.interrupts import as_part
+from frictax.interrupts import Keys, as_part
+from frictax.text import printable
 
 _OFTEN = 0.2  # seconds between two pictures in a notebook
 _SELDOM = 5.0  # seconds between two lines in a file
@@ -148,7 +149,7 @@ SILENT = Work(None)
 
 @contextlib.contextmanager
 def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
-    """Long work, whose progress is shown or told as asked."""
+    """Long work, whose progress is shown or told as asked; no key is lost meanwhile."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(
             f"`progress` must be True, False or a function of a line of text, got {progress!r}."
@@ -156,7 +157,11 @@ def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
     listens = (
         progress if callable(progress) and (not isinstance(progress, Work) or progress) else None
     )
-    with as_part(), _display(title) if progress is True else contextlib.nullcontext(listens) as say:
+    with (
+        as_part(),
+        Keys(),
+        _display(title) if progress is True else contextlib.nullcontext(listens) as say,
+    ):
         work = SILENT if say is None else Work(say)
         try:
             yield work
@@ -219,7 +224,10 @@ def _bar(title: str) -> Iterator[Progress]:
     task = bars.add_task(title, total=None, line="...")
     with bars:
         yield lambda line: bars.update(
-            task, total=None if line.share is None else 1.0, completed=line.share or 0.0, line=line
+            task,
+            total=None if line.share is None else 1.0,
+            completed=line.share or 0.0,
+            line=printable(line),
         )
 
 
@@ -232,7 +240,7 @@ def _lines(title: str) -> Iterator[Progress]:
         nonlocal last
         if time.monotonic() - last >= _SELDOM or line.share == 1.0:
             last = time.monotonic()
-            sys.stderr.write(f"{title}: {line}\n")
+            sys.stderr.write(f"{title}: {printable(line)}\n")
             sys.stderr.flush()
 
     yield say

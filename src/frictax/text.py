@@ -186,6 +186,20 @@ def brief(value: Any, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+# Signs that act on a terminal instead of being shown: C0 (without tab and line feed), DEL, C1,
+# overrides of the writing direction, line and paragraph separators.
+CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """A text from anywhere, its control characters written out: no terminal obeys them.
+
+    >>> printable("torque\\x1b[2J"), printable("abc\\u202e")
+    ('torque\\\\x1b[2J', 'abc\\\\u202e')
+    """
+    return CONTROL.sub(lambda sign: sign[0].encode("unicode_escape").decode("ascii"), text)
+
+
 def nearest(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The one of the known names that is most like `name`, small and capital letters alike, where
     one is.

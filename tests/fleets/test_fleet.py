@@ -1,6 +1,5 @@
 """Each row of a fleet is the fit of its record; nothing that is done is lost."""
 
-import os
 from pathlib import Path
 
 import equinox as eqx
@@ -126,15 +125,20 @@ def test_an_interrupted_run_is_resumed_to_the_same_table(
 def test_only_one_process_works_on_a_table(
     records: list[fx.Record], tmp_path: Path, chunks_of_four: None
 ) -> None:
-    out = tmp_path / "fleet.parquet"
-    with pytest.raises(KeyboardInterrupt):
-        fitted(records, out=out, progress=lambda line: _stop_at_once(line))
-    lock = tmp_path / "fleet.parquet.parts" / ".lock"
-    lock.write_text(str(os.getppid()))  # of a process that runs
-    with pytest.raises(FileExistsError, match="at work in another process"):
-        fitted(records, out=out, resume=True)
-    lock.write_text("999999999")  # of one that was killed
-    assert len(fitted(records, out=out, resume=True).table) == 10
+    out, again = tmp_path / "fleet.parquet", []
+
+    def ask(line: fx.ProgressLine) -> None:
+        if line.share and not again:
+            for more in ({"resume": True}, {"overwrite": True}):
+                with pytest.raises(
+                    FileExistsError, match=r"is at work in another process: .*`out`"
+                ):
+                    fitted(records, out=out, **more)
+                again.append(more)
+
+    assert len(fitted(records, out=out, progress=ask).table) == 10
+    assert len(again) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["fleet.parquet"]
 
 
 def _stop_at_once(line: fx.ProgressLine) -> None:

@@ -1,5 +1,6 @@
 """The command line."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from frictax.interrupts import leave
+from frictax.text import printable
 
 from . import data_commands
 from .design_command import design
@@ -48,12 +50,14 @@ from .simulate_command import simulate
 from .working import (
     DATA_FAILED,
     INTERRUPTED,
+    USAGE,
     command_line,
     compare_laws,
     end,
     is_stdout,
     keep_compiled,
     keys_are_raised,
+    say_why,
     show,
     start,
     with_sweep,
@@ -140,13 +144,36 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore
+    # File names that a shell puts in are anybody's, and messages quote them.
+    odd = next((word for word in sys.argv[1:] if printable(word) != word), None)
+    if odd is not None:
+        say_why(f"The argument {odd!r} has control characters, which a terminal obeys. Rename it.")
+        sys.exit(USAGE)
     command_line.set(shlex.join(["frictax", *sys.argv[1:]]))
+    code: Any = DATA_FAILED
     try:
         app(prog_name="frictax")
     except SystemExit as end:
-        if end.code == INTERRUPTED:
-            leave(INTERRUPTED)
-        raise
+        code = end.code
+    except OSError as error:  # files are read and written elsewhere, see `plain_errors`
+        _say_lost(error)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = code or DATA_FAILED
+        _say_lost(error)
+        # Python tries again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if code == INTERRUPTED:
+        leave(INTERRUPTED)
+    sys.exit(code)
+
+
+def _say_lost(error: OSError) -> None:
+    """Say that the output is lost, unless its reader went away."""
+    if not isinstance(error, BrokenPipeError):
+        why = (error.strerror or str(error)).lower()
+        say_why(f"The output cannot be written: {why}. Free some space, or print elsewhere.")
 
 
 def _show_version(asked: bool) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .working import plain_errors
+from .working import plain_errors, say
 
 app = typer.Typer(
     help="Public records of measured machines: what there is, and how to get it.",
@@ -29,12 +29,12 @@ def list_() -> None:
                 where = f"not here: frictax data fetch {name}"
             except ValueError:
                 where = f"damaged: frictax data fetch {name}"
-            typer.echo(
+            say(
                 f"{name}  {record.bytes / 1e6:.1f} MB, {len(record.files)} files, licence:"
                 f" {record.licence}"
             )
             for line in (record.title, record.citation, record.home, where):
-                typer.echo(f"    {line}")
+                say(f"    {line}")
 
 
 @app.command()
@@ -52,7 +52,7 @@ def fetch(
 
     with plain_errors():
         if not sys.stderr.isatty():
-            typer.echo(str(data.fetch(name, to)))
+            say(str(data.fetch(name, to)))
             return
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
@@ -64,7 +64,7 @@ def fetch(
             folder = data.fetch(
                 name, to, lambda done, whole: progress.update(task, completed=done, total=whole)
             )
-        typer.echo(str(folder))
+        say(str(folder))
 
 
 @app.command()
@@ -73,4 +73,4 @@ def path(name: Name) -> None:
     from frictax import data
 
     with plain_errors():
-        typer.echo(str(data.path(name)))
+        say(str(data.path(name)))

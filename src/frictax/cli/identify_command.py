@@ -11,7 +11,7 @@ import typer
 from frictax.text import aligned, amount
 
 from .options import FIT, OUT, AllowCode, Overwrite, Problem, Tolerance, option
-from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
+from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, say, show
 
 
 def identify(
@@ -106,9 +106,9 @@ def estimates_table(
 
     with plain_errors(options=False):
         if write:
-            typer.echo(f"Written: {write_overview(folder)}")
+            say(f"Written: {write_overview(folder)}")
         else:
-            typer.echo(overview(folder))
+            say(overview(folder))
 
 
 def _outline(problem: Any) -> list[str]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from frictax.interrupts import Keys
+from frictax.interrupts import stop_as_by_key
 from frictax.progress import Work, watched
+from frictax.text import printable
 
 from .options import Direction, Law
 
@@ -28,9 +29,20 @@ command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text, its control characters written out."""
+    typer.echo(printable(text), err=err)
+
+
+def say_why(sentence: str) -> None:
+    """Print a sentence on the error stream, if it takes any."""
+    with contextlib.suppress(OSError):
+        say(f"frictax: {sentence}", err=True)
+
+
 def end(sentence: str, code: int = USAGE) -> NoReturn:
     """Say why on the error stream, and leave with that exit code."""
-    typer.echo(f"frictax: {sentence}", err=True)
+    say_why(sentence)
     raise typer.Exit(code)
 
 
@@ -45,6 +57,8 @@ def plain_errors(options: bool = True) -> Iterator[None]:
         raise  # the reader of our output went away, which is no mistake
     except KeyboardInterrupt:
         end("Interrupted.", INTERRUPTED)
+    except MemoryError:
+        end("The memory of this machine is too small. Use a smaller part of the data.", DATA_FAILED)
     except (ValueError, KeyError, OSError, ImportError) as error:
         if isinstance(error, ImportError) and error.name is not None:
             raise  # not said by us: an installation that is broken
@@ -53,7 +67,8 @@ def plain_errors(options: bool = True) -> Iterator[None]:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'A file'} cannot be used: {error.strerror.lower()}."
+        what = error.filename or "A file or the output"
+        return f"{what} cannot be used: {error.strerror.lower()}."
     return str(error.args[0]) if error.args else type(error).__name__
 
 
@@ -94,16 +109,20 @@ def progress() -> Iterator[Work]:
     """How far the command is, in one line of the error stream, where that is a terminal; no key is
     lost.
     """
-    with watched(sys.stderr.isatty(), "frictax") as work, Keys():
+    with watched(sys.stderr.isatty(), "frictax") as work:
         yield work
 
 
 def keys_are_raised() -> None:
-    """From here on a key is an exception, so that files are written whole or not at all."""
+    """From here on a key or SIGTERM is an exception, so that files are written whole or not at
+    all.
+    """
     from . import _leave
 
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGTERM) is _leave:
+        signal.signal(signal.SIGTERM, stop_as_by_key)
 
 
 def keep_compiled() -> None:
@@ -115,7 +134,7 @@ def keep_compiled() -> None:
     from frictax.programs import store
     from frictax.programs.jax_cache import check_jax_cache
 
-    store.report_line = lambda sentence: typer.echo(f"frictax: {sentence}", err=True)
+    store.report_line = say_why
     check_jax_cache(keep=True)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -268,8 +287,16 @@ def show(*parts: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    class PlainConsole(Console):
+        """A console that writes out the control characters of what is printed."""
+
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Any]:
+            for segment in super().render(renderable, options):
+                is_own = segment.control is not None  # rich's own control codes
+                yield segment if is_own else segment._replace(text=printable(segment.text))
+
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
-    console = Console(markup=False, highlight=False, emoji=False, width=width)
+    console = PlainConsole(markup=False, highlight=False, emoji=False, width=width)
     for i, part in enumerate(parts):
         if i:
             console.print()

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from frictax.annotations import Checked, ScalarLike
 from frictax.arguments import whole
+from frictax.interrupts import Keys
 from frictax.parameters import get, parameters
 from frictax.text import aligned, figures, suggestion
 
@@ -78,6 +79,7 @@ class Branch:
         return f"Branch({len(values)} cycles, {self.path} = {span}. {self.ended})"
 
 
+@Keys()
 def continued(
     cycle: LimitCycle,
     path: Checked[str],

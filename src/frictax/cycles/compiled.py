@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,18 +11,19 @@ from frictax.engine import Adaptive
 from frictax.engine.options import ForwardAlone
 from frictax.jax_internals import Tracer
 from frictax.mechanism import Machine
+from frictax.programs import jitted
 
 from .extremes import extremes as _extremes, sampled as _sampled
 from .following import Around, CycleNumbers, by_parameters, followed as _followed
 from .newton import ENOUGH, solved as _solved
 from .returns import Place, as_system, walked as _walked
 
-walked = eqx.filter_jit(_walked)
-solved = eqx.filter_jit(_solved)
-extremes = eqx.filter_jit(_extremes)
-sampled = eqx.filter_jit(_sampled)
-derivatives = eqx.filter_jit(by_parameters)
-_in_one = eqx.filter_jit(_followed)
+walked = jitted(_walked)
+solved = jitted(_solved)
+extremes = jitted(_extremes)
+sampled = jitted(_sampled)
+derivatives = jitted(by_parameters)
+_in_one = jitted(_followed)
 
 
 def followed(machine: Machine, args: PyTree, around: Around) -> CycleNumbers:
@@ -52,7 +52,7 @@ def followed(machine: Machine, args: PyTree, around: Around) -> CycleNumbers:
     return CycleNumbers(jnp.asarray(period, found.y.dtype), low, high, found.y)
 
 
-@eqx.filter_jit
+@jitted
 def flow(machine: Machine, args: PyTree, y: Any, place: Place) -> Array:
     """The rates of the states at a start."""
     return as_system(machine).flow(place.time, jnp.asarray(y), place.mode, args)

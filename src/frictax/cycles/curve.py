@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from frictax.engine import Adaptive
 from frictax.mechanism import Machine
 from frictax.parameters import replace
+from frictax.programs import jitted
 
 from .cycle import LimitCycle
 from .made import made
@@ -30,7 +31,7 @@ class Slopes(eqx.Module):
     after: Float[Array, " k"]
 
 
-@eqx.filter_jit
+@jitted
 def looked(
     machine: Machine, path: str, x: Any, args: PyTree, place: Place, engine: Adaptive
 ) -> Slopes:

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
@@ -12,6 +11,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.engine import Adaptive, walk
 from frictax.mechanism import Machine
 from frictax.parameters import get, select
+from frictax.programs import jitted
 from frictax.text import aligned, figures
 
 from . import compiled
@@ -177,6 +177,6 @@ def sizes(low: Any, high: Any) -> Float[np.ndarray, " n"]:
     return np.where(half > 0, half, 1.0)
 
 
-@eqx.filter_jit
+@jitted
 def _run(machine: Any, args: PyTree, y: Any, place: Place, ts: Any, engine: Adaptive) -> Any:
     return walk(as_system(machine), jnp.asarray(y), place.mode, place.time + ts, args, engine)

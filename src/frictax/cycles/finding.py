@@ -13,6 +13,7 @@ from frictax.annotations import Checked, ScalarLike
 from frictax.arguments import whole
 from frictax.contacts.mode import STUCK
 from frictax.engine import AbstractHybridSystem, Adaptive, Result
+from frictax.interrupts import Keys
 from frictax.mechanism import Machine, Mechanism
 from frictax.parameters import check
 from frictax.text import figures, suggestion
@@ -26,6 +27,7 @@ _ENDLESS = 2**30
 _EVENTS = {"rest": "comes to rest", "breakaway": "breaks away", "change": "changes its mode"}
 
 
+@Keys()
 def limit_cycle(
     machine: Machine,
     within: ScalarLike,

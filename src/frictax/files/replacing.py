@@ -156,7 +156,7 @@ def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
         path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
         file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
         # another process may have taken the new file for litter
-        if _lock(file) is not False and _is_at(path, file):
+        if lock_file(file) is not False and is_at(path, file):
             return path, file
         os.close(file)
 
@@ -233,7 +233,7 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
             if not reading or _FORWARD not in _lines(journal) or time.monotonic() > until:
                 return
             time.sleep(0.01)
-        if not _is_at(path, journal):
+        if not is_at(path, journal):
             return  # another process has finished it
         lines = _lines(journal)
         names = _names(lines)
@@ -316,7 +316,7 @@ def _open(path: Path) -> int:
         return os.open(path, _FLAGS & ~os.O_RDWR | os.O_RDONLY)
 
 
-def _is_at(path: Path, file: int) -> bool:
+def is_at(path: Path, file: int) -> bool:
     """Return whether the open file still has this name."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file))
@@ -324,7 +324,7 @@ def _is_at(path: Path, file: int) -> bool:
         return False
 
 
-def _lock(file: int) -> bool | None:
+def lock_file(file: int) -> bool | None:
     """Lock an open file until it is closed. Return False if another process has the lock, and None
     if the system has no locks.
     """
@@ -348,7 +348,7 @@ def _lock(file: int) -> bool | None:
 
 def _is_abandoned(file: int) -> bool:
     """Return whether the process that wrote an open file is gone."""
-    is_free = _lock(file)
+    is_free = lock_file(file)
     if is_free is None:
         return time.time() - os.fstat(file).st_mtime > _OLD_AGE
     return is_free

@@ -1,5 +1,6 @@
 """Thousands of records, each fitted by itself: `fx.fleet`."""
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from frictax.arguments import whole
 from frictax.fitting import AbstractLoss, AbstractMethod, AbstractObjective, Instrument
 from frictax.fitting.many_data import values_of_each
 from frictax.fitting.problem.ties import Tied
-from frictax.interrupts import Keys, processors
+from frictax.interrupts import processors
 from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.progress import Progress, Work, watched
@@ -123,7 +124,7 @@ def fleet(
     given |= {"method": method, "loss": loss, "level": level}
     if jobs is not None:
         whole("`jobs`", jobs, 1, "Leave it out for one a processor.")
-    with watched(progress, "Fitting a fleet") as work, Keys():
+    with watched(progress, "Fitting a fleet") as work:
         work("Looking at the records")
         plan, title, told = _planned(problem, records, about, values, given, allow_code)
         live, limits = None, told if limits is None else limits
@@ -132,13 +133,13 @@ def fleet(
         if out is None and (resume or overwrite):
             raise ValueError("`resume` and `overwrite` are about the file `out`. Name it, too.")
         parts = None if out is None else Parts(Path(out))
-        done = (
-            set()
-            if parts is None
-            else parts.begin(plan.digest, len(plan.chunks), resume=resume, overwrite=overwrite)
-        )
-        jobs = min(processors() if jobs is None else jobs, max(len(plan.chunks) - len(done), 1))
-        return _run(plan, parts, done, jobs, cluster, title, limits, live, work)
+        with contextlib.nullcontext() if parts is None else parts.held():
+            done = set[int]()
+            if parts is not None:
+                count = len(plan.chunks)
+                done = parts.begin(plan.digest, count, resume=resume, overwrite=overwrite)
+            jobs = min(processors() if jobs is None else jobs, max(len(plan.chunks) - len(done), 1))
+            return _run(plan, parts, done, jobs, cluster, title, limits, live, work)
 
 
 def chunks_of(
@@ -192,19 +193,12 @@ def _run(
         also = f" ({failed} without numbers)" if failed else ""
         work.count(count, len(plan.order), f"records{also}")
 
-    if parts is None:
-        for chunk, rows in chunks():
-            keep(chunk, rows)
-        frames = [kept[chunk.number] for chunk in plan.chunks]
-        table = joined(frames, plan.order, title, plan.digest, limits)
-        if live is not None:
-            live.end(table)
-        return Fleet(table)
-    with parts.held():
-        for chunk, rows in chunks():
-            keep(chunk, rows)
-        frames = [parts.read(chunk.number) for chunk in plan.chunks]
-        table = joined(frames, plan.order, title, plan.digest, limits)
+    for chunk, rows in chunks():
+        keep(chunk, rows)
+    numbers = [chunk.number for chunk in plan.chunks]
+    frames = [kept[n] if parts is None else parts.read(n) for n in numbers]
+    table = joined(frames, plan.order, title, plan.digest, limits)
+    if parts is not None:
         parts.end(table)
     if live is not None:
         live.end(table)

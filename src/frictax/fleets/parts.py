@@ -3,13 +3,13 @@
 import contextlib
 import dataclasses
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from frictax import __version__
+from frictax.files.locks import locked
 from frictax.files.replacing import finish_interrupted, write_whole
 from frictax.files.targets import check_target
 
@@ -34,8 +34,6 @@ class Parts:
         **Raises:** `FileExistsError` where there is a table, or an unfinished one that is not to be
         resumed; `ValueError` where that is of another fleet.
         """
-        check_target(self.out, "the table of the fleet")
-        needs_pyarrow()
         if self.out.exists() and not overwrite:
             raise FileExistsError(
                 f"{self.out} exists. Give overwrite=True to replace it, or another file as `out`."
@@ -88,30 +86,9 @@ class Parts:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """While this lasts, no other process works on this folder."""
-        lock = self.folder / ".lock"
-        try:
-            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-        except FileExistsError:
-            if _runs(lock):
-                raise FileExistsError(
-                    f"{self.folder} is at work in another process ({lock.read_text()})."
-                    " Wait for it, or name another file as `out`."
-                ) from None
-            lock.unlink()
-            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-        with os.fdopen(handle, "w") as file:
-            file.write(str(os.getpid()))
-        try:
+        """While this lasts, no other process works on this table, on any host."""
+        target = check_target(self.out, "the table of the fleet")
+        needs_pyarrow()
+        lock = target.with_name(f".{target.name}.lock")
+        with locked(lock, str(self.out), "name another file as `out`"):
             yield
-        finally:
-            lock.unlink(missing_ok=True)
-
-
-def _runs(lock: Path) -> bool:
-    """Whether the process that wrote a lock still runs."""
-    try:
-        os.kill(int(lock.read_text()), 0)
-    except (ValueError, OSError):
-        return False
-    return True

@@ -10,6 +10,7 @@ import numpy as np
 
 from frictax import __version__
 from frictax.files.replacing import finish_interrupted
+from frictax.files.unpacked import check_parquet
 
 from .table import FORMAT, META, needs_pyarrow
 
@@ -60,6 +61,7 @@ class Fleet:
         if not path.is_file():
             raise FileNotFoundError(f"There is no file {path} with the table of a fleet.")
         needs_pyarrow()
+        check_parquet(path)
         try:
             table = pd.read_parquet(path)
             table.attrs[META]["names"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from frictax.files.unpacked import check_parquet
 from frictax.measurements import Record
 from frictax.measurements.columns import text_of
 from frictax.text import suggestion
@@ -274,6 +275,7 @@ def _read(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}, which is to tell about the records.")
     if path.suffix.lower() == ".parquet":
+        check_parquet(path)
         return pd.read_parquet(path)
     return pd.read_csv(io.StringIO(text_of(path)))
 

@@ -6,13 +6,14 @@ import csv
 import dataclasses
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from frictax.text import suggestion
+from frictax.text import CONTROL, suggestion
 
 _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
@@ -24,7 +25,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_UNPRINTED = re.compile(r"[\0-\x08\x0e-\x19\x7f]")  # signs that no text has
+_UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")  # signs that no text has
 Decimal = Literal[".", ","]
 
 
@@ -315,7 +316,7 @@ def _check_shape(
             f" {', '.join(header[:4])}. Add one, or give header=False and name columns by their"
             " numbers, the first being 1."
         )
-    repeated = sorted({name for name in header if header.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(header).items() if count > 1)
     if repeated:
         raise ValueError(f"{path.name} has two columns called {repeated[0]!r}. Rename one.")
     if not rows:

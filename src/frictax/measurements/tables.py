@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from frictax.files.unpacked import check_mat, check_parquet
+
 from .columns import existing_file, missing_column, read_columns
 
 
@@ -79,6 +81,7 @@ def mat_table(path: str | Path) -> Table:
     from scipy.io import loadmat
 
     path = existing_file(path, ".mat")
+    check_mat(path)
     try:
         content = loadmat(path, struct_as_record=False, squeeze_me=True)
     except NotImplementedError:
@@ -109,6 +112,7 @@ def parquet_table(path: str | Path) -> Table:
     import pandas as pd
 
     path = existing_file(path, ".parquet")
+    check_parquet(path)
     try:
         frame = pd.read_parquet(path)
     except ImportError:

@@ -12,6 +12,7 @@ from frictax.text import amount, shown
 
 from .results import FORMAT
 
+_LARGEST = 20_000_000  # [bytes] of a result.json: those of the largest fits have 1 MB
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
 _HEAD = (
     "machine",
@@ -54,6 +55,8 @@ def _row(file: Path) -> tuple[str, ...]:
     name = file.parent.name
     try:
         finish_interrupted(file.parent, reading=True)
+        if file.stat().st_size > _LARGEST:
+            raise ValueError(f"it has {file.stat().st_size} bytes, more than {_LARGEST}")
         result = json.loads(file.read_text(encoding="utf-8"))
         if result["format"] > FORMAT:
             raise ValueError(
@@ -61,7 +64,7 @@ def _row(file: Path) -> tuple[str, ...]:
             )
         cells = (tell(result) for tell in (_law, _parameters, _left, _validation))
         return f"[{name}]({name}/README.md)", *cells
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite,"
             " or use a newer frictax."

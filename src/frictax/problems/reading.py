@@ -3,6 +3,7 @@ computed.
 """
 
 import hashlib
+import re
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -23,6 +24,9 @@ from .schema import AnyColumn, ColumnEntry, ProblemFile, RecordEntry, StructureE
 NAME = "problem.toml"
 _RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
 _LARGEST = 1_000_000  # bytes of a file that a person wrote
+_DEEPEST = 50  # parts of a key: the time that tomllib takes grows with their square
+_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
 
 
 def find(path: str | Path) -> Path:
@@ -84,6 +88,12 @@ def _content(file: Path, raw: bytes) -> ProblemFile:
         ) from None
     if not text.strip():
         raise ProblemError(f'{file.name} is empty. Begin with title = "...".')
+    if deep := _DEEP_KEY.search(text):
+        line = text.count("\n", 0, deep.start()) + 1
+        raise ProblemError(
+            f"{file.name} is not TOML that can be read: the key of line {line} has more than"
+            f" {_DEEPEST} parts. Write tables of few levels."
+        )
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

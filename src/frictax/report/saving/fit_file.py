@@ -21,6 +21,7 @@ from frictax.analysis import Posterior
 from frictax.files.replacing import finish_interrupted, write_whole
 from frictax.files.targets import check_target
 from frictax.fitting import FitResult
+from frictax.measurements import Record, Sweep
 from frictax.measurements.columns import existing_file
 from frictax.parameters import check
 
@@ -33,6 +34,9 @@ _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
 # Own code that is handed over must leave what the fit left, within this share of its noise.
 _SAME = 0.02
+_LARGEST = 3e8  # [bytes] of all arrays of a file, counted wherever they stand: 1 GB of memory
+_LARGEST_HEAD = 16_000_000  # [bytes] of `fit.json`: names and numbers of the largest fits take 1 MB
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # read in steps of a known size
 
 
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -58,7 +62,7 @@ def save_posterior(drawn: Posterior, path: str | Path, *, overwrite: bool = Fals
     return _write(drawn, path, overwrite)
 
 
-def load_fit(path: str | Path, *, known: Any = ()) -> FitResult:
+def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGEST) -> FitResult:
     """Read a fit that was written by `found.save(path)`: the same numbers, and all that a fit can
     be asked.
 
@@ -68,8 +72,11 @@ def load_fit(path: str | Path, *, known: Any = ()) -> FitResult:
     Nothing of the file is run. Classes and functions of one's own are looked for among what is
     handed over, by name; then what they predict is held against what the fit left.
 
-    **Arguments:** `known`: own classes and functions that the fit has in it, in a list; or a
-    machine that has them, from which those without a name (``lambda``) are taken in their order.
+    **Arguments:**
+
+    - `known`: own classes and functions that the fit has in it, in a list; or a machine that has
+      them, from which those without a name (``lambda``) are taken in their order.
+    - `largest` [bytes]: what the arrays of the file may take. Give more for a large fit of yours.
 
     **Raises:** `FileNotFoundError`, or `ValueError` with one sentence for what is no fit file, is
     damaged or of a newer format, for own code that is lacking or is not what was fitted, and with
@@ -85,15 +92,17 @@ def load_fit(path: str | Path, *, known: Any = ()) -> FitResult:
     >>> again.values == found.values, again.intervals == found.intervals
     (True, True)
     """
-    return _read(path, known, FitResult)
+    return _read(path, known, FitResult, largest)
 
 
-def load_posterior(path: str | Path, *, known: Any = ()) -> Posterior:
+def load_posterior(
+    path: str | Path, *, known: Any = (), largest: int | float = _LARGEST
+) -> Posterior:
     """Read draws that were written by `drawn.save(path)`; else as `load_fit`.
 
     **Example:** of a fit, at `load_fit`.
     """
-    return _read(path, known, Posterior)
+    return _read(path, known, Posterior, largest)
 
 
 def fit_bytes(thing: FitResult | Posterior) -> bytes:
@@ -135,14 +144,14 @@ def _write(thing: FitResult | Posterior, path: str | Path, overwrite: bool) -> P
     return Path(path)
 
 
-def _read(path: str | Path, known: Any, kind: type) -> Any:
+def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any:
     if jax.dtypes.canonicalize_dtype(float) != np.float64:
         raise ValueError(
             f"`{_READ_BY[kind.__name__]}` needs 64 bit numbers, got 32: the fit would not be the"
             ' same. Write jax.config.update("jax_enable_x64", True) before the first computation.'
         )
     finish_interrupted(Path(path).parent, reading=True)
-    head, arrays, of_format = _opened(existing_file(path, ".fit"))
+    head, arrays, of_format = _opened(existing_file(path, ".fit"), largest)
     if (is_a := head.get("kind")) != kind.__name__:
         if is_a not in _READ_BY:
             raise ValueError(f"{path} holds no fit, but a {is_a}. It was not written by `save`.")
@@ -151,10 +160,11 @@ def _read(path: str | Path, known: Any, kind: type) -> Any:
     try:
         own, lacking = _matched(head["own"], handed_over(known))
         if not lacking:
-            thing = Unpacked(arrays, own, of_format < FORMAT).of(head["thing"])
+            thing = Unpacked(arrays, own, of_format < FORMAT, largest).of(head["thing"])
             found = thing if isinstance(thing, FitResult) else thing.found
             check(found.start)
-            _ = found.warnings, thing.warnings  # of codes that are known here
+            _check_whole(found)
+            _ = str(thing), thing.warnings  # of codes that are known here
             off = _off(found) if own else 0.0
     except Exception as why:  # whatever a file holds that `save` would not have written
         says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})"
@@ -179,10 +189,23 @@ def _read(path: str | Path, known: Any, kind: type) -> Any:
     return thing
 
 
-def _opened(path: Path) -> tuple[dict[str, Any], Mapping[str, np.ndarray], int]:
+def _check_whole(found: FitResult) -> None:
+    """Raise whatever a fit raises when it is printed or written whose parts do not fit together."""
+    strange = [label for label, x in found.records.items() if not isinstance(x, Record | Sweep)]
+    if strange:
+        raise ValueError(
+            f"Its record {strange[0]!r} is a {type(found.records[strange[0]]).__name__}"
+        )
+    _ = str(found), found.to_json(), found.correlation, found.residuals
+
+
+def _opened(
+    path: Path, largest: int | float
+) -> tuple[dict[str, Any], Mapping[str, np.ndarray], int]:
     """`fit.json`, the arrays and the format, once the whole file has been seen to be as it was
     written.
     """
+    _check_size(path, path.stat().st_size, largest)
     body, again = path.read_bytes(), "Take the file again from where it came."
     end = _END.search(body[-120:])
     if end is None:
@@ -198,20 +221,49 @@ def _opened(path: Path) -> tuple[dict[str, Any], Mapping[str, np.ndarray], int]:
         )
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
+            members = archive.infolist()
+            _check_size(path, sum(one.file_size for one in members), largest)
             arrays = {
-                name: np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
-                for name in archive.namelist()
-                if name != _HEAD
+                one.filename: np.load(io.BytesIO(_content(archive, one)), allow_pickle=False)
+                for one in members
+                if one.filename != _HEAD
             }
-            head = json.loads(archive.read(_HEAD))
+            head = json.loads(_content(archive, archive.getinfo(_HEAD), _LARGEST_HEAD))
         own = [
             {"name": str(n["name"]), "module": n["module"], "class": n["class"]}
             for n in head["own"]
         ]
         return {**head, "kind": str(head["kind"]), "own": own}, arrays, int(end[1])
+    except _TooLarge:
+        raise
     except Exception as why:  # written by something else, with a checksum that fits
         says = " ".join(str(why).split())
         raise ValueError(f"{path} is no fit file that `found.save` wrote: {says}.") from why
+
+
+class _TooLarge(ValueError):
+    """A file that would take more memory than it may."""
+
+
+def _check_size(path: Path, size: int | float, largest: int | float) -> None:
+    if not size <= largest:
+        raise _TooLarge(
+            f"{path} takes {size / 1e6:.0f} MB when it is unpacked, more than {largest / 1e6:.0f}"
+            f" MB. If it is yours, give largest={1.1 * size:.1e}."
+        )
+
+
+def _content(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int | float = np.inf
+) -> bytes:
+    """Return a member, which is at most as long as it says and as long as `most`."""
+    if member.compress_type not in _METHODS or member.file_size > most:
+        raise ValueError(f"its {member.filename} is packed in another way, or too long")
+    with archive.open(member) as file:
+        whole = file.read(member.file_size)
+        if len(whole) < member.file_size or file.read(1):
+            raise ValueError(f"its {member.filename} is not as long as it says")
+    return whole
 
 
 def _matched(needs: Iterable[Any], given: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -10,12 +10,15 @@ import functools
 import importlib
 import math
 import re
-from collections.abc import Mapping
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import jaxtyped
 
 import frictax
 from frictax.engine.options import ForwardAlone
@@ -27,6 +30,7 @@ from frictax.fitting.problem.ties import Tie
 from frictax.fitting.problem.weak_form import WeakForm
 from frictax.measurements.units import Unit
 from frictax.parameters import Declaration, domains
+from frictax.text import CONTROL
 
 # What stands in fits and has no public name.
 _INSIDE: dict[str, Any] = {
@@ -44,6 +48,13 @@ _NO_DEFAULT = dataclasses.MISSING
 BEFORE: dict[tuple[str, str], Any] = {
     ("OnSamples", "tolerance"): None,  # steps were as long as the samples say
     ("InverseDynamics", "at_samples"): True,  # there was no weak form
+}
+
+
+_FLAT = {  # of annotations of numbers: what may stand there, as far as it is no array
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (int, float, np.integer, np.floating),
 }
 
 
@@ -77,6 +88,50 @@ def called(thing: Any) -> str:
 
 def _at(path: str, name: Any) -> str:
     return f"{path}.{name}" if path else str(name)
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _answer_hint(name: str) -> Any:
+    """Return the type of an answer of `FitResult`, which is a property that is kept."""
+    return typing.get_type_hints(getattr(FitResult, name).func)["return"]
+
+
+def conforms(value: Any, hint: Any) -> bool:
+    """Return whether a value is of the type that an annotation states, with all that it contains.
+
+    Arrays of one object must agree in the sizes that its annotations name: call it for all fields
+    in one `jaxtyped("context")`.
+    """
+    kind, inside = typing.get_origin(hint), typing.get_args(hint)
+    if hint in _FLAT:
+        is_bool = isinstance(value, bool | np.bool_)
+        return isinstance(value, _FLAT[hint]) and is_bool == (hint is bool)
+    if kind in (typing.Union, types.UnionType):
+        return any(conforms(value, one) for one in inside)
+    if kind is typing.Literal:
+        return any(value == one and type(value) is type(one) for one in inside)
+    if kind is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if inside[1:] == (...,):
+            return all(conforms(x, inside[0]) for x in value)
+        return len(value) == len(inside) and all(map(conforms, value, inside))
+    if isinstance(kind, type) and issubclass(kind, Mapping):
+        return isinstance(value, Mapping) and all(
+            conforms(k, inside[0]) and conforms(x, inside[1]) for k, x in value.items()
+        )
+    if isinstance(kind, type) and issubclass(kind, Iterable) and len(inside) == 1:
+        return isinstance(value, kind) and all(conforms(x, inside[0]) for x in value)
+    if kind is Callable:
+        return callable(value)
+    if hint is None or hint is type(None):
+        return value is None
+    here = hint if kind is None else kind
+    return not isinstance(here, type) or here is Any or isinstance(value, here)
 
 
 def _fields(cls: Any) -> tuple[str, ...]:
@@ -179,17 +234,24 @@ def handed_over(known: Any) -> list[Any]:
 @dataclasses.dataclass
 class Unpacked:
     """How what was written becomes things again; `own`: the user's, in the order of the file;
-    `is_older`: the file is of a format in which fields of today may be missing.
+    `is_older`: the file is of a format in which fields of today may be missing; `largest` [bytes]:
+    of all arrays, each counted as often as it is named.
     """
 
     arrays: Mapping[str, np.ndarray]
     own: list[Any]
     is_older: bool = False
+    largest: int | float = math.inf
+    _size: int = 0
 
     def of(self, packed: Any) -> Any:
         """The thing again. Nothing is called: objects are made empty, and their fields set."""
         if isinstance(packed, list):
             return tuple(map(self.of, packed))
+        if isinstance(packed, str) and CONTROL.search(packed):
+            raise ValueError(
+                f"It holds the text {packed!r}, whose control characters act on terminals."
+            )
         if not isinstance(packed, dict):
             return packed
         if "has" in packed:
@@ -223,15 +285,28 @@ class Unpacked:
         for name in _fields(cls):
             if name not in has:
                 has[name] = self._absent(cls, name)
+        if not any(cls is other for other in self.own):
+            self._check_types(cls, has, _hints(cls))
         if issubclass(cls, tuple):
             return tuple.__new__(cls, [has[name] for name in _fields(cls)])
         thing = object.__new__(cls)
         for name in _fields(cls):
             object.__setattr__(thing, name, has[name])
-        for name, answer in packed.get("found", {}).items():
-            if cls is FitResult and name in _ANSWERS:
-                vars(thing)[name] = self.of(answer)
+        if cls is FitResult:
+            answers = {n: self.of(x) for n, x in packed.get("found", {}).items() if n in _ANSWERS}
+            self._check_types(cls, answers, {n: _answer_hint(n) for n in answers})
+            vars(thing).update(answers)
         return thing
+
+    def _check_types(self, cls: Any, has: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+        with jaxtyped("context"):
+            for name, hint in hints.items():
+                is_old = self.is_older and name in has and has[name] is None
+                if name in has and not is_old and not conforms(has[name], hint):
+                    raise ValueError(
+                        f"Its {cls.__name__} has a {name} of the wrong type or size"
+                        f" ({type(has[name]).__name__})."
+                    )
 
     def _absent(self, cls: Any, name: str) -> Any:
         """Return the value of a field that the file lacks."""
@@ -257,6 +332,9 @@ class Unpacked:
             if value not in self.arrays:
                 raise ValueError(f"Its member {value} is missing.")
             array = self.arrays[value]
+            self._size += array.nbytes
+            if self._size > self.largest:
+                raise ValueError(f"It names its arrays so often that they take {self._size} bytes.")
         else:
             array = np.array(value, dtype=np.dtype(packed["dtype"]))
         if kind == "jax":

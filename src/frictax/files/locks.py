@@ -1,0 +1,184 @@
+"""Locks that one process holds while it writes to a place, seen from all hosts of a shared disk.
+
+The system's own lock on the lock file (flock) says whether a process of this host works: it ends
+with that process, whoever started it and in whichever container. Many shared disks do not pass such
+locks on to other hosts, and some systems have none. Therefore the process that has the lock also
+changes its file every few seconds: a file that does not change any more was left by a process that
+was killed. No clocks are compared, and process numbers are only for the message.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import stat
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from frictax.text import printable
+
+from .replacing import is_at, lock_file
+
+_BEAT = 3.0  # [s] after which the process that has a lock changes its file again
+_SILENCE = 20.0  # [s] without a change after which that process counts as ended
+_LOOK = 0.5  # [s] between two looks at the file of another host
+_LARGEST = 4096  # [bytes] read of a lock file
+_FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@contextlib.contextmanager
+def locked(path: Path, what: str, remedy: str) -> Iterator[None]:
+    """Hold the lock `path`, which is made and removed again.
+
+    **Arguments:** `what` is written meanwhile, such as "fleet.parquet"; `remedy`: what another
+    process can do instead of waiting, such as "name another file".
+
+    **Raises:** `FileExistsError` with one sentence if another process has the lock;
+    `PermissionError` if another user left it and only that user may remove it.
+    """
+    ended = threading.Event()
+    file = _taken(path, what, remedy)
+    beating = threading.Thread(target=_beat, args=(file, ended), daemon=True)
+    try:
+        beating.start()
+        yield
+    finally:
+        ended.set()
+        if beating.ident is not None:
+            beating.join()
+        is_mine = is_at(path, file)
+        if os.name == "nt":  # Windows does not remove open files
+            os.close(file)
+        if is_mine:
+            path.unlink(missing_ok=True)
+        if os.name != "nt":
+            os.close(file)
+
+
+def _taken(path: Path, what: str, remedy: str) -> int:
+    """Return the lock file, open and locked."""
+    while True:
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644)
+        except FileExistsError:
+            _remove_abandoned(path, what, remedy)
+            continue
+        if lock_file(file) is not False and is_at(path, file):
+            _write(file, 0)
+            return file
+        os.close(file)
+
+
+def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
+    """Remove a lock whose process has ended; raise `FileExistsError` if it works."""
+    try:
+        file = _opened(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise PermissionError(
+            f"{what} may be in use: its lock {path} cannot be read ({error.strerror}). Remove that"
+            f" file if no process writes there, or {remedy}."
+        ) from None
+    try:
+        is_free, owner = lock_file(file), _owner(path)
+        is_known_dead = is_free is True and owner.get("system") == _system()
+        if is_free is False or (not is_known_dead and _changes(path)):
+            raise FileExistsError(
+                f"{what} is at work in another process: {_described(owner)}. Wait for its end, end"
+                f" it, or {remedy}."
+            )
+        if is_at(path, file):
+            if os.name == "nt":
+                os.close(file)
+                file = -1
+            path.unlink(missing_ok=True)
+    except PermissionError:
+        raise PermissionError(
+            f"The lock {path} of a process that has ended belongs to another user, who alone may"
+            f" remove it. Ask for that, or {remedy}."
+        ) from None
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def _opened(path: Path) -> int:
+    try:
+        file = os.open(path, os.O_RDWR | _FLAGS)
+    except PermissionError:  # of another user
+        file = os.open(path, os.O_RDONLY | _FLAGS)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(0, "not a file")
+    return file
+
+
+def _changes(path: Path) -> bool:
+    """Return whether a process goes on to change the lock file."""
+    before, until = _content(path), time.monotonic() + _SILENCE
+    while time.monotonic() < until:
+        time.sleep(_LOOK)
+        if _content(path) != before:
+            return True
+    return False
+
+
+def _beat(file: int, ended: threading.Event) -> None:
+    count = 0
+    while not ended.wait(_BEAT):
+        count += 1
+        with contextlib.suppress(OSError):  # a full disk is said by what is written there
+            _write(file, count)
+
+
+def _write(file: int, beat: int) -> None:
+    """Write host, process, start and the count of changes, always as many bytes."""
+    says = {"host": platform.node()[:200], "process": os.getpid(), "began": _BEGAN}
+    text = json.dumps({**says, "system": _system(), "beat": beat})
+    os.lseek(file, 0, os.SEEK_SET)
+    os.write(file, f"{text:<600}\n".encode())
+    os.fsync(file)  # a shared disk may keep what is written for half a minute
+
+
+def _content(path: Path) -> bytes:
+    """Return what the file holds, opened again, since shared disks look for changes only then."""
+    try:
+        file = os.open(path, os.O_RDONLY | _FLAGS)
+    except OSError:
+        return b""
+    try:
+        return os.read(file, _LARGEST)
+    finally:
+        os.close(file)
+
+
+def _owner(path: Path) -> dict[str, Any]:
+    try:
+        owner = json.loads(_content(path))
+    except (ValueError, RecursionError):
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _described(owner: dict[str, Any]) -> str:
+    host, process, began = (owner.get(name) for name in ("host", "process", "began"))
+    if not (isinstance(host, str) and isinstance(process, int) and isinstance(began, str)):
+        return "one that its lock does not name"
+    return printable(f"process {process} on {host}, started {began}")
+
+
+def _system() -> str:
+    """Return what names the running system: the same in all its containers, another after it was
+    started again.
+    """
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{platform.node()} {uuid.getnode()}"
+
+
+_BEGAN = time.strftime("%Y-%m-%d %H:%M:%S")
