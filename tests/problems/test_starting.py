@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from frictax.cli import app, init_command
 from frictax.problems import check, read
-from frictax.problems.starting import first_draft
+from frictax.problems.starting import MACHINES, first_draft
 
 SHAPES = Path(__file__).parents[1] / "measurements" / "shapes"
 T = 5e-3 * np.arange(41)
@@ -92,9 +92,9 @@ ANSWERS = {
     "counts": ("position=encoder[counts/4096]\n\n0.05\n", 3),
     "no_header": ("rotor\nforce=2[N.m] position=3[rad] time=1[s]\n", 2),
     "rate": ("rate=200Hz\n", 1),
-    "two_clocks": ("\n\n", 2),
-    "gaps": ("rotor\n\n", 2),
-    "rpm": ("\n0.05\n", 2),
+    "two_clocks": ("\n", 1),
+    "gaps": ("\n", 1),
+    "rpm": ("0.05\n", 1),
 }
 
 
@@ -110,31 +110,32 @@ def test_a_terminal_is_asked_five_questions_at_most(
 
 
 def test_a_wrong_answer_is_told_and_asked_again(shapes: Path, somebody: list[str]) -> None:
-    says = "robot\nrotor\nposition=angel[rad]\nangle\nmass=angle\nposition=angle[N]\n\n"
-    done = frictax("init", str(shapes / "gaps.csv"), says=says)
+    says = "robot\nrotor\nposition=angel[rad]\nangle\nmass=angle\nposition=3[N]\nposition=3 force=2\n\n"
+    done = frictax("init", str(shapes / "no_header.csv"), says=says.replace("angel", "9"))
     assert done.exit_code == 0, done.output
     for words in (
-        "There is no column 'angel' for the position. Did you mean 'angle'?",
+        "There is no column '9' for the position. The columns are: 1, 2, 3.",
         "Write ROLE=COLUMN[UNIT]",
-        "'mass' is no role",
+        "'mass' is not a role.",
         "The position must be in one of m, mm,",
     ):
         assert words in done.stdout
     assert somebody[:2] == [
         "Which machine?",
-        "One of rotor, axis, gear, pendulum, servo, brake, sweep",
+        f"One of {', '.join(MACHINES)}",
     ]
 
 
 def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: Path) -> None:
     for name, sentence in (
-        ("gaps", "gaps.csv does not tell which machine it is of: give --machine rotor|axis|"),
-        ("rate", "rate.csv has no column of times that is told as such: give --rate HZ, or --time"),
+        ("no_header", "no_header.csv does not state its machine, which looks like a rotor. Give"),
+        ("gaps", "The unit of torque in gaps.csv is not stated. Give --force 'torque[N.m]', or"),
+        ("rate", "No time column was recognised in rate.csv. Give --rate HZ, or --time COLUMN."),
         (
             "dated",
             "Column 'Timestamp' of dated.csv holds dates or times of day, which are not read",
         ),
-        ("rpm", "The unit of t in rpm.csv is not told: give --time 't[s]' if that is right, or"),
+        ("rpm", "No record contains this number: Torque (or force) per A of iq_A [N.m/A]. Give"),
     ):
         done = frictax("init", str(shapes / f"{name}.csv"))
         assert done.exit_code == 2
@@ -145,7 +146,7 @@ def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: 
 def test_a_guess_is_no_answer_where_there_is_none(shapes: Path) -> None:
     for name, sentence in (
         ("rpm", "Torque (or force) per A of iq_A [N.m/A]. Give --torque-constant NUMBER."),
-        ("counts", "How many counts of encoder make a turn is not told: give --position 'encoder["),
+        ("counts", "The file does not state how many counts of encoder make a turn. Give --pos"),
     ):
         done = frictax("init", str(shapes / f"{name}.csv"), "--yes")
         assert done.exit_code == 2
@@ -159,8 +160,8 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "machine": (
         ("comma.csv", "--machine", "rotr"),
         2,
-        "--machine must be one of rotor, axis, gear, pendulum, servo, brake, sweep, got 'rotr'. Did"
-        " you mean 'rotor'?",
+        "--machine must be one of rotor, axis, gear, pendulum, arm, spindown, coastdown, servo,"
+        " brake, sweep, got 'rotr'. Did you mean 'rotor'?",
     ),
     "column": (("comma.csv", "--position", "angel[rad]"), 1, "There is no column 'angel' for the"),
     "unit": (("comma.csv", "--position", "angle [rad][N]"), 1, "The position must be in one of"),
@@ -169,10 +170,10 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no drive": (
         ("comma.csv", "--machine", "servo"),
         2,
-        "A servo needs a column of its reference, and none is told as such: give --reference",
+        "A servo needs a column of its reference, and none was recognised. Give --reference",
     ),
     "words": (("words.csv",), 1, "words.csv holds no lines of numbers"),
-    "mat": (("run.mat",), 1, "run.mat is no text file, and init reads CSV only."),
+    "mat": (("run.mat",), 1, "run.mat is not a text file, and init reads text only."),
     "workbook": (("run.xlsx",), 1, "run.xlsx is a workbook, not text. Save its sheet as CSV"),
     "this folder": ((".",), 1, ". is a folder, not a file: name the file. It holds comma.csv"),
     "a velocity": (
@@ -185,16 +186,16 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
         1,
         "torque [N.m] is named both as --position and as --force. Leave out one of them.",
     ),
-    "few rows": (("few.csv",), 1, "few.csv has 2 rows of numbers, and a record needs 4 at least."),
+    "few rows": (("few.csv",), 1, "few.csv has 2 rows of numbers, and a record needs at least 4."),
     "no current": (
         ("still.csv", "--torque-constant", "1"),
         2,
-        "i [A] of still.csv is 0 in every row, which tells nothing of a rotor: name another column",
+        "i [A] of still.csv is 0 in every row, so it identifies nothing of a rotor. Name another",
     ),
     "no numbers": (
         ("empty_column.csv", "--torque-constant", "1"),
         2,
-        "i [A] of empty_column.csv holds no number, which tells nothing of a rotor",
+        "i [A] of empty_column.csv has no numbers, so it identifies nothing of a rotor.",
     ),
     "a clock that jumps": (
         ("jumps.csv", "--torque-constant", "1"),
@@ -250,7 +251,7 @@ def test_an_arm_that_swings_freely_needs_no_drive(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("\n".join(["t [s],i [A],angle [deg]", *rows]))
     done = frictax("init", str(tmp_path / "f.csv"))
     assert done.exit_code == 2
-    assert "of an arm that swings freely, give --machine pendulum." in done.stderr
+    assert "for an arm that swings freely give --machine pendulum," in done.stderr
     done = frictax("init", str(tmp_path / "f.csv"), "--machine", "pendulum", "--mgl", "0.3")
     assert done.exit_code == 0, done.output
     assert "inputs" not in (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")

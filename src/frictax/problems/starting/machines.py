@@ -72,8 +72,6 @@ tau = 0.0 # the record's input takes its place
 
 
 def _rotor(draft: Draft, found: Sizes) -> Template:
-    if not draft.turns:
-        return _axis(draft, found)
     text = f"""\
 [machine.rotor]
 kind = "Inertia"
@@ -183,6 +181,54 @@ free = ["brake.mu_pos"]
     return Template("brake", _variable(draft, "wheel"), text)
 
 
+def _coasting(draft: Draft, found: Sizes) -> Template:
+    """A body of known inertia that friction alone slows; drag is a structure beside it."""
+    turns = draft.turns
+    body, known = ("rotor", "J") if turns else ("mass", "m")
+    contact, law = ("bearing", "tau_pos") if turns else ("friction", "f_pos")
+    kind = "QuadraticSpeedDependentTorque" if turns else "QuadraticSpeedDependentForce"
+    field, unit = ("tau_nominal", "N.m.s2/rad2") if turns else ("f_nominal", "N.s2/m2")
+    variable = _variable(draft, body)
+    start = (
+        [variable]
+        if variable.endswith((".w", ".v"))
+        else [variable, f"{body}.{'w' if turns else 'v'}"]
+    )
+    own = ", ".join(f'"{name}"' for name in start)
+    part = f"""\
+[machine.rotor]
+kind = "Inertia"
+J = {found.inertia!r} # kg.m2, known: a record without a drive tells friction only over the inertia
+"""
+    if not turns:
+        part = f"""\
+[machine.mass]
+kind = "Mass"
+m = {found.inertia!r} # kg, known: a record without a drive tells friction only over the mass
+"""
+    slope = "" if turns else "; on a slope, F_Coulomb contains its force, so record both directions"
+    text = f"""\
+{part}
+{_bearing("rotor", found) if turns else _support(found)}
+[fit]
+free = ["{contact}.{law}"]
+own = [{own}] # the start, which is measured with noise
+objective = "FreeRun"
+
+# Does drag, which grows with the square of the speed, belong to the machine?
+[structures."with drag"] # {unit}{slope}
+free = ["{contact}.{law}", "drag.{field}"]
+machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-_drag(found):.2g} }}
+"""
+    return Template("", variable, text)
+
+
+def _drag(found: Sizes) -> float:
+    """A start value: a tenth of the mean friction, at the mean speed."""
+    speed = found.dry / max(found.viscous, 1e-300)
+    return max(0.1 * found.dry / speed**2, 1e-12)
+
+
 def _pendulum(draft: Draft, found: Sizes) -> Template:
     driven = draft.drive is not None
     free = ["J", "phi_offset", "friction.f_pos", *(["mgl"] if driven else [])]
@@ -197,6 +243,11 @@ rounds = 12 # a decay to rest has a minimum for each number of swings
     )
     known = "start value" if driven else "known: a decay tells only its ratio to the inertia"
     names = ", ".join(f'"{name}"' for name in free)
+    offset = (
+        ""
+        if not found.offset
+        else f"phi_offset = {found.offset!r} # rad, angle above hanging at phi = 0\n"
+    )
     text = f"""\
 [machine]
 python = "pendulum:pendulum" # beside this file: needs --allow-code
@@ -206,7 +257,7 @@ J = {found.inertia!r} # kg.m2, about the joint
 mgl = {found.gravity!r} # N.m, torque of gravity where the arm is horizontal; {known}
 F_Coulomb = {found.dry!r} # N.m
 F_prop = {_viscous(found)!r} # N.m.s/rad
-
+{offset}
 [fit]
 free = [{names}]
 {how}"""
@@ -249,10 +300,13 @@ class Pendulum(fx.AbstractAxis):
         return self.begin(t, jnp.stack([self.phi, self.w]))
 
 
-def pendulum(J: float, mgl: float, F_Coulomb: float, F_prop: float) -> Pendulum:
+def pendulum(
+    J: float, mgl: float, F_Coulomb: float, F_prop: float, phi_offset: float = 0.0
+) -> Pendulum:
     """The machine of problem.toml."""
     law = fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)
-    return Pendulum(friction=fx.SupportFriction("arm", f_pos=law), J=J, mgl=mgl)
+    friction = fx.SupportFriction("arm", f_pos=law)
+    return Pendulum(friction=friction, J=J, mgl=mgl, phi_offset=phi_offset)
 '''
 
 _TEMPLATES: dict[str, Callable[[Draft, Sizes], Template]] = {
@@ -260,6 +314,9 @@ _TEMPLATES: dict[str, Callable[[Draft, Sizes], Template]] = {
     "axis": _axis,
     "gear": _gear,
     "pendulum": _pendulum,
+    "arm": _pendulum,
+    "spindown": _coasting,
+    "coastdown": _coasting,
     "servo": _servo,
     "brake": _brake,
 }

@@ -113,16 +113,22 @@ def _lacks(draft: Draft) -> bool:
 def _column(column: Chosen, draft: Draft) -> str:
     name = column.name if draft.shape.header else column.number
     parts = [f"column = {_quoted(name) if isinstance(name, str) else name}"]
+    by = column.factor or 1.0
     note = f" # {column.name}" if column.name and not draft.shape.header else ""
     if column.per_turn is not None:
         parts.append(f'unit = "counts", per_turn = {_number(column.per_turn)}')
     elif column.role == "current":
         to = "N.m" if draft.turns else "N"
-        parts.append(f'unit = "{column.unit}", gain = {_number(draft.gain)}, to = "{to}"')
-        if column.unit in ("mA", "mV"):
+        unit = column.unit if column.factor is None else "V"
+        parts.append(f'unit = "{unit}", gain = {_number(draft.gain)}, to = "{to}"')
+        if column.unit in ("mA", "mV") or column.factor is not None:
             note += f" # {_number(draft.constants['torque_constant'])} {to}/{column.unit[1:]}"
     elif column.role == "pressing":
-        parts.append(f'unit = "{column.unit}", gain = {PRESSING[column.unit]:g}, to = "1"')
+        gain = _number(by * PRESSING[column.unit])
+        parts.append(f'unit = "{column.unit}", gain = {gain}, to = "1"')
+    elif column.factor is not None:  # one recorded unit, of whatever it is, is so many of `unit`
+        recorded = draft.shape.units[column.number - 1] or "counts"
+        parts.append(f'unit = "{recorded}", gain = {_number(by)}, to = "{column.unit}"')
     else:
         parts.append(f'unit = "{column.unit}"')
     if column.clock is not None:
