@@ -110,8 +110,9 @@ def test_a_terminal_is_asked_five_questions_at_most(
 
 
 def test_a_wrong_answer_is_told_and_asked_again(shapes: Path, somebody: list[str]) -> None:
-    says = "robot\nrotor\nposition=angel[rad]\nangle\nmass=angle\nposition=3[N]\nposition=3 force=2\n\n"
-    done = frictax("init", str(shapes / "no_header.csv"), says=says.replace("angel", "9"))
+    says = "robot rotor position=9[rad] angle mass=angle position=3[N]".split()
+    says = "\n".join([*says, "position=3 force=2", "", ""])
+    done = frictax("init", str(shapes / "no_header.csv"), says=says)
     assert done.exit_code == 0, done.output
     for words in (
         "There is no column '9' for the position. The columns are: 1, 2, 3.",

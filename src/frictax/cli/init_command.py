@@ -282,12 +282,11 @@ def _described(draft: "Draft") -> str:
     """What each column is taken for."""
     import numpy as np
 
-    from frictax.problems.starting import with_article
+    from frictax.problems.starting import MACHINES
 
-    guess = "" if draft.sure else "   (guessed)"
-    lines = [f"{draft.file.name} is read as a record of {with_article(draft.machine)}:{guess}"]
-    if draft.machine == "sweep":
-        lines[0] = f"{draft.file.name} is read as a sweep of steady speeds:"
+    guess = "" if draft.sure else " (guessed)"
+    machine = f"{draft.machine}{guess}: {MACHINES[draft.machine]}"
+    lines = [f"{draft.file.name} is read as {machine}."]
     if draft.rate is not None:
         lines.append(f"  {'rate':9}  {draft.rate:g} Hz")
     wide = max((len(c.shown) for c in draft.used), default=0)

@@ -140,6 +140,7 @@ _ALIASES = {
     "min-1": "rpm",
     "rps": "rev/s",
     "°/s": "deg/s",
+    "dps": "deg/s",
     "degree/s": "deg/s",
     "lb": "lbf",
     "kp": "kgf",

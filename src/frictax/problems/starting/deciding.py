@@ -8,6 +8,16 @@ from .draft import Draft, first_draft, machine_of
 from .roles import by_speeds, guessed, role_of, seconds, told
 from .sizes import has_gravity
 
+# The machine to which a constant belongs.
+_MACHINE_OF = {
+    "ratio": "gear",
+    "radius": "brake",
+    "kp": "servo",
+    "kv": "servo",
+    "mgl": "pendulum",
+    "mass": "coastdown",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -28,8 +38,8 @@ def draft_of(file: Path, options: Options) -> Draft:
     draft = first_draft(file, options.rate)
     draft = dataclasses.replace(draft, constants=dict(options.constants))
     machine = options.machine
-    if machine is None and "ratio" in options.constants:
-        machine = "gear"
+    if machine is None:
+        machine = next((m for c, m in _MACHINE_OF.items() if c in options.constants), None)
     if machine is not None:
         draft = of_machine(draft, machine)
     if "torque_constant" in options.constants:

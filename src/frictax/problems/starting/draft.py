@@ -8,7 +8,7 @@ import numpy as np
 from frictax.measurements.checks import FEWEST
 from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
 
-from .evidence import coasts
+from .evidence import coasts, swings_down
 from .roles import COUNTS, Chosen, guessed, is_linear, turns_by_words
 from .shape import Shape, shape_of
 
@@ -18,8 +18,8 @@ MACHINES = {
     "gear": "a motor with a gear and a load",
     "pendulum": "an arm that hangs at the angle 0, free or driven",
     "arm": "a joint of a robot in gravity that turns alone, under a current or torque",
-    "spindown": "a rotor that nothing drives runs down to rest",
-    "coastdown": "a vehicle or slide that nothing drives rolls to rest",
+    "spindown": "a rotor that runs down while nothing drives it",
+    "coastdown": "a vehicle or slide that rolls out while nothing drives it",
     "servo": "a drive under a position controller that is known",
     "brake": "a wheel slowed by a brake whose normal force is recorded",
     "sweep": "a table of steady speeds and forces",
@@ -399,7 +399,12 @@ def machine_of(
         return ("coastdown" if linear else "spindown"), told
     if linear:
         return "axis", True
-    if drive is None:
+    if drive is None and any(
+        swings_down(x[np.isfinite(x)])
+        for role in ("position", "velocity")
+        if role in columns
+        for x in (shape.values[:, columns[role].number - 1],)
+    ):
         return "pendulum", False
     return "rotor", turns_by_words(shape, columns) or any(
         c.sure and r not in ("time", "current") for r, c in columns.items()
@@ -421,4 +426,6 @@ def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
 
 def with_article(machine: str) -> str:
     """A machine in a sentence."""
+    noun = {"spindown": "rotor that runs down", "coastdown": "vehicle that coasts"}
+    machine = noun.get(machine, machine)
     return f"an {machine}" if machine[0] in "ae" else f"a {machine}"

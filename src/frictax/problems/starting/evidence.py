@@ -145,3 +145,21 @@ def coasts(v: Samples) -> bool:
         and again <= _COASTING * wide
         and falls[0] - falls[-1] > 0.2 * falls[0]
     )
+
+
+def swings_down(x: Samples) -> bool:
+    """Whether `x` swings about its last value with less and less amplitude, as a free pendulum.
+
+    >>> import numpy as np
+    >>> t = np.linspace(0.0, 20.0, 2001)
+    >>> swings_down(np.exp(-t / 5.0) * np.cos(3.0 * t)), swings_down(np.cos(3.0 * t))
+    (True, False)
+    """
+    if x.size < 40:
+        return False
+    rest = x - np.mean(x[-x.size // 5 :])
+    sizes = [float(np.ptp(part)) for part in np.array_split(rest, 4)]
+    falls = all(b < 1.02 * a for a, b in zip(sizes, sizes[1:], strict=False))
+    large = rest[np.abs(rest) > 0.1 * np.max(np.abs(rest))]
+    crossings = np.count_nonzero(np.diff(np.sign(large)))
+    return bool(falls and sizes[-1] < 0.9 * sizes[0] and crossings >= 3)

@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
+
 from .draft import Draft
 from .sizes import Sizes
 
@@ -188,6 +190,8 @@ def _coasting(draft: Draft, found: Sizes) -> Template:
     contact, law = ("bearing", "tau_pos") if turns else ("friction", "f_pos")
     kind = "QuadraticSpeedDependentTorque" if turns else "QuadraticSpeedDependentForce"
     field, unit = ("tau_nominal", "N.m.s2/rad2") if turns else ("f_nominal", "N.s2/m2")
+    support = "BearingFriction" if turns else "SupportFriction"
+    dry = f'{{ kind = "Coulomb", F_Coulomb = {found.dry!r} }}'
     variable = _variable(draft, body)
     start = (
         [variable]
@@ -206,7 +210,7 @@ J = {found.inertia!r} # kg.m2, known: a record without a drive tells friction on
 kind = "Mass"
 m = {found.inertia!r} # kg, known: a record without a drive tells friction only over the mass
 """
-    slope = "" if turns else "; on a slope, F_Coulomb contains its force, so record both directions"
+    note = "" if turns else ", and of a slope, which only a record of the other direction separates"
     text = f"""\
 {part}
 {_bearing("rotor", found) if turns else _support(found)}
@@ -215,18 +219,35 @@ free = ["{contact}.{law}"]
 own = [{own}] # the start, which is measured with noise
 objective = "FreeRun"
 
-# Does drag, which grows with the square of the speed, belong to the machine?
-[structures."with drag"] # {unit}{slope}
-free = ["{contact}.{law}", "drag.{field}"]
-machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-_drag(found):.2g} }}
-"""
+[compare]
+given = "dry and viscous" # F_Coulomb is the sum of dry friction{note}
+
+[structures."dry and drag"] # drag grows with the square of the speed
+free = ["{contact}.{law}.F_Coulomb", "drag.{field}"]
+machine.{contact} = {{ kind = "{support}", body = "{body}", {law} = {dry} }}
+machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-_drag(found)!r} }} # {unit}
+{_slope(draft, contact, law, body)}"""
     return Template("", variable, text)
 
 
 def _drag(found: Sizes) -> float:
-    """A start value: a tenth of the mean friction, at the mean speed."""
-    speed = found.dry / max(found.viscous, 1e-300)
-    return max(0.1 * found.dry / speed**2, 1e-12)
+    """A start value, which brakes as viscous friction does at the mean speed."""
+    return float(f"{max(found.viscous**2 / max(found.dry, 1e-300), 1e-12):.2g}")
+
+
+def _slope(draft: Draft, contact: str, law: str, body: str) -> str:
+    """A constant force beside friction, if the record goes both ways and so separates the two."""
+    output = draft.output
+    assert output is not None
+    x = draft.shape.values[:, output.number - 1]
+    v = x[np.isfinite(x)] if output.role == "velocity" else np.diff(x[np.isfinite(x)])
+    if draft.turns or not min(np.max(v), -np.min(v)) > 0.05 * np.max(np.abs(v)):
+        return ""
+    return f"""
+[structures."dry, viscous and slope"]
+free = ["{contact}.{law}", "slope.f"]
+machine.slope = {{ kind = "Force", body = "{body}", f = 0.0 }} # N
+"""
 
 
 def _pendulum(draft: Draft, found: Sizes) -> Template:

@@ -31,11 +31,16 @@ _WORDS = {
     "pressing": "fn normal pressing clamp clamping normalkraft andruck",
     "velocity": "v w vel velocity speed omega rpm drehzahl geschwindigkeit vitesse velocidad qd dq"
     " gyro",
-    "current": "i iq current strom courant corriente amps ampere",
+    "current": "i iq current cur strom courant corriente amps ampere",
     "force": "f u m tau force torque moment drehmoment kraft couple effort fuerza drive",
     "position": "s x q phi theta pos position angle winkel weg lage enc encoder counts cnt angulo"
     " ist",
 }
+# Of columns that are neither motion nor drive, whatever their numbers look like.
+_OTHER_WORDS = set(
+    "acc accel acceleration beschleunigung qdd ddq temp temperature temperatur status state id err"
+    " error mode flag enable enabled".split()
+)
 _TURNING_WORDS = set(
     "current iq strom torque moment drehmoment couple effort angle theta phi winkel angulo enc"
     " encoder omega rpm drehzahl qd dq joint".split()
@@ -133,7 +138,9 @@ def guessed(shape: Shape, linear: bool = False, rate: float | None = None) -> di
     moving = {"position", "velocity"} & set(roles)
     if rest and not moving:  # what moves is smoother than what drives it
         smoothest = min(rest, key=lambda j: _roughness(shape.values[:, j]))
-        alone = coasts(_whole(shape.values[:, smoothest]))
+        x = shape.values[:, smoothest]
+        others = [shape.values[:, roles["force"] if "force" in roles else j] for j in rest]
+        alone = coasts(_whole(x)) or t is None and any(_is_friction(x, y) for y in others)
         roles["velocity" if alone else "position"] = smoothest
         rest.remove(smoothest)
     _without_speeds(shape, roles, rest, t)
@@ -176,10 +183,11 @@ def _clocks(shape: Shape, said: dict[int, str | None]) -> list[int]:
 
 def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
     """Whether a column's role may be guessed from its numbers: no name, no unit tells another."""
-    unit = shape.units[j]
-    return (
-        said in (None, "time") and not _is_counter(shape, j) and (unit is None or unit in ELECTRIC)
-    )
+    if said not in (None, "time") or _is_counter(shape, j):
+        return False
+    if _OTHER_WORDS & set(_tokens(shape.names[j])):
+        return False
+    return shape.units[j] is None or shape.units[j] in ELECTRIC
 
 
 def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any) -> None:
@@ -193,10 +201,12 @@ def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any
         if not is_speed_of(t, at, shape.values[:, j]):
             continue
         roles.setdefault("velocity", roles.pop(role))
+        motion = (at, shape.values[:, roles["velocity"]])
         others = [
             k
             for k in rest
-            if k not in roles.values() and not is_speed_of(t, at, shape.values[:, k])
+            if k not in roles.values()
+            and not any(is_speed_of(t, x, shape.values[:, k]) for x in motion)
         ]
         if others:
             roles[role] = others[0]
@@ -401,6 +411,8 @@ def role_of(shape: Shape, j: int) -> str | None:
     by_name = next(
         (role for role, known in _WORDS.items() if set(words) & set(known.split())), None
     )
+    if _OTHER_WORDS & set(words):
+        by_name = None
     if {"x"} < set(words) and set(words) <= {"x", "axis", "value"}:  # of LabVIEW and oscilloscopes
         by_name = "time"
     if unit is None:
@@ -480,6 +492,16 @@ def _is_clock(values: np.ndarray) -> bool:
 
 def _is_counter(shape: Shape, j: int) -> bool:
     return bool(set(_tokens(shape.names[j])) & _COUNTERS) and _rises(shape.values[:, j])
+
+
+def _is_friction(v: np.ndarray, force: np.ndarray) -> bool:
+    """Whether a force opposes a speed in both directions, as in the rows of a sweep."""
+    whole = np.isfinite(v) & np.isfinite(force)
+    v, force = v[whole], force[whole]
+    if v is force or v.size < 8 or not min(np.max(v, initial=0), -np.min(v, initial=0)) > 0:
+        return False
+    moving = np.abs(v) > 0.05 * np.max(np.abs(v))
+    return bool(abs(np.mean(np.sign(v[moving]) * np.sign(force[moving]))) > 0.9)
 
 
 def _changes(values: np.ndarray) -> bool:
