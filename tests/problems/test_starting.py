@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner, Result
 from frictax.cli import app, init_command
 from frictax.problems import check, read
 from frictax.problems.starting import MACHINES, first_draft
+from frictax.problems.starting.sizes import sizes
 
 SHAPES = Path(__file__).parents[1] / "measurements" / "shapes"
 T = 5e-3 * np.arange(41)
@@ -340,3 +342,281 @@ def test_a_problem_says_its_start_values_and_what_is_known(shapes: Path) -> None
     text = (shapes / "rpm" / "problem.toml").read_text(encoding="utf-8")
     assert 'inputs.drive = { column = "iq_A", unit = "A", gain = 0.05, to = "N.m" }' in text
     assert "peak = 1.0 # breakaway over sliding friction" in text
+
+
+def moved(
+    duration: float, rate: float, inertia: float, friction, load, q: float = 0.0, v: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, positions and speeds of one body: inertia*dv/dt = load(t, q) - friction(|v|)*sign(v),
+    by small steps that end where it stops.
+    """
+    step, each = 1.0 / rate / 10, list[tuple[float, float]]()
+    for k in range(int(duration * rate) * 10 + 1):
+        if k % 10 == 0:
+            each.append((q, v))
+        pushed = load(k * step, q)
+        if v != 0 or abs(pushed) > friction(0.0):
+            way = np.sign(v) if v != 0 else np.sign(pushed)
+            after = v + step / inertia * (pushed - way * friction(abs(v)))
+            after = 0.0 if v != 0 and after * v < 0 else after
+            q, v = q + 0.5 * step * (v + after), after
+    x = np.array(each)
+    return np.arange(len(x)) / rate, x[:, 0], x[:, 1]
+
+
+def current(t: Any) -> Any:
+    return 0.42 * np.sin(5.7 * t) + 0.25 * np.sin(14.5 * t + 1.0)
+
+
+@pytest.fixture(scope="module")
+def motor() -> dict[str, np.ndarray]:
+    """The run of a motor: t [s], q [rad], v [rad/s], i [A]; 0.061 N.m/A."""
+    t, q, v = moved(
+        6.0, 200.0, 6.5e-5, lambda v: 8e-3 + 2.2e-5 * v, lambda t, q: 0.061 * current(t)
+    )
+    noise = np.random.default_rng(0).standard_normal((2, t.size))
+    return {"t": t, "q": q + 1e-4 * noise[0], "v": v + 1e-2 * noise[1], "i": current(t)}
+
+
+def write(path: Path, header: str, *columns: np.ndarray) -> str:
+    rows = (",".join(f"{x:.6g}" for x in row) for row in zip(*columns, strict=True))
+    path.write_text("\n".join([header, *rows] if header else rows), encoding="utf-8")
+    return str(path)
+
+
+UNUSED = {
+    "a torque is no current": (
+        ("t [s],M [N.m],q [rad]", "--torque-constant", "0.05"),
+        "--torque-constant is not used: M [N.m] is taken for a torque in N.m. Name the current as",
+    ),
+    "no gear": (
+        ("t [s],M [N.m],q [rad]", "--machine", "rotor", "--ratio", "5"),
+        "--ratio is not used: a rotor does not need it. Leave it out, or give --machine gear.",
+    ),
+    "no servo": (
+        ("t [s],M [N.m],q [rad]", "--machine", "rotor", "--kp", "5"),
+        "--kp is not used: a rotor does not need it. Leave it out, or give --machine servo.",
+    ),
+    "no wheel": (
+        ("t [s],M [N.m],q [rad]", "--inertia", "5"),
+        "--inertia is not used: a rotor does not need it. Leave it out, or give --machine gear or",
+    ),
+    "no free pendulum": (
+        ("t [s],M [N.m],q [rad]", "--mgl", "5"),
+        "--mgl is not used: only a pendulum that nothing drives needs it. Leave it out.",
+    ),
+    "two motions": (
+        ("t [s],M [N.m],q [rad],w [rad/s]", "--velocity", "w [rad/s]", "--position", "q [rad]"),
+        "--velocity is not used: a rotor is fitted with its position where both are named.",
+    ),
+    "two drives": (
+        ("t [s],M [N.m],q [rad],i [A]", "--force", "M [N.m]", "--current", "i [A]"),
+        "--force is not used: a rotor is fitted with its current where both are named.",
+    ),
+    "a reference": (
+        ("t [s],M [N.m],q [rad],r [rad]", "--reference", "r [rad]"),
+        "--reference is not used: a rotor has no such column.",
+    ),
+    "times of a sweep": (
+        ("n [rpm],M [N.m]", "--machine", "sweep", "--rate", "5"),
+        "--rate is not used: a sweep has no times. Leave it out.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNUSED)
+def test_an_option_that_is_named_and_not_used_ends_the_command(what: str, tmp_path: Path) -> None:
+    (header, *options), sentence = UNUSED[what]
+    t = np.linspace(0.0, 4.0, 201)
+    columns = (t, np.sin(7 * t + 0.3), np.cos(5 * t), np.sin(9 * t))[-header.count(",") - 1 :]
+    columns = columns if "t [s]" not in header else (t, *columns[1:])
+    file = write(tmp_path / "f.csv", header, *columns)
+    more = ("--torque-constant", "0.1") if "--current" in options else ()
+    done = frictax("init", file, "--yes", *options, *more)
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith(f"frictax: {sentence}"), done.stderr
+    assert not (tmp_path / "f").exists()
+
+
+def test_options_of_a_record_are_refused_beside_an_example(tmp_path: Path) -> None:
+    done = frictax("init", "--example", "motor", "--out", str(tmp_path / "m"), "--rate", "5")
+    assert done.exit_code == 2
+    assert "--rate is not used: --example motor is copied without changes." in done.stderr
+    assert not (tmp_path / "m").exists()
+
+
+DOUBTFUL = {
+    "": "Give also: --current '2[A]'; --position '3[rad]'",
+    "CH1,CH2,CH3": "Give also: --current 'CH2[A]'; --position 'CH3[rad]'",
+    "t [s],current [V],q [rad]": "Give --current 'current [V]'.",
+    "t [s],torque [%],q [rad]": "of a rated torque that the file does not state. Give --current",
+    "t [s],i [A],angle": "numbers fit rad and deg. Give --position 'angle[rad]' or 'angle[deg]'.",
+    "t [s],i [A],angle [V]": "is in V, which is no unit of a position. Give --position 'angle [V][F",
+}
+
+
+@pytest.mark.parametrize("header", DOUBTFUL)
+def test_a_doubtful_guess_is_not_taken_with_yes(
+    header: str, tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    file = write(tmp_path / "f.csv", header, motor["t"], motor["i"], motor["q"])
+    done = frictax("init", file, "--yes", "--torque-constant", "0.061")
+    assert done.exit_code == 1, done.output
+    assert DOUBTFUL[header] in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "f").exists()
+
+
+def test_one_sentence_names_all_options_that_are_needed(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    file = write(tmp_path / "f.csv", "", motor["t"], motor["i"], motor["q"])
+    done = frictax("init", file, "--torque-constant", "0.061")
+    assert "Give also: --time '1[s]'; --current '2[A]'; --position '3[rad]'" in done.stderr
+    named = ("--machine", "rotor", "--time", "1[s]", "--current", "2[A]", "--position", "3[rad]")
+    done = frictax("init", file, "--torque-constant", "0.061", *named)
+    assert done.exit_code == 0, done.output
+
+
+def test_what_one_recorded_unit_is_scales_a_column(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    volts = motor["i"] / 2, np.degrees(motor["q"]) / 72
+    file = write(tmp_path / "f.csv", "t [s],CH2 [V],CH3 [V]", motor["t"], *volts)
+    named = ("--current", "CH2 [V][2 A]", "--position", "CH3 [V][72 deg]")
+    done = frictax("init", file, *named, "--torque-constant", "0.061", "--machine", "rotor")
+    assert done.exit_code == 0, done.output
+    problem = read(tmp_path / "f")
+    assert isinstance(problem.data, dict)
+    record = problem.data["f"]
+    np.testing.assert_allclose(record.outputs["rotor.phi"], motor["q"], atol=2e-5 * 60)
+    np.testing.assert_allclose(record.inputs["drive"], 0.061 * motor["i"], atol=1e-6)
+
+
+def test_the_derivative_of_the_position_is_no_torque(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    t, q, v, i = (motor[name] for name in "tqvi")
+    write(tmp_path / "u.csv", "t [s],phi [rad],u", t, q, v)
+    columns = first_draft(tmp_path / "u.csv").columns
+    assert (columns["velocity"].name, "force" in columns) == ("u", False)
+    write(tmp_path / "n.csv", "", t, q, v, np.gradient(v, t), 0.061 * i)
+    columns = first_draft(tmp_path / "n.csv").columns
+    numbers = {role: column.number for role, column in columns.items()}
+    assert numbers == {"time": 1, "position": 2, "velocity": 3, "force": 5}
+
+
+SCALED = {
+    "Position,speed [rpm]": (1.0, 30 / np.pi, "rad", None),
+    "Position,omega [rad/s]": (180 / np.pi, 1.0, "deg", None),
+    "Position,n [rev/s]": (1 / (2 * np.pi), 1 / (2 * np.pi), "rev", None),
+    "enc_cnt,speed [rpm]": (8192 / (2 * np.pi), 30 / np.pi, "counts", 8192.0),
+    "counts,speed [rpm]": (10000 / (2 * np.pi), 30 / np.pi, "counts", 10000.0),
+}
+
+
+@pytest.mark.parametrize("header", SCALED)
+def test_the_unit_of_a_position_follows_from_a_column_of_speed(
+    header: str, tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    by, speeds, unit, per_turn = SCALED[header]
+    q = np.round(by * motor["q"]) if per_turn else by * motor["q"]
+    write(tmp_path / "f.csv", f"t,i,{header}", motor["t"], motor["i"], q, speeds * motor["v"])
+    found = first_draft(tmp_path / "f.csv").columns["position"]
+    assert (found.unit, found.per_turn) == (unit, per_turn)
+    assert found.sure
+    assert found.doubt == ""
+
+
+def test_a_vehicle_that_coasts_is_recognised_and_drag_is_among_the_structures(
+    tmp_path: Path,
+) -> None:
+    t, _, v = moved(90.0, 10.0, 1400.0, lambda v: 150 + 0.4 * v * v, lambda t, q: 0.0, v=30.0)
+    for unit, size in {"km/h": 3.6, "mph": 1 / 0.44704, "kn": 3600 / 1852}.items():
+        file = write(tmp_path / "car.csv", f"Time (s),Vehicle Speed ({unit})", t, size * v)
+        done = frictax("init", file, "--yes")
+        assert "No record contains this number: Mass of what coasts [kg]. Give --mass NUM" in (
+            done.stderr
+        )
+        done = frictax("init", file, "--mass", "1400", "-f")
+        assert done.exit_code == 0, done.output
+        problem = read(tmp_path / "car")
+        check(problem)
+        assert isinstance(problem.data, dict)
+        np.testing.assert_allclose(problem.data["car"].outputs["mass.v"], v, rtol=1e-4)
+        assert list(problem.structures) == ["dry and drag"]
+
+
+def test_a_rotor_that_runs_down_is_recognised_by_speed_or_angle(tmp_path: Path) -> None:
+    t, q, v = moved(30.0, 50.0, 0.02, lambda v: 0.05 + 2e-5 * v, lambda t, q: 0.0, v=400.0)
+    noise = np.random.default_rng(0).standard_normal(t.size)
+    for header, x in (
+        ("t [s],Drehzahl [1/min]", 30 / np.pi * v + noise),
+        ("t [s],phi [rad]", q),
+        ("t [s],current [A],omega [rad/s]", v),
+    ):
+        columns = (t, 0 * t, x) if header.count(",") == 2 else (t, x)
+        file = write(tmp_path / "f.csv", header, *columns)
+        done = frictax("init", file, "--inertia", "0.02", "-f")
+        assert done.exit_code == 0, done.output
+        assert "f.csv is read as spindown" in done.stdout
+        check(read(tmp_path / "f"))
+
+
+def test_an_arm_that_turns_alone_in_gravity_is_recognised_wherever_its_zero_is(
+    tmp_path: Path,
+) -> None:
+    def drive(t: Any, q: Any) -> Any:
+        return 4.0 + 2.5 * np.sin(3.1 * t) + 1.2 * np.sin(8.2 * t + 1) - 3.0 * q
+
+    t, q, v = moved(
+        10.0, 200.0, 0.2, lambda v: 0.5 + 0.3 * v, lambda t, q: drive(t, q) - 4.0 * np.cos(q)
+    )
+    file = write(tmp_path / "arm.csv", "time,q,qd,tau", t, q, v, drive(t, q))
+    done = frictax("init", file, "--yes")
+    assert done.exit_code == 0, done.output
+    assert "arm.csv is read as arm" in done.stdout
+    text = (tmp_path / "arm" / "problem.toml").read_text(encoding="utf-8")
+    offset = float(text.partition("phi_offset = ")[2].partition(" ")[0])
+    weight = float(text.partition("mgl = ")[2].partition(" ")[0])
+    assert offset == pytest.approx(np.pi / 2, abs=0.1)
+    assert weight == pytest.approx(4.0, rel=0.1)
+    check(read(tmp_path / "arm", allow_code=True))
+
+
+def test_rows_of_speed_and_force_in_both_directions_are_a_sweep(tmp_path: Path) -> None:
+    v = np.concatenate([np.linspace(5, 1500, 300), np.linspace(1500, -1500, 600)])
+    force = np.sign(v) * (8 + 4e-3 * np.abs(v)) + 0.1 * np.random.default_rng(0).normal(size=v.size)
+    file = write(tmp_path / "f.csv", "speed_rpm,torque_mNm", v, force)
+    done = frictax("init", file)
+    assert done.exit_code == 0, done.output
+    assert 'f_neg = "compare"' in (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")
+    file = write(tmp_path / "g.csv", "", v, force)
+    done = frictax("init", file, "--yes")
+    assert done.exit_code == 1
+    assert "Only its numbers say that column 1 is the velocity." in done.stderr
+    assert first_draft(tmp_path / "g.csv").machine == "sweep"
+
+
+def test_machine_and_units_belong_together(tmp_path: Path, motor: dict[str, np.ndarray]) -> None:
+    file = write(tmp_path / "f.csv", "t [s],i [A],s [mm]", motor["t"], motor["i"], motor["q"])
+    done = frictax("init", file, "--machine", "rotor", "--torque-constant", "1")
+    assert done.exit_code == 2
+    assert "A rotor turns, and s [mm] is in mm, a unit of a translation. Give --machine axis" in (
+        done.stderr
+    )
+    done = frictax("init", file, "--machine", "axis", "--force-constant", "1")
+    assert done.exit_code == 0, done.output
+
+
+def test_windows_follow_the_slowest_motion_whatever_the_noise_of_the_drive(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    t = np.arange(0, 4, 1 / 300)
+    q = 3.0 * np.minimum(1, t / 3) * np.sin(2 * np.pi * 0.7 * t)
+    torque = 3.1 * np.sin(q) + 2.0 * rng.standard_normal(t.size)
+    write(
+        tmp_path / "f.csv", "t [s],torque [N.m],q [rad]", t, torque, 2.9e-3 * np.round(q / 2.9e-3)
+    )
+    found = sizes(first_draft(tmp_path / "f.csv"))
+    assert 0.2 / 0.7 <= found.window <= 0.4
+    assert found.fast < 3.0
