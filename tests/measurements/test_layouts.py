@@ -24,7 +24,7 @@ LAYOUTS: dict[str, tuple[str, str, int, bool, str, str]] = {
     "units_line": (";", ".", 3, False, "time|torque|angle", "ms|mN.m|deg"),
     "windows": (";", ",", 0, True, "t [µs]|Strom [mA]|Winkel [°]", "us|mA|deg"),
     "unicode_text": ("\t", ",", 0, True, "Zeit [ms]|Moment [mNm]|Winkel [°]", "ms|mN.m|deg"),
-    "dated": (",", ".", 0, True, "Timestamp|torque [N.m]|angle [rad]", "|N.m|rad"),
+    "dated": (",", ".", 0, True, "Timestamp|torque [N.m]|angle [rad]", "s|N.m|rad"),
 }
 
 
@@ -42,7 +42,7 @@ def test_the_layout_of_a_file_is_told_from_its_lines(name: str) -> None:
     assert shape.dated == ((0,) if name == "dated" else ())
 
 
-@pytest.mark.parametrize("text", ["", "nothing but words\nand more\n", "1\n", "a,b\n1,x\n2,y\n"])
+@pytest.mark.parametrize("text", ["", "nothing but words\nand more\n", "1\n", "a,b\nz,x\nw,y\n"])
 def test_a_file_without_lines_of_numbers_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text(text)
     with pytest.raises(ValueError, match=r"f.csv holds no lines of numbers"):

@@ -108,8 +108,8 @@ BAD = [
     ("quotation mark alone", csv(GOOD + '2,"5,3,0\n2,6,3,0\n'), ["line 7", "quotation mark"]),
     (
         "sign between thousands",
-        csv("omega;torque\n1;2,5\n2;1.003,5\n", delimiter=";", decimal=","),
-        ["line 3", "'1.003,5'", "thousands"],
+        csv("omega;torque\n1;2,5\n2;1.003\n", delimiter=";", decimal=","),
+        ["line 3", "'1.003'", "thousands"],
     ),
     ("one column for both", csv(velocity="torque"), ["both name column 'torque'"]),
     ("no force", array([1.0, 2.0], [0.0, 0.0]), ["must not be 0 in every row"]),

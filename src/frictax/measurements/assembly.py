@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 
 from .checks import no_dates, no_unit_of_dates, numbers
-from .clocks import Channel, Clock, onto_one
+from .clocks import Channel, Clock, epoch_unit, mean_rate, onto_one
 from .diagnostics import are_held
 from .readers import Column, column_of, columns_of
 from .tables import Table
-from .units import TIME, named_in, spelled
+from .units import TIME, VELOCITY_OF, named_in, spelled
+from .wraps import find_seams, find_wrap, unwrapped
 
 # of a column's name, and other than SI
+_FEW = 0.01  # share of the rows that may repeat a time, or begin a part, to be taken as an accident
 _ENDINGS = ("ms", "us", "mm", "cm", "um", "deg", "rpm", "kN", "mA")
 
 
@@ -25,13 +27,22 @@ def assemble(
     rate: Any = None,
     hold: Any = None,
     drop_missing: Any = False,
+    where: Any = None,
+    part: Any = None,
 ) -> dict[str, Any]:
     """The arguments of a record: times, channels in their declared units, these units, standard
     deviations, whether inputs are held, and words for messages.
+
+    **Arguments:** `where`: column -> the value that rows have which are read; `part`: which of the
+    parts between which the clock starts again, the first being 1.
     """
     clock = _clock_of(time, rate)
     drives, measured = columns_of("inputs", inputs or {}), columns_of("outputs", outputs)
     _each_once(table, clock, drives, measured)
+    if where:
+        table = table.where(where)
+    if part is not None:
+        table = _part_of(table, clock, part)
     if not isinstance(drop_missing, bool):
         raise ValueError(
             f"`drop_missing` must be True or False, got {drop_missing!r}. True leaves rows out in"
@@ -49,19 +60,25 @@ def assemble(
                 " inputs are taken as exact. Leave it out."
             )
     own = any(column.time is not None for column in (*drives.values(), *measured.values()))
-    t = None if clock is None else _values(table, clock, "the time", own or drop_missing)
+    declared, labels, found = dict[str, str](), dict[str, str](), list[str]()
+    t = None
+    if clock is not None:
+        t, unit = _times(table, clock, "the time", own or drop_missing, found)
+        if unit is not None:
+            declared["time"] = unit
+        if drop_missing:
+            table, t = _without_repeats(table, t, found)
+        _check_parts(table, clock, t)
     channels = list[Channel]()
     for kind, columns in (("inputs", drives), ("outputs", measured)):
         for name, column in columns.items():
             values = _values(table, column, f"{kind[:-1]} {name!r}", own or drop_missing)
+            values = _without_wraps(table, column, name, values, found)
             sd = _deviation(table, name, column, own or drop_missing)
             on = None if column.time is None else _own_clock(table, column, name)
             channels.append(Channel(name, kind, values, sd, on))
-    declared, labels = dict[str, str](), dict[str, str]()
     if t is None:
         t = _by_rate(rate, channels)
-    if clock is not None:
-        _declare(declared, "time", clock, table)
     for name, column in (*drives.items(), *measured.items()):
         labels[name] = f" (column {table.name(column.name)!r} of {table.source})"
         _declare(declared, name, column, table)
@@ -82,7 +99,7 @@ def assemble(
         "hold": hold,
         "place": made.place,
         "labels": labels,
-        "notes": (*notes, *made.notes),
+        "notes": (*table.doubts(), *notes, *found, *made.notes),
     }
 
 
@@ -137,9 +154,13 @@ def _each_once(
 
 
 def _values(table: Table, column: Column, role: str, gaps: bool) -> np.ndarray:
+    return _numbers_of(table, column, role, table.column(column.name, role, gaps))
+
+
+def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np.ndarray:
+    """What was read of a column, as numbers times its factor."""
     told = table.name(column.name)
     label = f"Column {told!r} of {table.source} for {role}"
-    read = table.column(column.name, role, gaps)
     if role.endswith("the time"):
         no_unit_of_dates(label, read, column.unit or named_in(told))
     else:
@@ -147,13 +168,178 @@ def _values(table: Table, column: Column, role: str, gaps: bool) -> np.ndarray:
     return column.factor * numbers(label, read)
 
 
+def _times(
+    table: Table, clock: Column, role: str, gaps: bool, found: list[str]
+) -> tuple[np.ndarray, str | None]:
+    """The times of a clock and their unit: without the jumps of a counter, with the nanoseconds of
+    a column of its own. Times since 1970 count from the first, so that their digits are kept.
+    """
+    name = table.name(clock.name)
+    read = table.column(clock.name, role, gaps)
+    unit = _unit_of(clock, table)
+    whole = read.dtype.kind in "iu"
+    if read.dtype.kind in "iuf" and (epoch := epoch_unit(read)) is not None:
+        if unit is None and epoch != "s":
+            unit = epoch
+            found.append(
+                f"Column {name!r} of {table.source} is read as the time since 1970 in {epoch}, by"
+                " the size of its numbers."
+            )
+        if epoch != "s" or clock.nanoseconds is not None:
+            first = read[np.isfinite(read)][0] if read.dtype.kind == "f" else read[0]
+            read = read.astype(float) - first if read.dtype.kind == "u" else read - first
+    values = _numbers_of(table, clock, role, read)
+    if clock.nanoseconds is not None:
+        if not (whole or np.all(np.floor(values) == values)) or clock.gain is not None:
+            raise ValueError(
+                f"Column {name!r} of {table.source} has `nanoseconds` and must hold whole seconds"
+                " without a gain. Leave `nanoseconds` out if it holds the whole time."
+            )
+        more = table.column(clock.nanoseconds, f"the nanoseconds of {name!r}", gaps)
+        values = values + 1e-9 * numbers(f"Column {clock.nanoseconds!r} of {table.source}", more)
+        values -= values[np.isfinite(values)][0] if np.isfinite(values).any() else 0.0
+    falls = np.diff(values[np.isfinite(values)]) < 0
+    if clock.unwrap is not False and np.any(falls):
+        wrap = None if _is_range(clock.unwrap) else find_wrap(values / clock.factor, rising=True)
+        size = float(clock.unwrap) if _is_range(clock.unwrap) else wrap and wrap.range  # pyright: ignore
+        if size and clock.unwrap is None:
+            raise ValueError(
+                f"Column {name!r} of {table.source} for {role} wraps at {size:.15g}: it starts"
+                f" again in {table.place(int(wrap.samples[0]))}. Give unwrap=True in its"  # pyright: ignore
+                " `Column`."
+            )
+        if size:
+            values = clock.factor * unwrapped(values / clock.factor, size, rising=True)
+    return values, unit
+
+
+def _is_range(unwrap: Any) -> bool:
+    return unwrap is not None and not isinstance(unwrap, bool)
+
+
+def _without_wraps(
+    table: Table, column: Column, name: str, values: np.ndarray, found: list[str]
+) -> np.ndarray:
+    """A channel without the jumps of its range, if it has to be; a seam is noted in `found`."""
+    position = name.rpartition(".")[2] in VELOCITY_OF
+    if column.unwrap is False or (column.unwrap is None and not position):
+        return values
+    raw, told = values / column.factor, table.name(column.name)
+    wrap = find_wrap(raw, None if column.per_turn is None else float(column.per_turn))
+    if column.unwrap is None:
+        if wrap is not None:
+            raise ValueError(
+                f"Column {told!r} of {table.source} wraps at {wrap.range:.6g}, as an encoder does:"
+                f" it jumps {wrap.samples.size} times, the first time in"
+                f" {table.place(int(wrap.samples[0]))}. Give unwrap=True in its `Column`, or"
+                " unwrap=False to keep the jumps."
+            )
+        return values
+    if _is_range(column.unwrap):
+        size = float(column.unwrap)
+    elif wrap is not None:
+        size = wrap.range
+    else:
+        step = np.abs(np.diff(raw[np.isfinite(raw)]))
+        if step.size and np.max(step) > 0.5 * np.ptp(raw[np.isfinite(raw)]):
+            at = int(np.argmax(step)) + 1
+            found.append(
+                f"Column {told!r} of {table.source} jumps by {step[at - 1]:.6g} in"
+                f" {table.place(at)}, and no range explains it. Give the range as unwrap=4096, or"
+                " trim the record there."
+            )
+        return values
+    smooth = unwrapped(raw, size)
+    for at in find_seams(smooth, size)[:3]:
+        found.append(
+            f"Column {told!r} of {table.source} jumps by {smooth[at] - smooth[at - 1]:.6g} in"
+            f" {table.place(int(at))} when unwrapped at {size:.6g}, which no speed beside it"
+            " explains. Trim the record there."
+        )
+    return column.factor * smooth
+
+
+def _without_repeats(table: Table, t: np.ndarray, found: list[str]) -> tuple[Table, np.ndarray]:
+    """The rows without those that repeat the time before, where these are few."""
+    again = np.flatnonzero(np.diff(t) == 0) + 1
+    if not again.size or again.size > _FEW * t.size:
+        return table, t
+    found.append(
+        f"{again.size} rows of {table.source} repeat the time before them, the first"
+        f" {table.place(int(again[0]))}: they are left out."
+    )
+    kept = np.delete(np.arange(t.size), again)
+    return table.rows(kept), t[kept]
+
+
+def _starts_of(t: np.ndarray) -> np.ndarray:
+    """The rows before which a clock starts again."""
+    there = np.flatnonzero(np.isfinite(t))
+    return there[np.flatnonzero(np.diff(t[there]) < 0) + 1]
+
+
+def _part_of(table: Table, clock: Column | None, part: Any) -> Table:
+    """The rows of one part between which the clock starts again."""
+    if clock is None:
+        raise ValueError(
+            "`part` is one between which the clock starts again, and a record by `rate` has no"
+            " clock. Name the column of its `time`."
+        )
+    whole = isinstance(part, int | np.integer) and not isinstance(part, bool)
+    t, _ = _times(table, clock, "the time", True, [])
+    ends = np.concatenate([[0], _starts_of(t), [t.size]])
+    if not whole or not 1 <= part < ends.size:
+        raise ValueError(
+            f"`part` must be a number from 1 to {ends.size - 1}, got {part!r}. The clock of"
+            f" {table.source} starts again {ends.size - 2} times."
+        )
+    return table.rows(np.arange(ends[part - 1], ends[part]))
+
+
+def _check_parts(table: Table, clock: Column, t: np.ndarray) -> None:
+    """Raise the error for a clock that starts again or whose stamps repeat."""
+    starts = _starts_of(t)
+    if 0 < starts.size <= _FEW * t.size:
+        at, many = int(starts[0]), starts.size + 1
+        by = _column_of_parts(table, starts, t.size)
+        remedy = f"where={{{by[0]!r}: {by[1]}}}, or " if by else ""
+        raise ValueError(
+            f"The clock {table.name(clock.name)!r} of {table.source} starts again in"
+            f" {table.place(at)}, so the file holds {many} parts. Give {remedy}part=1 to read the"
+            " first of them."
+        )
+    step = np.diff(t[np.isfinite(t)])
+    if np.all(step >= 0) and np.sum(step == 0) > _FEW * t.size:
+        unit = TIME.get(spelled(_unit_of(clock, table) or "s"))
+        rate = mean_rate(t) / (1.0 if unit is None else unit.si)
+        raise ValueError(
+            f"Column {table.name(clock.name)!r} of {table.source} repeats the time before in"
+            f" {np.sum(step == 0)} rows: it has too few digits for its samples. Give"
+            f" rate={rate:.15g}, their mean rate in Hz, in place of `time` if they are evenly"
+            " spaced."
+        )
+
+
+def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
+    """A column that has one value in each part, and its value in the first."""
+    for j, name in enumerate(table.header):
+        cells = table.read(j)
+        cells = cells if table.chosen is None else cells[table.chosen]
+        firsts = [str(cells[i]) for i in (0, *starts)]
+        ends = [str(cells[i]) for i in (*(starts - 1), n - 1)]
+        if firsts == ends and len(set(firsts)) == len(firsts) and table.header.count(name) == 1:
+            first = cells[0].item() if hasattr(cells[0], "item") else cells[0]
+            return name, repr(first)
+    return None
+
+
 def _own_clock(table: Table, channel: Column, name: str) -> Clock:
     """The clock of a channel that has its own, its unit that of its own column."""
     column = channel.time
     assert isinstance(column, Column)
-    values = _values(table, column, f"{name!r} as the time", True)
+    values, unit = _times(table, column, f"{name!r} as the time", True, [])
     told = table.name(column.name)
-    unit = spelled(column.to or column.unit or named_in(told) or "s")
+    unit = spelled(unit or "s")
     if unit not in TIME:
         raise ValueError(
             f"Column {told!r} of {table.source}, the clock of {name!r}, must be in a unit of time"
@@ -171,9 +357,16 @@ def _deviation(table: Table, name: str, column: Column, gaps: bool) -> Any:
 
 def _declare(declared: dict[str, str], name: str, column: Column, table: Table) -> None:
     """The unit that the column has after its gain: as given, or as its name says in brackets."""
-    unit = column.to or column.unit or named_in(table.name(column.name))
+    unit = _unit_of(column, table)
     if unit is not None:
         declared[name] = unit
+
+
+def _unit_of(column: Column, table: Table) -> str | None:
+    """The unit that a column has after its gain: as given, as its cells say, or its name in
+    brackets.
+    """
+    return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
 
 def _in_brackets(name: str) -> str:
@@ -185,6 +378,12 @@ def _in_brackets(name: str) -> str:
 def _contradiction(column: Column, table: Table) -> Iterator[str]:
     """A sentence where the column's name says another unit than the user does."""
     name = table.name(column.name)
+    cells = table.unit(column.name)
+    if cells is not None and column.unit is not None and spelled(column.unit) != cells:
+        yield (
+            f"Column {name!r} of {table.source} has {cells} behind its numbers, `unit` says"
+            f" {column.unit}, which counts: correct it if the cells are right."
+        )
     said, inside = named_in(name), _in_brackets(name)
     this, untold = f"Column {name!r} of {table.source}", column.unit is None and column.to is None
     if column.gain is not None and untold and said is not None:

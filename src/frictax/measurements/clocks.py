@@ -205,6 +205,39 @@ def _at(sd: Any, rows: np.ndarray) -> Any:
     return sd[rows] if isinstance(sd, np.ndarray) and sd.ndim else sd
 
 
+# Times since 1970 from the year 2001 to 2096, in each unit.
+_EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def epoch_unit(times: np.ndarray) -> str | None:
+    """The unit of times since 1970, by their size; None for other times.
+
+    >>> [epoch_unit(np.array([x])) for x in (1.7e18, 1.7e15, 1.7e12, 1.7e9, 12.5)]
+    ['ns', 'us', 'ms', 's', None]
+    """
+    x = np.asarray(times, dtype=float)
+    x = x[np.isfinite(x)]
+    if not x.size:
+        return None
+    low, high = float(np.min(x)), float(np.max(x))
+    return next(
+        (unit for unit, size in _EPOCHS.items() if 1e9 * size <= low and high < 4e9 * size), None
+    )
+
+
+def mean_rate(times: np.ndarray) -> float:
+    """Samples in a unit of time, from the first to the last: the rate of a clock whose stamps
+    repeat because they have few digits. Rounded to three digits where that changes it little.
+
+    >>> mean_rate(np.array([0.0, 0.0, 0.002, 0.002, 0.004, 0.004, 0.006]))
+    1000.0
+    """
+    x = times[np.isfinite(times)]
+    rate = (x.size - 1) / float(x[-1] - x[0])
+    near = float(f"{rate:.3g}")
+    return near if abs(near - rate) < 2e-3 * rate else rate
+
+
 def held_means(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:

@@ -1,12 +1,19 @@
-"""Columns of numbers from a text file, or one sentence on what is wrong with it."""
+"""Text files of columns, read by pandas, or one sentence on what is wrong with a line.
+
+Every text file of the package is read here: once for its lines, which must all have as many cells,
+and once by pandas for its numbers. Cells are looked at one by one only in columns that are not
+plain numbers, and for the sentence that names a line.
+"""
 
 import codecs
+import collections
 import contextlib
 import csv
 import dataclasses
-import math
+import io
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,9 +21,9 @@ import numpy as np
 
 from frictax.text import suggestion
 
-_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
-_DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
-_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .xlsx, .ods and .xls begin
+from .cells import ERRORS, MISSING, is_missing, read_number
+from .documents import document_as_csv
+
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, with which it begins
@@ -24,144 +31,76 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_UNPRINTED = re.compile(r"[\0-\x08\x0e-\x19\x7f]")  # signs that no text has
+_UNPRINTED = re.compile(r"[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")  # signs that no text has
+_UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
+_AT_ONCE = 1 << 22  # bytes of lines that are counted at a time
+_HEAD = 50  # rows by which columns of words are known
+# What pandas takes for a missing number: the usual spellings. Others are found cell by cell.
+_NO_NUMBER = sorted(
+    {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
+)
 Decimal = Literal[".", ","]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """The cells of a file: header, rows of text, and each row's line in the file (for messages)."""
+    """The columns of a text file.
+
+    - `header`: the names, which may repeat; `n` rows.
+    - `first`: the line of the first row; `skipped`: the lines after it, the first being 0, that are
+      no rows: blank, comments, or `broken`, which have another number of cells.
+    - `rows_are`: what a row of the file is called: "line", "row" or "entry".
+    """
 
     path: Path
     header: list[str]
-    rows: list[list[str]]
-    lines: list[int]
+    n: int
+    first: int
+    skipped: np.ndarray
+    broken: dict[int, int]
     decimal: str
+    rows_are: str
+    _raw: bytes
+    _start: int
+    _delimiter: str
+    _read: dict[int, np.ndarray]
 
-    def position(self, name: str | int, role: str) -> int:
-        """Where the column called `name` stands, or numbered so, the first being 1; a `ValueError`
-        names the nearest and all.
-        """
-        if isinstance(name, int) and 1 <= name <= len(self.header):
-            return name - 1
-        if name in self.header:
-            return self.header.index(name)
-        raise missing_column(self.path.name, name, role, self.header)
+    def numbers(self, j: int) -> np.ndarray | None:
+        """Column j, the first being 0, where pandas reads it as numbers; None elsewhere."""
+        return self._read.get(j)
 
-    def numbers(
-        self, name: str | int, role: str, *, empty: float | None = None, gaps: bool = False
-    ) -> np.ndarray:
-        """The column as finite floats; an empty cell is `empty` if that is given, and with `gaps` a
-        number that is missing is NaN.
-        """
-        j = self.position(name, role)
-        return np.array(
-            [
-                self._number(row[j], line, name, empty, gaps)
-                for row, line in zip(self.rows, self.lines, strict=True)
-            ]
-        )
+    def texts(self, j: int) -> np.ndarray:
+        """The cells of column j as they stand in the file."""
+        frame = self._frame([j], dtype=str, na_filter=False)
+        return frame.iloc[:, 0].to_numpy(dtype=object)
 
-    def flags(self, name: str | int, role: str) -> np.ndarray:
-        """The column as true or false: 1/0, true/false, yes/no; empty is false."""
-        j = self.position(name, role)
-        words = dict.fromkeys(("1", "true", "yes"), True)
-        words |= dict.fromkeys(("0", "false", "no", ""), False)
-        out = []
-        for row, line in zip(self.rows, self.lines, strict=True):
-            cell = row[j].strip().lower()
-            cell = cell[:-2] if cell.endswith(".0") else cell
-            if cell not in words:
-                raise ValueError(
-                    f"{self.path.name}, line {line}: column {name!r} must hold 1 or 0, true or"
-                    f" false, got {row[j]!r}."
-                )
-            out.append(words[cell])
-        return np.array(out, dtype=bool)
+    def place(self, row: int) -> str:
+        """Where a row stands: "line 7"; the first line of a file is 1."""
+        before = self.skipped - np.arange(self.skipped.size)
+        line = self.first + row + int(np.searchsorted(before, row, side="right"))
+        return f"{self.rows_are} {line}"
 
-    def where(self, conditions: Mapping[str, Any]) -> "Columns":
-        """The rows whose cells equal the given values, as numbers where both are numbers."""
-        keep = np.ones(len(self.rows), dtype=bool)
-        for name, wanted in conditions.items():
-            j = self.position(name, "where")
-            cells = [row[j].strip() for row in self.rows]
-            hit = np.array([_equal(cell, wanted) for cell in cells], dtype=bool)
-            if not hit.any():
-                seen = sorted(set(cells))
-                shown = ", ".join(seen[:8]) + (", ..." if len(seen) > 8 else "")
-                raise ValueError(
-                    f"{self.path.name} has no row where {name} = {wanted}. Column {name!r} holds:"
-                    f" {shown}."
-                )
-            keep &= hit
-        if not keep.any():
-            asked = " and ".join(f"{name} = {value}" for name, value in conditions.items())
-            raise ValueError(
-                f"{self.path.name} has no row where {asked}, though each holds alone. Ask for fewer"
-                " at once."
+    def _frame(self, columns: list[int], **options: Any) -> Any:
+        import pandas as pd
+
+        stream = io.BytesIO(self._raw)
+        stream.seek(self._start)
+        if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+            options["float_precision"] = "round_trip"  # the default since
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+            return pd.read_csv(
+                stream,
+                sep=r"\s+" if self._delimiter == " " else self._delimiter,
+                decimal=self.decimal,
+                header=None,
+                names=range(len(self.header)),
+                usecols=columns,
+                skiprows=self.skipped.tolist() or None,
+                index_col=False,
+                encoding="utf-8",
+                **options,
             )
-        chosen = np.flatnonzero(keep)
-        return dataclasses.replace(
-            self, rows=[self.rows[i] for i in chosen], lines=[self.lines[i] for i in chosen]
-        )
-
-    def _number(
-        self, cell: str, line: int, name: str | int, empty: float | None, gaps: bool
-    ) -> float:
-        text, what = cell.strip(), f"{self.path.name}, line {line}: column {name!r}"
-        if not text and empty is not None:
-            return empty
-        if is_missing(text):
-            if gaps:
-                return math.nan
-            raise ValueError(f"{what} has no number ({cell!r}). Delete the row or fill it.")
-        if self.decimal != "." and "." in text:
-            raise ValueError(
-                f"{what} has a point in {cell!r}, but the"
-                f" decimal sign is {self.decimal!r}. Write numbers without a sign between"
-                " thousands, or correct `decimal`."
-            )
-        try:
-            if "_" in text:  # which Python would read
-                raise ValueError
-            value = float(text.replace(self.decimal, ".") if self.decimal != "." else text)
-        except ValueError:
-            hint = ""
-            if "," in text and "." in text and self.decimal == ".":
-                hint = " Write numbers without a sign between thousands."
-            elif "," in text and self.decimal == ".":
-                hint = ' Write decimal="," for decimal commas.'
-            elif _DATE.search(text):
-                hint = (
-                    " Read dates with `pandas.read_csv(..., parse_dates=[...])` and hand over the"
-                    " table."
-                )
-            elif line == self.lines[0] and not any(map(_is_number, self.rows[0])):
-                hint = (
-                    " If this line holds units, begin it with # and declare them where you name the"
-                    " column."
-                )
-            raise ValueError(
-                f"{what} must hold a number, got {cell!r}.{hint or ' Correct the cell.'}"
-            ) from None
-        if not math.isfinite(value):
-            raise ValueError(f"{what} must be finite, got {cell!r}. Delete the row.")
-        return value
-
-
-def is_missing(cell: str) -> bool:
-    """Whether a cell says that there is no number."""
-    text = cell.strip()
-    return text.lower() in {"", "nan", "na", "n/a", "null", "none", "-"} or text.startswith(_ERRORS)
-
-
-def is_date(cell: str) -> bool:
-    """Whether a cell holds a date or a time of day.
-
-    >>> [is_date(cell) for cell in ("2024-01-31 10:00:00.005", "31.1.2024", "10:30", "0.5", "a:1")]
-    [True, True, True, False, False]
-    """
-    return not cell.strip("0123456789 -/.,:TZ+") and _DATE.search(cell) is not None
 
 
 def read_columns(
@@ -171,12 +110,14 @@ def read_columns(
     decimal: str = ".",
     skip: int = 0,
     header: bool = True,
+    drop: bool = False,
 ) -> Columns:
-    """The cells of a text file with a header line; lines that begin with ``#`` are comments.
+    """The columns of a text file with a header line; lines that begin with ``#`` are comments.
 
     **Arguments:** `delimiter`, a character, a space for any number of spaces and tabs; `skip`: how
     many lines stand before the header; `header`: whether there is one, else columns are called by
-    their numbers, ``"1"`` the first.
+    their numbers, ``"1"`` the first; `drop`: whether lines with another number of cells are left
+    out, else they are an error.
 
     **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
     """
@@ -188,59 +129,211 @@ def read_columns(
         )
     if decimal not in (".", ","):
         raise ValueError(f"`decimal` must be '.' or ',', got {decimal!r}. Leave it out for points.")
-    text = text_of(path)
+    text = text_file(path)
+    raw, rows_are = text.raw, text.rows_are
+    if text.rows_are != "line":
+        delimiter, decimal = ",", "."
     if not isinstance(skip, int) or isinstance(skip, bool) or skip < 0:
         raise ValueError(
             f"`skip` must be a number of lines, 0 or more, got {skip!r}. Count the lines before"
             " that of the column names."
         )
-    kept = [
-        (i, line)
-        for i, line in enumerate(text.splitlines(), start=1)
-        if i > skip and line.strip() and not is_comment(line)
-    ]
-    if not kept:
+    kept = _lines_kept(raw, skip)
+    first = next(kept, None)
+    if first is None:
         after = f" after the {skip} lines that are skipped" if skip else ""
         raise ValueError(f"{path.name} is empty{after}. It must begin with a line of column names.")
-    table = [_cells(path, line, number, delimiter) for number, line in kept]
-    lines = [i for i, _ in kept]
+    number, start, line = first
+    names = _cells(path, line, number, delimiter)
     if header:
-        names, rows, lines = table[0], table[1:], lines[1:]
+        _check_names(
+            path, names, delimiter, [line for _, line in zip(range(_HEAD), kept, strict=False)]
+        )
+        number, start, line = next(_lines_kept(raw, number), (number, len(raw), ""))
+        if not line:
+            raise ValueError(
+                f"{path.name} has column names but no rows. Check how it was exported."
+            )
+        beside = _cells(path, line, number, delimiter)
+        if len(beside) == len(names) + 1 and not beside[-1]:  # a sign at the end of each row
+            names.append("")
     else:
-        names, rows = [str(i + 1) for i in range(len(table[0]))], table
-    _check_shape(path, names, rows, lines, delimiter, header)
-    return Columns(path, names, rows, lines, decimal)
+        names = [str(i + 1) for i in range(len(names))]
+    found = _scanned(path, raw[start:] if start else raw, delimiter, len(names), number)
+    if found.broken and not drop:
+        raise _broken_line(path, found, names, text, number, header)
+    if not found.n:
+        raise ValueError(
+            f"{path.name} has no row of {len(names)} cells, as its"
+            f" {'header names' if header else 'first line has'}. Check the delimiter."
+        )
+    skipped = np.array(sorted([*found.skipped, *found.broken]), dtype=int)
+    columns = Columns(
+        path, names, found.n, number + text.offset, skipped, found.broken, decimal, rows_are,
+        raw, start, delimiter, {},
+    )  # fmt: skip
+    _read_numbers(columns)
+    return columns
 
 
-def text_of(path: Path) -> str:
-    """The text of a file: in UTF-8, in UTF-16 or UTF-32 where its first bytes say so (as a
-    spreadsheet's "Unicode text"), else in the code page of Windows for western Europe (as its "CSV"
-    is there).
+def _read_numbers(columns: Columns) -> None:
+    """Let pandas read the columns that hold a number, or none, in a row of the first."""
+    pandas_reads = columns._frame
+    head = pandas_reads(list(range(len(columns.header))), dtype=str, na_filter=False, nrows=_HEAD)
+    worth = [
+        j
+        for j in range(head.shape[1])
+        if any(
+            is_missing(cell) or not np.isnan(read_number(cell.strip(), columns.decimal))
+            for cell in head.iloc[:, j]
+        )
+    ]
+    if not worth:
+        return
+    frame = pandas_reads(worth, na_values=_NO_NUMBER, keep_default_na=False)
+    if len(frame) != columns.n:
+        raise ValueError(
+            f"{columns.path.name} cannot be split into lines of cells. Look for a quotation mark"
+            " without its partner."
+        )
+    for j in worth:
+        if frame[j].dtype.kind in "iuf":
+            columns._read[j] = frame.pop(j).to_numpy()
+
+
+@dataclasses.dataclass
+class _Scan:
+    """Rows, and the lines after the first row, the first being 0, that are blank or comments, or
+    have another number of cells.
+    """
+
+    n: int = 0
+    skipped: list[int] = dataclasses.field(default_factory=list)
+    broken: dict[int, int] = dataclasses.field(default_factory=dict)
+
+
+def _scanned(path: Path, raw: bytes, delimiter: str, width: int, first: int) -> _Scan:
+    """Count the cells of each line. Lines without quotation marks and comments are compared with
+    the pattern of signs that as many equal lines have, some megabytes at a time.
+    """
+    out, at, line = _Scan(), 0, 0
+    plain = delimiter != " " and delimiter.isascii() and width > 1
+    sign = delimiter.encode()
+    others = bytes(set(range(256)) - {*sign, *b'\n"#'}) if plain else b""
+    while at < len(raw):
+        end = raw.find(b"\n", min(at + _AT_ONCE, len(raw))) + 1 or len(raw)
+        part = raw[at:end]
+        at = end
+        if not part.endswith(b"\n"):
+            part += b"\n"
+        signs = part.translate(None, others) if plain else b""
+        rows = len(signs) // width
+        if plain and signs == (sign * (width - 1) + b"\n") * rows:
+            out.n += rows
+            line += rows
+            continue
+        for text in part.decode("utf-8").split("\n")[:-1]:
+            if not text.strip() or is_comment(text):
+                out.skipped.append(line)
+            elif (cells := _width(path, text, first + line, delimiter)) != width:
+                out.broken[line] = cells
+            else:
+                out.n += 1
+            line += 1
+    return out
+
+
+def _width(path: Path, text: str, number: int, delimiter: str) -> int:
+    """How many cells a line has."""
+    if delimiter == " ":
+        return len(text.split()) if '"' not in text else len(_cells(path, text, number, delimiter))
+    return (
+        text.count(delimiter) + 1 if '"' not in text else len(_cells(path, text, number, delimiter))
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TextFile:
+    """The text of a file in UTF-8; what its lines are called, and what is added to their number."""
+
+    raw: bytes
+    rows_are: str = "line"
+    offset: int = 0
+
+
+def text_file(path: Path) -> TextFile:
+    """The text of a file as UTF-8 with lines that end in a line feed: of a file in UTF-8, in UTF-16
+    or UTF-32 where its first bytes say so (as a spreadsheet's "Unicode text"), else in the code
+    page of Windows for western Europe (as its "CSV" is there). A workbook and a JSON log become
+    lines separated by commas.
 
     **Raises:** `ValueError` for what is no text.
     """
     raw = path.read_bytes()
-    if raw.startswith(_WORKBOOKS):
-        raise ValueError(f"{path.name} is a workbook, not text. Save its sheet as CSV (UTF-8).")
+    if (document := document_as_csv(path, raw)) is not None:
+        return TextFile(document[0], document[1], document[2] - 1)
+    return TextFile(_plain_text(path, raw))
+
+
+def _plain_text(path: Path, raw: bytes) -> bytes:
     marked = next((code for mark, code in _MARKS.items() if raw.startswith(mark)), None)
+    raw = raw.rstrip(b"\x1a") if marked is None else raw  # an old sign for the end of a file
+    if marked is not None or not raw.isascii():
+        raw = _in_utf8(path, raw, marked)
+    elif len(raw.translate(None, _UNPRINTED_BYTES)) != len(raw):
+        raise _no_text(path, raw.decode("ascii"))
+    if raw.count(b"\r") != raw.count(b"\r\n"):
+        raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):  # a line that is none
+        raw = b"#" + raw
+    return raw
+
+
+def text_of(path: Path) -> str:
+    """The text of a file, as `text_file` reads it."""
+    return text_file(path).raw.decode("utf-8")
+
+
+def _in_utf8(path: Path, raw: bytes, marked: str | None) -> bytes:
     for code in ("utf-8", "cp1252") if marked is None else (marked,):
         with contextlib.suppress(UnicodeDecodeError):
             text = raw.decode(code)
-            if odd := _UNPRINTED.search(text):
-                line = text.count("\n", 0, odd.start()) + 1
-                raise ValueError(
-                    f"{path.name} is not a text file: line {line} holds the sign {odd[0]!r}. Delete"
-                    " what is no text, or save it as CSV (UTF-8)."
-                )
-            return text
+            if _UNPRINTED.search(text):
+                raise _no_text(path, text)
+            return raw if code == "utf-8" else text.encode("utf-8")
     raise ValueError(f"{path.name} is not a text file that can be read. Save it as CSV (UTF-8).")
+
+
+def _no_text(path: Path, text: str) -> ValueError:
+    odd = _UNPRINTED.search(text)
+    assert odd is not None
+    line = text.count("\n", 0, odd.start()) + 1
+    return ValueError(
+        f"{path.name} is not a text file: line {line} holds the sign {odd[0]!r}. Delete what is no"
+        " text, or save it as CSV (UTF-8)."
+    )
+
+
+def _lines_kept(raw: bytes, skip: int) -> Iterator[tuple[int, int, str]]:
+    """Number, place and text of the lines after `skip` that are neither blank nor comments."""
+    at = 0
+    for number in range(1, 1 << 62):
+        if at >= len(raw):
+            return
+        end = raw.find(b"\n", at)
+        end = len(raw) if end < 0 else end
+        if number > skip:
+            text = raw[at:end].decode("utf-8").rstrip("\r")
+            if text.strip() and not is_comment(text):
+                yield number, at, text
+        at = end + 1
 
 
 def is_comment(line: str) -> bool:
     """Whether a line begins with #, and not with what a spreadsheet writes for a value that it does
     not have.
     """
-    return line.lstrip().startswith("#") and not line.lstrip().startswith(_ERRORS)
+    return line.lstrip().startswith("#") and not line.lstrip().startswith(ERRORS)
 
 
 def existing_file(path: str | Path, suffix: str) -> Path:
@@ -279,67 +372,64 @@ def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> 
 
 
 def _cells(path: Path, line: str, number: int, delimiter: str) -> list[str]:
-    if delimiter == " ":
-        return line.split()
     try:
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
-    except csv.Error as error:
+        rows = csv.reader(
+            [line.replace("\t", " ") if delimiter == " " else line],
+            delimiter=delimiter,
+            strict=True,
+            skipinitialspace=delimiter == " ",
+        )
+        cells = [cell.strip() for cell in next(rows)]
+    except (csv.Error, StopIteration) as error:
         raise ValueError(
             f"{path.name}, line {number} cannot be split into cells ({error}). Look for a quotation"
             " mark without its partner."
         ) from None
+    return [cell for cell in cells if cell] if delimiter == " " else cells
 
 
-def _check_shape(
-    path: Path,
-    header: list[str],
-    rows: list[list[str]],
-    lines: list[int],
-    delimiter: str,
-    named: bool,
+def _check_names(
+    path: Path, header: list[str], delimiter: str, kept: list[tuple[int, int, str]]
 ) -> None:
-    if len(header) == 1 and named:
+    if len(header) == 1:
         for other, name in ((",", ","), (";", ";"), ("\t", r"\t"), ("|", "|")):
             if other != delimiter and other in header[0]:
                 raise ValueError(
                     f'{path.name} seems to be separated by "{name}", not "{delimiter}". Give'
                     f' delimiter="{name}".'
                 )
-        if len(header[0].split()) > 1 and all(
-            len(row) == 1 and len(row[0].split()) == len(header[0].split()) for row in rows
-        ):
+        words = len(header[0].split())
+        if words > 1 and kept and all(len(text.split()) == words for _, _, text in kept):
             raise ValueError(f'{path.name} seems to be separated by spaces. Give delimiter=" ".')
-    if named and all(_is_number(cell) for cell in header):
+    if all(_is_number(cell) for cell in header):
         raise ValueError(
             f"{path.name} must begin with a line of column names, got the numbers"
             f" {', '.join(header[:4])}. Add one, or give header=False and name columns by their"
             " numbers, the first being 1."
         )
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated:
-        raise ValueError(f"{path.name} has two columns called {repeated[0]!r}. Rename one.")
-    if not rows:
-        raise ValueError(f"{path.name} has column names but no rows. Check how it was exported.")
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(header):
-            raise ValueError(
-                f"{path.name}, line {line} has {len(row)} cells where the"
-                f" {'header names' if named else 'first line has'} {len(header)}. Correct the line"
-                f"{_preamble(header, row, named)}."
-            )
 
 
-def _preamble(header: list[str], row: list[str], named: bool) -> str:
-    """The remedy where a file may begin with lines about the record."""
-    if named and len(header) < 3 and len(row) > len(header):
-        return ", or give the number of lines before that of the column names as skip=..."
-    return ""
+def _broken_line(
+    path: Path, found: _Scan, names: list[str], file: TextFile, first: int, named: bool
+) -> ValueError:
+    """The error for lines with another number of cells."""
+    line, cells = next(iter(found.broken.items()))
+    many = len(found.broken)
+    remedy = "Correct the line" if many == 1 else "Correct them"
+    if found.n > 2 * many:
+        remedy += ", or give drop_missing=True to leave broken lines out of a record"
+    elif named and len(names) < 3 and cells > len(names):
+        remedy += ", or give the number of lines before that of the column names as skip=..."
+    return ValueError(
+        f"{path.name}, {file.rows_are} {first + line + file.offset} has {cells} cells where the"
+        f" {'header names' if named else 'first line has'} {len(names)}"
+        f"{f', and {many - 1} more lines do not fit' if many > 1 else ''}. {remedy}."
+    )
 
 
-def _equal(cell: str, wanted) -> bool:
-    if _is_number(cell) and _is_number(str(wanted)):
-        return float(cell) == float(wanted)
-    return cell == str(wanted).strip()
+def twice(names: Sequence[str]) -> list[str]:
+    """The names that stand there more than once."""
+    return [name for name, many in collections.Counter(names).items() if many > 1]
 
 
 def _is_number(text: str) -> bool:

@@ -34,6 +34,10 @@ class Column:
       name, a number or a `Column` with its unit. An input is brought to the times of the record
       with its impulse kept, an output is read between its own samples; of the record stays the time
       that all clocks saw.
+    - `unwrap`: True for an encoder, an angle or a clock that starts again at the end of its range,
+      whose range is found from its numbers; or that range, in `unit`: 4096, 360. Unless given, a
+      position or a time that wraps is an error; with False the jumps stay.
+    - `nanoseconds`: for a time in whole seconds, the column of the nanoseconds to be added.
 
     **Raises:** `ValueError`.
 
@@ -52,6 +56,8 @@ class Column:
     sd: float | str | None = None
     per_turn: float | int | None = None
     time: Union[str, int, "Column", None] = None
+    unwrap: bool | float | int | None = None
+    nanoseconds: str | int | None = None
 
     def __post_init__(self) -> None:
         if not _names(self.name):
@@ -91,6 +97,20 @@ class Column:
             self._check_per_turn(own)
             object.__setattr__(self, "gain", 360.0 / float(self.per_turn))
             object.__setattr__(self, "to", "deg")
+        if not (
+            self.unwrap is None
+            or isinstance(self.unwrap, bool)
+            or (_is_number(self.unwrap) and np.isfinite(self.unwrap) and self.unwrap > 0)
+        ):
+            raise ValueError(
+                f"{own} `unwrap` must be True, False or a range > 0, got {self.unwrap!r}. True"
+                " finds the range from the numbers."
+            )
+        if self.nanoseconds is not None and not _names(self.nanoseconds):
+            raise ValueError(
+                f"{own} `nanoseconds` must be the name of a column, got {self.nanoseconds!r}. Name"
+                " the column that is added to these seconds."
+            )
         if self.time is not None:
             object.__setattr__(self, "time", column_of(f"{own} `time`", self.time))
             assert isinstance(self.time, Column)

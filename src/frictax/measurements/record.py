@@ -112,6 +112,8 @@ class Record(RecordVerbs):
         inputs: Mapping[str, AnyColumn] | None = None,
         hold: bool | None = None,
         drop_missing: bool = False,
+        where: Mapping[str, str | Checked[float]] | None = None,
+        part: int | None = None,
         delimiter: str = ",",
         decimal: Checked[Decimal] = ".",
         skip: int = 0,
@@ -135,8 +137,8 @@ class Record(RecordVerbs):
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
         return _from_table(
-            csv_table(path, delimiter, decimal, skip, header),
-            (time, rate, inputs, outputs, hold, drop_missing),
+            csv_table(path, delimiter, decimal, skip, header, drop_missing),
+            (time, rate, inputs, outputs, hold, drop_missing, where, part),
             _stem(path, name),
             citation,
         )
@@ -152,13 +154,15 @@ class Record(RecordVerbs):
         inputs: Mapping[str, AnyColumn] | None = None,
         hold: bool | None = None,
         drop_missing: bool = False,
+        where: Mapping[str, str | Checked[float]] | None = None,
+        part: int | None = None,
         name: str | None = None,
         citation: str = "",
     ) -> "Record":
         """Read a record from the columns of a Parquet file, as `from_csv` does. Needs pyarrow."""
         return _from_table(
             parquet_table(path),
-            (time, rate, inputs, outputs, hold, drop_missing),
+            (time, rate, inputs, outputs, hold, drop_missing, where, part),
             _stem(path, name),
             citation,
         )
@@ -174,6 +178,8 @@ class Record(RecordVerbs):
         inputs: Mapping[str, AnyColumn] | None = None,
         hold: bool | None = None,
         drop_missing: bool = False,
+        where: Mapping[str, str | Checked[float]] | None = None,
+        part: int | None = None,
         name: str | None = None,
         citation: str = "",
     ) -> "Record":
@@ -182,7 +188,7 @@ class Record(RecordVerbs):
         """
         return _from_table(
             mat_table(path),
-            (time, rate, inputs, outputs, hold, drop_missing),
+            (time, rate, inputs, outputs, hold, drop_missing, where, part),
             _stem(path, name),
             citation,
         )
@@ -198,6 +204,8 @@ class Record(RecordVerbs):
         inputs: Mapping[str, AnyColumn] | None = None,
         hold: bool | None = None,
         drop_missing: bool = False,
+        where: Mapping[str, str | Checked[float]] | None = None,
+        part: int | None = None,
         name: str = "record",
         citation: str = "",
     ) -> "Record":
@@ -216,7 +224,7 @@ class Record(RecordVerbs):
         """
         return _from_table(
             pandas_table(frame, "the DataFrame"),
-            (time, rate, inputs, outputs, hold, drop_missing),
+            (time, rate, inputs, outputs, hold, drop_missing, where, part),
             name,
             citation,
         )
@@ -387,8 +395,9 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
 
 
 def _from_table(source: Table, asked: tuple[Any, ...], name: str, citation: str) -> Record:
-    time, rate, inputs, outputs, hold, drop = asked
-    given = assemble(source, time, inputs, outputs, rate=rate, hold=hold, drop_missing=drop)
+    time, rate, inputs, outputs, hold, drop, where, part = asked
+    more = {"hold": hold, "drop_missing": drop, "where": where, "part": part}
+    given = assemble(source, time, inputs, outputs, rate=rate, **more)
     fields = checks.checked(**given, name=name, citation=citation)
     return _set(object.__new__(Record), fields | {"hold_is_chosen": hold is None})
 

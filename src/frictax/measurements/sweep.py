@@ -13,7 +13,8 @@ from frictax.handover import Verb
 from frictax.verbs import SweepVerbs
 
 from . import units
-from .columns import Decimal, read_columns
+from .columns import Decimal
+from .tables import csv_table
 
 if TYPE_CHECKING:
     from .record import Record
@@ -141,17 +142,17 @@ class Sweep(SweepVerbs):
             raise ValueError(
                 f"`velocity` and `force` both name column {force!r}. Name the column of each."
             )
-        table = read_columns(path, delimiter=delimiter, decimal=decimal, skip=skip, header=header)
+        table = csv_table(path, delimiter, decimal, skip, header)
         if where:
             table = table.where(where)
         began = None if breakaway is None else table.flags(breakaway, "breakaway")
-        v = table.numbers(velocity, "velocity", empty=None if began is None else 0.0)
-        f = table.numbers(force, "force")
-        s = None if sigma is None else table.numbers(sigma, "sigma")
+        v = table.column(velocity, "velocity", empty=None if began is None else 0.0)
+        f = table.column(force, "force")
+        s = None if sigma is None else table.column(sigma, "sigma")
         at_rest = np.flatnonzero((v == 0) & (~began if began is not None else True))
         if at_rest.size:
             raise ValueError(
-                f"{Path(path).name}, line {table.lines[at_rest[0]]}: a sliding row must have a"
+                f"{Path(path).name}, {table.row_of(int(at_rest[0]))}: a sliding row must have a"
                 f" speed, got {velocity} = 0. Delete it, or mark rows where motion began in a"
                 " column and give breakaway=<its name>."
             )
@@ -166,6 +167,7 @@ class Sweep(SweepVerbs):
             sign=sign,
             name=Path(path).stem if name is None else name,
             citation=citation,
+            notes=table.doubts(),
         )
         return sweep.select(direction)
 

@@ -1,28 +1,48 @@
-"""Columns from CSV, Parquet, MAT and pandas, or one sentence on what is wrong with them."""
+"""Columns from text files, Parquet, MAT and pandas, or one sentence on what is wrong with them."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .columns import existing_file, missing_column, read_columns
+from .cells import Cells, is_date, is_missing, read_cells
+from .columns import existing_file, missing_column, read_columns, twice
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Table:
     """The columns of a source: its name and theirs, how one is read, and where a row stands (for
     messages).
 
-    `read` takes a name, what the column is for, and whether a number that is missing is told as NaN
-    instead of refused.
+    - `read` gives column j, the first being 0: numbers, dates, or texts.
+    - `row` says which row one is: "line 7", "row 3 (counted from 0)".
+    - `texts` gives the cells of column j; None where the source is no text.
+    - `decimal` sign of texts; `drop`: whether cells that hold no number count as missing; `notes`:
+      what was doubtful in the source; `chosen`: the rows that are read, None for all; `broken`:
+      how many lines were left out.
     """
 
     source: str
     header: list[str]
-    read: Callable[[str, str, bool], np.ndarray]
-    place: Callable[[int], str]
+    read: Callable[[int], np.ndarray]
+    row: Callable[[int], str]
+    texts: Callable[[int], np.ndarray] | None = None
+    decimal: str = "."
+    drop: bool = False
+    notes: tuple[str, ...] = ()
+    chosen: np.ndarray | None = None
+    broken: int = 0
+    _known: dict[int, Cells] = dataclasses.field(default_factory=dict)
+
+    def place(self, i: int) -> str:
+        """Where row i of those that are read stands: "line 7 of run.csv"."""
+        return f"{self.row_of(i)} of {self.source}"
+
+    def row_of(self, i: int) -> str:
+        """Where row i of those that are read stands: "line 7"."""
+        return self.row(int(i if self.chosen is None else self.chosen[i]))
 
     def name(self, name: str | int) -> str:
         """The column's name; of a number, the name of the column that stands there."""
@@ -35,8 +55,20 @@ class Table:
             )
         return self.header[name - 1]
 
-    def column(self, name: str | int, role: str, gaps: bool = False) -> np.ndarray:
-        name = self.name(name)
+    def position(self, name: str | int, role: str) -> int:
+        """Where a column stands, the first being 0.
+
+        **Raises:** `ValueError` that names the nearest and all.
+        """
+        if isinstance(name, int):
+            self.name(name)
+            return name - 1
+        if self.header.count(name) > 1:
+            at = [str(i + 1) for i, known in enumerate(self.header) if known == name]
+            raise ValueError(
+                f"{self.source} has two columns called {name!r}. Rename one, or name the column for"
+                f" {role} by its number, {' or '.join(at)}."
+            )
         if name not in self.header:
             key = role.split("'")[1] if "'" in role else ""
             if key in self.header:
@@ -52,22 +84,196 @@ class Table:
                     " column."
                 )
             raise missing_column(self.source, name, role, self.header)
-        return self.read(name, role, gaps)
+        return self.header.index(name)
+
+    def column(
+        self, name: str | int, role: str, gaps: bool = False, empty: float | None = None
+    ) -> np.ndarray:
+        """A column: numbers, dates, or what else a source that is no text holds.
+
+        **Arguments:** `gaps`: whether a number that is missing is NaN, else it is an error in a
+        text; `empty`: what an empty cell stands for, None for a missing number.
+        """
+        j = self.position(name, role)
+        values = self.read(j)
+        if values.dtype.kind in "OUST":
+            values = self._meaning(j, values, name, gaps, empty)
+        elif self.texts is not None:
+            self._check(j, values, name, gaps, empty)
+            if empty is not None:
+                values = np.where(np.isnan(values), empty, values)
+        return values if self.chosen is None or values.ndim != 1 else values[self.chosen]
+
+    def cells(self, j: int) -> Cells | None:
+        """What column j holds where it is texts; None elsewhere."""
+        values = self.read(j)
+        if values.dtype.kind not in "OUST":
+            return None
+        if j not in self._known:
+            lacks = np.array([x is None or x != x for x in values], dtype=bool)
+            self._known[j] = read_cells(
+                ["" if no else str(x) for x, no in zip(values, lacks, strict=True)], self.decimal
+            )
+        return self._known[j]
+
+    def unit(self, name: str | int) -> str | None:
+        """The unit that stands behind the numbers of a column's cells."""
+        if name in self.header or isinstance(name, int):
+            known = self._known.get(name - 1 if isinstance(name, int) else self.header.index(name))
+            return None if known is None else known.unit
+        return None
+
+    def doubts(self) -> tuple[str, ...]:
+        """The notes on the source, and on its columns that were read."""
+        more = (
+            f"Column {self.header[j]!r} of {self.source} {cells.note}."
+            for j, cells in self._known.items()
+            if cells.note
+        )
+        return (*self.notes, *more)
+
+    def where(self, conditions: Mapping[str, Any]) -> "Table":
+        """The rows whose cells equal the given values, as numbers where both are numbers."""
+        keep = True
+        for name, wanted in conditions.items():
+            cells = self.read(self.position(name, "where"))
+            cells = cells if self.chosen is None else cells[self.chosen]
+            seen, at = np.unique(cells.astype(str), return_inverse=True)
+            hit = np.array([_equal(cell, wanted) for cell in seen], dtype=bool)[at]
+            if not hit.any():
+                plain = [cell.strip().removesuffix(".0") for cell in seen[:8]]
+                raise ValueError(
+                    f"{self.source} has no row where {name} = {wanted}. Column {name!r} holds:"
+                    f" {', '.join(plain)}{', ...' if len(seen) > 8 else ''}."
+                )
+            keep = keep & hit
+        if not np.any(keep):
+            asked = " and ".join(f"{name} = {value}" for name, value in conditions.items())
+            raise ValueError(
+                f"{self.source} has no row where {asked}, though each holds alone. Ask for fewer at"
+                " once."
+            )
+        return self if keep is True else self.rows(np.flatnonzero(keep))
+
+    def rows(self, chosen: np.ndarray) -> "Table":
+        """The table of some of its rows."""
+        if self.chosen is not None:
+            chosen = self.chosen[chosen]
+        return dataclasses.replace(self, chosen=chosen)
+
+    def flags(self, name: str | int, role: str) -> np.ndarray:
+        """The column as true or false: 1/0, true/false, yes/no; empty is false."""
+        words = dict.fromkeys(("1", "true", "yes"), True)
+        words |= dict.fromkeys(("0", "false", "no", "", "nan"), False)
+        cells = self.read(self.position(name, role))
+        cells = cells if self.chosen is None else cells[self.chosen]
+        out = []
+        for i, given in enumerate(cells):
+            cell = str(given).strip().lower().removesuffix(".0")
+            if cell not in words:
+                raise ValueError(
+                    f"{self.source}, {self.row_of(i)}: column {name!r} must hold 1 or 0, true or"
+                    f" false, got {str(given)!r}."
+                )
+            out.append(words[cell])
+        return np.array(out, dtype=bool)
+
+    def _meaning(
+        self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None
+    ) -> np.ndarray:
+        """The numbers or dates of a column of texts."""
+        cells = self.cells(j)
+        assert cells is not None
+        if self.texts is None:
+            spoilt = cells.kind == "words" or (cells.wrong.any() and not self.drop)
+            return values if spoilt else cells.values
+        wrong = None if self.drop and cells.few_wrong else cells.wrong
+        if cells.kind != "dates":
+            self._check(j, cells.values, name, gaps, empty, wrong)
+            return cells.values if empty is None else np.nan_to_num(cells.values, nan=empty)
+        missing = np.isnat(cells.values)
+        self._check(j, np.where(missing, np.nan, 0.0), name, gaps, None, wrong)
+        return cells.values
+
+    def _check(
+        self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None,
+        wrong: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        """Raise the error for the first cell of a text that is not what it should be."""
+        bad = np.zeros(values.size, bool) if values.dtype.kind != "f" else ~np.isfinite(values)
+        if gaps or empty is not None:
+            bad = np.isinf(values) if wrong is None else wrong | np.isinf(values)
+        shown = np.flatnonzero(bad if self.chosen is None else bad[self.chosen])
+        if not shown.size:
+            return
+        assert self.texts is not None
+        texts = self.texts(j)
+        texts = texts if self.chosen is None else texts[self.chosen]
+        raise self._wrong_cell(int(shown[0]), texts, name, len(shown), gaps)
+
+    def _wrong_cell(
+        self, i: int, texts: np.ndarray, name: str | int, many: int, gaps: bool
+    ) -> ValueError:
+        """The error for a cell that holds no number."""
+        cell, text = texts[i], texts[i].strip()
+        what, more = f"{self.source}, {self.row_of(i)}: column {name!r}", ""
+        if many > 1:
+            more = f", nor have {many - 1} more rows" if is_missing(text) else ""
+        if is_missing(text):
+            return ValueError(f"{what} has no number ({cell!r}){more}. Delete the row or fill it.")
+        try:
+            endless = not np.isfinite(float(text))
+        except ValueError:
+            endless = False
+        if endless:
+            return ValueError(f"{what} must be finite, got {cell!r}. Delete the row.")
+        if self.decimal != "." and "." in text and "," not in text:
+            return ValueError(
+                f"{what} has a point in {cell!r}, but the decimal sign is {self.decimal!r}. Write"
+                " numbers without a sign between thousands, or correct `decimal`."
+            )
+        numbers = texts.size - many
+        hint = f" {many - 1} more rows hold no number either." if 1 < many < numbers else ""
+        if "," in text and self.decimal == "." and not text.strip("0123456789.,+-eE"):
+            hint = ' Write decimal="," for decimal commas.'
+        elif is_date(text):
+            hint = " It looks like a date or a time that is not known here. Write seconds."
+        elif many == texts.size:
+            hint = " No cell of this column holds a number. Name another column."
+        elif i == 0 and many == 1:
+            hint = (
+                " If this line holds units, begin it with # and declare them where you name the"
+                " column."
+            )
+        return ValueError(f"{what} must hold a number, got {cell!r}.{hint or ' Correct the cell.'}")
 
 
 _CHANNELS = 100  # of a matrix that is taken for a table
 
 
-def csv_table(path: str | Path, delimiter: str, decimal: str, skip: int, header: bool) -> Table:
-    """The columns of a text file."""
-    cells = read_columns(path, delimiter=delimiter, decimal=decimal, skip=skip, header=header)
-    name = cells.path.name
-    return Table(
-        name,
-        cells.header,
-        lambda column, role, gaps: cells.numbers(column, role, gaps=gaps),
-        lambda row: f"line {cells.lines[row]} of {name}",
+def csv_table(
+    path: str | Path, delimiter: str, decimal: str, skip: int, header: bool, drop: bool = False
+) -> Table:
+    """The columns of a text file, a workbook or a JSON log."""
+    columns = read_columns(
+        path, delimiter=delimiter, decimal=decimal, skip=skip, header=header, drop=drop
     )
+    name, notes = columns.path.name, ()
+    if columns.broken:
+        first = columns.first + next(iter(columns.broken))
+        notes = (
+            f"{len(columns.broken)} lines of {name} have another number of cells, the first"
+            f" {columns.rows_are} {first}: they are left out.",
+        )
+
+    def read(j: int) -> np.ndarray:
+        numbers = columns.numbers(j)
+        return columns.texts(j) if numbers is None else numbers
+
+    return Table(
+        name, columns.header, read, columns.place, columns.texts, columns.decimal, drop, notes,
+        broken=len(columns.broken),
+    )  # fmt: skip
 
 
 def mat_table(path: str | Path) -> Table:
@@ -99,8 +305,8 @@ def mat_table(path: str | Path) -> Table:
     return Table(
         path.name,
         list(values),
-        lambda name, role, gaps: np.atleast_1d(np.asarray(values[name])),
-        _row_of(path.name),
+        lambda j: np.atleast_1d(np.asarray(values[list(values)[j]])),
+        _row,
     )
 
 
@@ -134,18 +340,17 @@ def pandas_table(frame: Any, source: str) -> Table:
             " `Record(t, ...)`."
         )
     columns = [str(name) for name in frame.columns]
-    repeated = [name for name in columns if columns.count(name) > 1]
-    if repeated:
+    if repeated := twice(columns):
         raise ValueError(f"{source} has two columns called {repeated[0]!r}. Rename one.")
     index = [
         str(name) for name in frame.index.names if name is not None and str(name) not in columns
     ]
 
-    def read(name: str, role: str, gaps: bool) -> np.ndarray:
+    def read(j: int) -> np.ndarray:
         series = (
-            frame.iloc[:, columns.index(name)]
-            if name in columns
-            else frame.index.to_frame().iloc[:, frame.index.names.index(name)]
+            frame.iloc[:, j]
+            if j < len(columns)
+            else frame.index.to_frame().iloc[:, frame.index.names.index(index[j - len(columns)])]
         )
         if pd.api.types.is_datetime64_any_dtype(series.dtype):
             series = series - series.iloc[0]  # whatever the time zone
@@ -157,7 +362,7 @@ def pandas_table(frame: Any, source: str) -> Table:
             return series.to_numpy(dtype=float, na_value=np.nan)
         return series.to_numpy()
 
-    return Table(source, columns + index, read, _row_of(source))
+    return Table(source, columns + index, read, _row)
 
 
 def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -183,5 +388,15 @@ def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _row_of(source: str) -> Callable[[int], str]:
-    return lambda row: f"row {row} (counted from 0) of {source}"
+def _row(i: int) -> str:
+    return f"row {i} (counted from 0)"
+
+
+def _equal(cell: str, wanted: Any) -> bool:
+    cell = cell.strip()
+    try:
+        return float(cell) == float(str(wanted))
+    except ValueError:
+        return cell == str(wanted).strip() or (
+            isinstance(wanted, bool) and cell.lower() == str(wanted).lower()
+        )

@@ -181,6 +181,8 @@ class Reader:
                 "rate": entry.rate,
                 "hold": entry.hold,
                 "drop_missing": entry.drop_missing,
+                "where": entry.where,
+                "part": entry.part,
                 "name": label,
                 "citation": self.content.citation,
             }

@@ -49,6 +49,8 @@ class ColumnEntry(Strict):
     sd: FiniteFloat | Text | None = None
     per_turn: FiniteFloat | None = None
     time: "Name | ColumnEntry | None" = None
+    unwrap: bool | Annotated[FiniteFloat, Field(gt=0.0)] | None = None
+    nanoseconds: Name | None = None
 
 
 AnyColumn = Name | ColumnEntry
@@ -82,6 +84,8 @@ class RecordEntry(Strict):
     skip: Lines = 0
     header: bool = True
     drop_missing: bool = False
+    where: dict[Text, Any] = {}
+    part: PositiveInt | None = None
     trim: tuple[FiniteFloat, FiniteFloat] | None = None
     decimate: PositiveInt = 1
 

@@ -1,26 +1,46 @@
-"""How a text file is laid out, told from its lines: what separates cells, which decimal sign, what
-stands before the numbers.
+"""How a file of columns is laid out, told from its lines: what separates cells, which decimal sign,
+what stands before the numbers, and what each column holds.
 """
 
 import collections
 import csv
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
 
-from frictax.measurements.columns import (
-    existing_file,
-    is_comment,
+from frictax.measurements.cells import (
+    is_code,
     is_date,
+    is_grouped,
     is_missing,
-    read_columns,
-    text_of,
+    number_with_unit,
+    read_number,
 )
+from frictax.measurements.clocks import epoch_unit
+from frictax.measurements.columns import existing_file, is_comment, text_file
+from frictax.measurements.tables import Table, csv_table
 from frictax.measurements.units import named_in, spelled
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
 _LINES = 400  # that are looked at
+# Units as oscilloscopes and loggers write them out, where they stand alone in a cell.
+_WORDS = {
+    **dict.fromkeys(("second", "seconds", "sekunde", "sekunden", "secs"), "s"),
+    **dict.fromkeys(("millisecond", "milliseconds", "msec"), "ms"),
+    **dict.fromkeys(("microsecond", "microseconds", "usec"), "us"),
+    **dict.fromkeys(("nanosecond", "nanoseconds", "nsec"), "ns"),
+    **dict.fromkeys(("volt", "volts"), "V"),
+    **dict.fromkeys(("ampere", "amperes", "amp", "amps"), "A"),
+    **dict.fromkeys(("degree", "degrees", "grad"), "deg"),
+    **dict.fromkeys(("radian", "radians"), "rad"),
+    **dict.fromkeys(("newton",), "N"),
+    **dict.fromkeys(("u/min", "umdr/min"), "rpm"),
+}
+_CAN = re.compile(r"\s*\(?\d+\.\d+\)?\s+\S*can\d*\s+[0-9A-Fa-f]+", re.IGNORECASE)
+_NANOSECONDS = ("nsec", "nsecs", "nanosec", "nanosecs", "nanoseconds", "nanosecond")
+_SECONDS = ("sec", "secs", "seconds", "second")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,9 +48,18 @@ class Shape:
     """How a text file is laid out, and what it holds.
 
     - `delimiter`, `decimal`, `skip`, `header`: as `Record.from_csv` and `Sweep.from_csv` take them.
-    - `names` of the columns, "" where the file does not tell; `units`, None where it does not.
-    - `values` (rows, columns), NaN where a number is missing.
-    - `dated`: the columns, the first being 0, that hold dates or times of day, which are not read.
+    - `names` of the columns, "" where the file does not tell; `units`, None where it does not. A
+      unit stands in the name, in a line below the names, or behind each number.
+    - `values` (rows, columns), NaN where a number is missing. Dates and times of day are seconds
+      from the first, and so are times since 1970.
+    - `dated`: the columns, the first being 0, that hold dates or times of day.
+    - `kinds` of the columns: "numbers", "dates", "codes" (0x1F) or "words"; of the last two no
+      number is read.
+    - `broken`: how many lines have another number of cells and are left out, and how many cells
+      hold something else than the numbers of their column.
+    - `nanoseconds`: of a column of whole seconds, the column of the nanoseconds to be added.
+    - `rate` [Hz] that a line above the numbers tells, None elsewhere.
+    - `notes`: sentences on what was understood.
 
     With `header` False columns are read by number, and `names` may be told all the same: from a
     comment, or where a line of units follows that of the names.
@@ -44,55 +73,136 @@ class Shape:
     units: tuple[str | None, ...]
     values: np.ndarray
     dated: tuple[int, ...] = ()
+    kinds: tuple[str, ...] = ()
+    broken: int = 0
+    nanoseconds: dict[int, int] = dataclasses.field(default_factory=dict)
+    rate: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def shape_of(path: str | Path) -> Shape:
-    """How the text file at `path` is laid out.
+    """How the text file, workbook or JSON log at `path` is laid out.
 
     **Raises:** `FileNotFoundError`, or `ValueError` where it holds no table of numbers.
     """
     path = existing_file(path, ".csv")
-    lines = text_of(path).splitlines()
-    delimiter, decimal, width, first = _separated(path, lines)
-    names, units, header, skip = _above(lines[:first], delimiter, width)
-    skip = skip if header else _needed(lines, first)
-    table = read_columns(path, delimiter=delimiter, decimal=decimal, skip=skip, header=header)
-    columns = [
-        table.numbers(i + 1, f"column {i + 1}", gaps=True)
-        if any(_is_number(row[i], decimal) for row in table.rows[:50]) or _all_missing(table, i)
-        else np.full(len(table.rows), np.nan)
-        for i in range(width)
-    ]
-    values = np.stack(columns, axis=1)
-    dated = tuple(i for i in range(width) if is_date(table.rows[0][i]))
-    return Shape(delimiter, decimal, skip, header, names, units, values, dated)
+    text = text_file(path)
+    lines = _first_lines(text.raw)
+    delimiter, decimal, width, first = _separated(path, lines, text.rows_are != "line")
+    above = _above(lines[:first], delimiter, width)
+    skip = above.skip if above.header else _needed(lines, first)
+    del text
+    table = csv_table(path, delimiter, decimal, skip, above.header, drop=True)
+    names, units, kinds = above.names, list(above.units), list[str]()
+    values = np.full((table.read(0).size, width), np.nan)
+    spoilt, notes = table.broken, list(table.notes)
+    for j in range(width):
+        cells = table.cells(j)
+        told = cells is None or cells.kind not in ("numbers", "dates") or cells.few_wrong
+        kinds.append("numbers" if cells is None else cells.kind if told else "words")
+        if cells is None:
+            values[:, j], epoch = _from_first(table, j, units[j], names[j])
+            units[j] = units[j] or epoch
+        elif kinds[j] == "numbers":
+            values[:, j] = cells.values
+            spoilt += int(cells.wrong.sum())
+            units[j] = units[j] or cells.unit
+        elif kinds[j] == "dates":
+            spoilt += int(cells.wrong.sum())
+            lost = np.isnat(cells.values)
+            values[:, j] = np.where(lost, np.nan, cells.values / np.timedelta64(1, "s"))
+            units[j] = "s"
+        if cells is not None and cells.wrong.any() and kinds[j] in ("numbers", "dates"):
+            i = int(np.argmax(cells.wrong))
+            notes.append(
+                f"{cells.wrong.sum()} cells of {names[j] or f'column {j + 1}'} hold no number, the"
+                f" first {str(table.read(j)[i])[:40]!r} in {table.row_of(i)}: their rows are left"
+                " out."
+            )
+    values[np.isinf(values)] = np.nan
+    dated = tuple(j for j, kind in enumerate(kinds) if kind == "dates")
+    return Shape(
+        delimiter, decimal, skip, above.header, names, tuple(units), values, dated, tuple(kinds),
+        spoilt, _pairs(names), above.rate, tuple(notes),
+    )  # fmt: skip
 
 
-def _all_missing(table, i: int) -> bool:
-    return all(is_missing(row[i]) for row in table.rows)
+def _first_lines(raw: bytes) -> list[str]:
+    """The first lines of a text, as many as are looked at, and some megabytes at most."""
+    lines, written = list[str](), 0
+    at = 0
+    while at < len(raw) and written < _LINES:
+        end = raw.find(b"\n", at)
+        end = len(raw) if end < 0 else end
+        lines.append(raw[at:end].decode("utf-8").rstrip("\r"))
+        written += bool(lines[-1].strip())
+        at = end + 1
+    return lines
 
 
-def _separated(path: Path, lines: list[str]) -> tuple[str, str, int, int]:
+def _from_first(table: Table, j: int, unit: str | None, name: str) -> tuple[np.ndarray, str | None]:
+    """Numbers of a column; times since 1970 count from the first, so that their digits are kept,
+    and their size tells their unit.
+    """
+    column = table.read(j)
+    epoch = epoch_unit(column)
+    is_time = unit in ("s", "ms", "us", "ns") or (unit is None and epoch is not None)
+    if epoch is None or not is_time:
+        return column.astype(float), None
+    finite = column[np.isfinite(column)] if column.dtype.kind == "f" else column
+    since = column - finite[0] if column.dtype.kind != "u" else column.astype(float) - finite[0]
+    return since.astype(float), epoch
+
+
+def _pairs(names: tuple[str, ...]) -> dict[int, int]:
+    """Of each column of whole seconds the column of its nanoseconds, by their names."""
+    found = {}
+    for j, name in enumerate(names):
+        before, word = _last_word(name)
+        if word not in _NANOSECONDS:
+            continue
+        for i, other in enumerate(names):
+            if i != j and _last_word(other) in [(before, w) for w in _SECONDS]:
+                found[i] = j
+    return found
+
+
+def _last_word(name: str) -> tuple[str, str]:
+    """What stands before the last word of a name, and that word, small."""
+    plain = name.strip().lower()
+    for sign in "._/ ":
+        before, found, last = plain.rpartition(sign)
+        if found:
+            return before, last
+    return "", plain
+
+
+def _separated(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
     """Delimiter, decimal sign, number of columns, and the first line of numbers.
 
-    Of all pairs of signs the one under which most lines are numbers, and as many as in their
-    neighbours; of equal ones that with more columns.
+    Of all pairs of signs the one under which most lines have numbers in the same columns; of equal
+    ones that with fewer columns of words, then that with more plain numbers.
     """
-    best, found = (0, 0), None
-    looked = [i for i, line in enumerate(lines) if line.strip()][:_LINES]
-    for delimiter in _DELIMITERS:
-        for decimal in ".,":
+    best, found = (0, 0, 0), None
+    looked = [i for i, line in enumerate(lines) if line.strip() and not is_comment(line)]
+    for delimiter in "," if commas else _DELIMITERS:
+        for decimal in "." if commas else ".,":
             if delimiter == decimal:
                 continue
-            width_of = {i: _numbers_in(lines[i], delimiter, decimal) for i in looked}
-            counts = collections.Counter(w for w in width_of.values() if w)
-            if not counts:
-                continue
-            width, many = max(counts.items(), key=lambda item: (item[1], item[0]))
-            if (many, width) > best:
-                best = many, width
-                found = delimiter, decimal, width, next(i for i in looked if width_of[i] == width)
+            kinds = {i: _kinds(lines[i], delimiter, decimal) for i in looked}
+            keys = {i: (len(k), _words(k)) for i, k in kinds.items() if "n" in k or "g" in k}
+            counts = collections.Counter(keys.values())
+            for (width, words), many in counts.items():
+                first = next(i for i in looked if keys.get(i) == (width, words))
+                score = many, -len(words), kinds[first].count("n") + kinds[first].count("d")
+                if score > best:
+                    best, found = score, (delimiter, decimal, width, first)
     if found is None or best[0] < 2:
+        if sum(bool(_CAN.match(line)) for line in lines) > 1:
+            raise ValueError(
+                f"{path.name} is a log of frames on a CAN bus, which are no numbers yet. Decode it"
+                " first, by `cantools decode` with the bus's DBC file, say, and save CSV."
+            )
         raise ValueError(
             f"{path.name} holds no lines of numbers that are separated by a comma, a semicolon, a"
             " tab, a bar or spaces. Save it as CSV."
@@ -100,37 +210,105 @@ def _separated(path: Path, lines: list[str]) -> tuple[str, str, int, int]:
     return found
 
 
-def _numbers_in(line: str, delimiter: str, decimal: str) -> int:
-    """How many cells a line has if some hold numbers and none holds text but dates; else 0."""
-    if is_comment(line):
-        return 0
-    cells = _split(line, delimiter)
-    numbers = sum(_is_number(cell, decimal) for cell in cells)
-    whole = numbers + sum(is_missing(cell) or is_date(cell) for cell in cells) == len(cells)
-    return len(cells) if whole and numbers else 0
-
-
-def _above(
-    above: list[str], delimiter: str, width: int
-) -> tuple[tuple[str, ...], tuple[str | None, ...], bool, int]:
-    """Names and units of the columns, whether the reader finds the names in one line just above the
-    numbers, and how many lines stand before that.
+def _kinds(line: str, delimiter: str, decimal: str) -> str:
+    """What each cell of a line is: n number, g number with a sign between thousands or a unit, d
+    date, c code, m missing, w word.
     """
-    untold: tuple[str | None, ...] = (None,) * width
+    return "".join(_kind(cell, decimal) for cell in split_cells(line, delimiter))
+
+
+def _kind(cell: str, decimal: str) -> str:
+    if not np.isnan(read_number(cell, decimal)):
+        return "n"
+    if is_missing(cell):
+        return "m"
+    if is_date(cell):
+        return "d"
+    if is_grouped(cell, decimal) or number_with_unit(cell, decimal) is not None:
+        return "g"
+    return "c" if is_code(cell) else "w"
+
+
+def _words(kinds: str) -> tuple[int, ...]:
+    return tuple(i for i, kind in enumerate(kinds) if kind == "w")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Above:
+    """Names and units of the columns, whether the reader finds the names in one line just above
+    the numbers, how many lines stand before that, and the rate of the samples, if it is told.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str | None, ...]
+    header: bool
+    skip: int = 0
+    rate: float | None = None
+
+
+def _above(above: list[str], delimiter: str, width: int) -> _Above:
+    """What the lines above the numbers tell."""
     written = [i for i, line in enumerate(above) if line.strip()]
-    tail = [(i, _cells(above[i], delimiter)) for i in written[-2:]]
-    tail = [(i, cells) for i, cells in tail if len(cells) == width]
+    split = {i: split_cells(above[i].lstrip().removeprefix("#"), delimiter) for i in written}
+    if (found := _of_pairs([split[i] for i in written], width)) is not None:
+        return found
+    tail = [(i, _fitted(split[i], width)) for i in written[-2:]]
+    tail = [(i, cells) for i, cells in tail if cells is not None]
     if not tail or tail[-1][0] != written[-1]:
-        return ("",) * width, untold, False, 0
+        return _Above(("",) * width, (None,) * width, False)
     line, cells = tail[-1]
-    commented = is_comment(above[line])
+    if len(tail) == 2 and (found := _of_increments(tail[0][1], cells)) is not None:
+        return found
     if _are_units(cells) and len(tail) == 2:
-        return tuple(tail[0][1]), tuple(map(_unit, cells)), False, 0
+        below = zip(tail[0][1], cells, strict=True)
+        units = tuple(_unit(cell) or _unit_in(name) for name, cell in below)
+        return _Above(tuple(tail[0][1]), units, False)
     units = tuple(map(_unit_in, cells))
-    if commented or len(set(cells)) < width:
-        return tuple(cells), units, False, 0
+    if is_comment(above[line]) or len(set(cells)) < width or len(split[line]) != width:
+        return _Above(tuple(cells), units, False)
     before = [above[i] for i in written if i < line]
-    return tuple(cells), units, True, line if any(not is_comment(text) for text in before) else 0
+    return _Above(
+        tuple(cells), units, True, line if any(not is_comment(text) for text in before) else 0
+    )
+
+
+def _fitted(cells: list[str], width: int) -> list[str] | None:
+    """The cells of a line as wide as the rows, or one cell narrower: rows may end in a sign, or
+    begin with an index that has no name.
+    """
+    if len(cells) == width:
+        return cells
+    return [*cells, ""] if len(cells) == width - 1 and width > 2 else None
+
+
+def _of_pairs(above: list[list[str]], width: int) -> _Above | None:
+    """Names of a file in which each channel has a column of times before it, as TwinCAT's Scope
+    writes it: lines of pairs, "Name  ActPos  Name  ActTorque".
+    """
+    pairs = {
+        cells[0]: cells[1::2]
+        for cells in above
+        if width % 2 == 0 and len(cells) == width and width > 2 and len(set(cells[::2])) == 1
+    }
+    if "Name" not in pairs:
+        return None
+    units = [_unit(cell) for cell in pairs.get("Unit", [""] * (width // 2))]
+    clock = "ms" if any("[ms]" in label for label in pairs) else None
+    names = [name for channel in pairs["Name"] for name in (f"time of {channel}", channel)]
+    return _Above(tuple(names), tuple(u for unit in units for u in (clock, unit)), False)
+
+
+def _of_increments(names: list[str], cells: list[str]) -> _Above | None:
+    """Names of a file whose second line has a sample's time step below "Increment", as Rigol's
+    oscilloscopes write it.
+    """
+    small = [name.lower() for name in names]
+    if "increment" not in small:
+        return None
+    step = read_number(cells[small.index("increment")], ".")
+    if not step > 0:
+        return None
+    return _Above(tuple(names), tuple(map(_unit, cells)), False, rate=1.0 / step)
 
 
 def _needed(lines: list[str], first: int) -> int:
@@ -139,12 +317,9 @@ def _needed(lines: list[str], first: int) -> int:
     return first if text else 0
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
-    return _split(line.lstrip().removeprefix("#"), delimiter)
-
-
-def _split(line: str, delimiter: str) -> list[str]:
-    if delimiter == " ":
+def split_cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a line, without the spaces around them."""
+    if delimiter == " " and '"' not in line:
         return line.split()
     try:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
@@ -159,7 +334,8 @@ def _are_units(cells: list[str]) -> bool:
 
 def _unit(cell: str) -> str | None:
     """The unit that a cell names, in brackets or alone."""
-    return named_in(f"[{cell.strip().strip('[]()')}]")
+    plain = cell.strip().strip("[]()")
+    return named_in(f"[{_WORDS.get(plain.lower(), plain)}]")
 
 
 def _unit_in(name: str) -> str | None:
@@ -179,13 +355,3 @@ def _unit_in(name: str) -> str | None:
             # a single small letter after an underscore is an index, as in i_m
             return unit if sign in "/," or len(spelled(after)) > 1 or unit in "AVN" else None
     return None
-
-
-def _is_number(text: str, decimal: str) -> bool:
-    text = text.strip()
-    if decimal == "," and "." in text or "_" in text:
-        return False
-    try:
-        return bool(np.isfinite(float(text.replace(decimal, "."))))
-    except ValueError:
-        return False

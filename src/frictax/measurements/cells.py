@@ -1,0 +1,223 @@
+"""What the texts of a column mean: numbers, numbers with a unit or with a sign between thousands,
+dates and times of day, or words.
+
+A text file is read by pandas. Only columns that pandas does not read as numbers come here.
+"""
+
+import collections
+import dataclasses
+import functools
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import units
+
+ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
+# How files write that there is no number, in small letters; and dashes or question marks alone.
+MISSING = ("", "nan", "-nan", "na", "n/a", "null", "none", "<na>", "nil")
+MISSING += ("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "-", "--", "---", "----", "?", "*")
+_DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
+_DURATION = re.compile(r"(?:\d{1,4}:)?\d{1,2}:\d\d(?:\.\d*)?")
+_NUMBER_UNIT = re.compile(r"([+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?)\s*([^\d\s.,].*)")
+_HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{1,16}[hH]|16#[0-9a-fA-F_]{1,16}")
+_BETWEEN = ".,' \u2019\u00a0\u202f"  # signs that stand between thousands
+# Dates that are not ISO 8601; both orders of day and month, of which the one that rises is taken.
+_DATES = tuple(
+    f"{date} {clock}".strip()
+    for date in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d", "%d.%m.%y")
+    for clock in ("%H:%M:%S.%f", "%H:%M:%S", "%H:%M", "%I:%M:%S.%f %p", "%I:%M:%S %p", "")
+) + ("%Y-%m-%d_%H-%M-%S.%f", "%Y%m%d_%H%M%S", "%b %d %Y %H:%M:%S.%f", "%b %d, %Y %H:%M:%S.%f %p")
+_MOST_BROKEN = 0.1  # share of the cells of a column of numbers that may hold something else
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cells:
+    """What a column of texts holds.
+
+    - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 from
+      the first, or from 0 for durations), "codes" (0x1F) or "words" (`values` are NaN).
+    - `values`, NaN or NaT where there is no number; `wrong`: cells that are neither missing nor
+      like the others, such as "ERR timeout" among numbers.
+    - `unit` that stands behind each number, None where none does.
+    - `note`: a sentence part on what was understood, "" for plain numbers.
+    """
+
+    kind: str
+    values: np.ndarray
+    wrong: np.ndarray
+    unit: str | None = None
+    note: str = ""
+
+    @property
+    def few_wrong(self) -> bool:
+        """Whether so few cells are wrong that their rows may be left out."""
+        return bool(np.sum(self.wrong) <= _MOST_BROKEN * self.wrong.size)
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that there is no number."""
+    text = cell.strip()
+    return text.lower() in MISSING or text.startswith(ERRORS)
+
+
+def is_date(cell: str) -> bool:
+    """Whether a cell holds a date or a time of day.
+
+    >>> [is_date(cell) for cell in ("2024-01-31 10:00:00.005", "31.1.2024", "10:30", "0.5", "a:1")]
+    [True, True, True, False, False]
+    """
+    plain = re.sub(r"\b(?:[AP]M|UTC|GMT|[A-Z][a-z]{2})\b", "", cell)
+    return not plain.strip("0123456789 -/.,:TZ+_") and _DATE.search(cell) is not None
+
+
+def read_number(text: str, decimal: str) -> float:
+    """The number that a cell holds; NaN where it holds none or is not finite."""
+    if "_" in text or (decimal != "." and "." in text):  # Python would read 1_000
+        return np.nan
+    try:
+        value = float(text.replace(decimal, ".") if decimal != "." else text)
+    except ValueError:
+        return np.nan
+    return value if np.isfinite(value) else np.nan
+
+
+def read_cells(texts: Sequence[str], decimal: str) -> Cells:
+    """What the texts of a column mean.
+
+    >>> read_cells(["0.1 sec", "0.2 sec"], ".").values, read_cells(["0.1 sec"], ".").unit
+    (array([0.1, 0.2]), 's')
+    >>> read_cells(["1.234,5", "20,5", "---"], ",").values
+    array([1234.5,   20.5,    nan])
+    >>> read_cells(["10:15:30.5", "10:15:31"], ".").values / np.timedelta64(1, "s")
+    array([0. , 0.5])
+    >>> [read_cells(x, ".").kind for x in (["TRUE", "FALSE"], ["0x1237"], ["joint1"])]
+    ['words', 'codes', 'words']
+    """
+    cells = [text.strip() for text in texts]
+    missing = np.array([is_missing(cell) for cell in cells], dtype=bool)
+    values = np.array(
+        [
+            np.nan if lacks else read_number(c, decimal)
+            for c, lacks in zip(cells, missing, strict=True)
+        ]
+    )
+    wrong = np.isnan(values) & ~missing
+    if not wrong.any():
+        return Cells("numbers", values, wrong)
+    at = np.flatnonzero(wrong)
+    odd = [cells[i] for i in at]
+    if (grouped := _with_thousands(odd, decimal)) is not None:
+        values[at] = grouped
+        return Cells("numbers", values, np.isnan(values) & ~missing, None, _THOUSANDS)
+    if at.size <= 0.5 * (cells_there := np.sum(~missing)):
+        return Cells("numbers", values, wrong)
+    with_unit, unit = _with_units(odd, decimal)
+    if unit is not None and at.size == cells_there:
+        values[at] = with_unit
+        return Cells("numbers", values, np.isnan(values) & ~missing, unit)
+    if is_date(odd[0]) and at.size == cells_there:
+        times = np.full(len(cells), np.timedelta64("NaT", "ns"))
+        times[at] = _dates(odd)
+        lost = np.isnat(times) & ~missing
+        if lost.sum() <= _MOST_BROKEN * at.size:
+            return Cells("dates", times, lost)
+    if all(map(is_code, odd)):
+        values[at] = [
+            float(int(c.strip("hH").removeprefix("16#").replace("_", ""), 16)) for c in odd
+        ]
+        return Cells("codes", values, np.zeros(len(cells), bool))
+    return Cells("words", np.full(len(cells), np.nan), wrong)
+
+
+_THOUSANDS = "has a sign between thousands, which is read so"
+
+
+def is_code(cell: str) -> bool:
+    """Whether a cell is a number of base 16: 0x1F, 1Fh, 16#1F."""
+    return _HEX.fullmatch(cell) is not None
+
+
+def is_grouped(cell: str, decimal: str) -> bool:
+    """Whether a cell has a sign between thousands."""
+    return any(_grouped(sign, decimal).fullmatch(cell) for sign in _BETWEEN if sign != decimal)
+
+
+@functools.cache
+def _grouped(sign: str, decimal: str) -> re.Pattern[str]:
+    between, point = re.escape(sign), re.escape(decimal)
+    return re.compile(rf"[+-]?\d{{1,3}}(?:{between}\d{{3}})+(?:{point}\d*)?")
+
+
+def _with_thousands(cells: list[str], decimal: str) -> np.ndarray | None:
+    """The numbers of cells that all have one sign between thousands; None where they do not, or
+    where that sign may be a decimal one ("1,234").
+    """
+    for sign in _BETWEEN:
+        if sign == decimal or sign not in cells[0]:
+            continue
+        if not all(map(_grouped(sign, decimal).fullmatch, cells)):
+            return None
+        sure = sign not in ".," or any(decimal in c or c.count(sign) > 1 for c in cells)
+        plain = [c.replace(sign, "").replace(decimal, ".") for c in cells]
+        return np.array(list(map(float, plain))) if sure else None
+    return None
+
+
+def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
+    """The number and the unit of a cell such as "0.1 sec"; None where it has none that is known."""
+    found = _NUMBER_UNIT.fullmatch(cell)
+    unit = units.named_in(f"[{found[2]}]") if found else None
+    if found is None or unit is None or np.isnan(number := read_number(found[1], decimal)):
+        return None
+    return number, unit
+
+
+def _with_units(cells: list[str], decimal: str) -> tuple[np.ndarray, str | None]:
+    """The numbers of cells that have a unit, NaN where there is none, and the unit of most; None
+    where most have no unit that is known.
+    """
+    found = [number_with_unit(cell, decimal) for cell in cells]
+    unit, many = collections.Counter(f and f[1] for f in found).most_common(1)[0]
+    if unit is None or many < (1 - _MOST_BROKEN) * len(cells):
+        return np.empty(0), None
+    return np.array([f[0] if f and f[1] == unit else np.nan for f in found]), unit
+
+
+def _dates(cells: list[str]) -> np.ndarray:
+    """Dates and times of day as timedelta64 from the first, durations from 0; NaT where a cell is
+    none.
+    """
+    import pandas as pd
+
+    texts = pd.Series(cells, dtype=object)
+    texts = texts.str.replace(r"(:\d\d),(\d+)", r"\1.\2", regex=True)
+    texts = texts.str.replace(r"(:\d\d):(\d{3})$", r"\1.\2", regex=True)  # milliseconds
+    if all(map(_DURATION.fullmatch, texts)):
+        short = texts.str.count(":") == 1
+        texts = texts.where(~short, "00:" + texts)  # minutes and seconds
+        times = pd.to_timedelta(texts, errors="coerce").to_numpy().astype("timedelta64[ns]")
+        back = np.diff(times) < -np.timedelta64(12, "h")  # midnight lies between
+        times[1:] += np.cumsum(back) * np.timedelta64(24, "h")
+        return times - times[0]
+    stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
+    if stamps.isna().mean() > _MOST_BROKEN:
+        stamps = _dates_of_other_forms(texts, pd)
+    since = (stamps - stamps.dropna().iloc[0]) if stamps.notna().any() else stamps - stamps
+    return since.to_numpy().astype("timedelta64[ns]")
+
+
+def _dates_of_other_forms(texts, pd):
+    """The dates by the form that reads most of them; of two that read as many, the one in which
+    time runs on with the smallest steps.
+    """
+    best, found = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
+    for form in _DATES:
+        if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):
+            continue
+        stamps = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+        lost, span = int(stamps.isna().sum()), float(stamps.diff().abs().dt.total_seconds().sum())
+        if (lost, span) < best:
+            best, found = (lost, span), stamps
+    return found

@@ -1,0 +1,136 @@
+"""Counters and angles that start again at the end of their range: which range that is, and the
+same numbers without the jumps.
+
+An encoder of 4096 counts, an angle from -180 to 180 deg, a 16-bit counter and a clock of 32 bits in
+microseconds wrap. A square wave, a reset and lost samples do not.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+from jaxtyping import Float, Int
+
+_TURNS = (360.0, 2 * math.pi, 1.0, 2000 * math.pi)  # deg, rad, rev, mrad
+_COUNTS = (
+    tuple(2.0**k for k in range(4, 49))
+    + tuple(
+        float(n)
+        for n in (100, 200, 400, 500, 800, 1000, 1600, 1024, 1200, 1440, 2000, 2400, 2500, 2880)
+    )
+    + tuple(
+        float(n) for n in (3000, 3600, 4000, 5000, 6000, 7200, 8000, 10000, 12000, 14400, 16000)
+    )
+)
+_COUNTS += tuple(float(n) for n in (20000, 36000, 40000, 50000, 80000, 100000, 360000, 1000000))
+_NEAR = 0.02  # share of the range by which a jump, less the motion beside it, may differ from it
+_EXACT = 0.004  # share of the range by which the median jump may differ from it
+_JUMP = 0.5  # share of the range above which a step from one sample to the next is a jump
+_MOST = 0.25  # share of the steps that may be jumps
+_SEAM = 0.25  # share of the range above which a step between samples must be explained by a speed
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrap:
+    """The range of a column that wraps, in its own unit, and the samples before which it does."""
+
+    range: float
+    samples: Int[np.ndarray, " k"]
+
+
+def find_wrap(
+    values: Float[np.ndarray, " n"], turn: float | None = None, rising: bool = False
+) -> Wrap | None:
+    """The range at which a column wraps; None where nothing shows that it does.
+
+    Each jump of more than half of the range of the numbers must be one range, but for the motion
+    that the samples beside it show, to 2 %. The range is one of a turn (360, 2 pi, 1), or of
+    counts: a power of two or a round number.
+
+    **Arguments:** `turn`: another range that is likely, such as the counts in a turn; `rising`:
+    whether the column is a clock, which only rises. NaN are passed over.
+
+    >>> import numpy as np
+    >>> angle = np.linspace(0.0, 2000.0, 201)
+    >>> find_wrap(angle % 360).range, find_wrap(angle // 1 % 256).range, find_wrap(angle)
+    (360.0, 256.0, None)
+    >>> find_wrap(np.sign(np.sin(angle))) is None
+    True
+    """
+    there = np.flatnonzero(np.isfinite(values))
+    x = np.asarray(values, dtype=float)[there]
+    if x.size < 8:
+        return None
+    step, extent = np.diff(x), float(np.ptp(x))
+    jumps = np.flatnonzero(step < 0 if rising else np.abs(step) > _JUMP * extent)
+    calm = np.abs(np.delete(step, jumps))
+    if not 0 < jumps.size <= _MOST * step.size or not np.max(calm) > 0:
+        return None
+    usual, motion = float(np.quantile(calm, 0.98)), _motion_at(step, jumps)
+    sizes = np.abs(step[jumps] - motion)
+    whole = bool(np.all(x == np.round(x)))
+    likely = (*([turn] if turn else []), *(() if rising else _TURNS), *(_COUNTS if whole else ()))
+    if rising and not whole:  # a counter of microseconds, written in seconds or milliseconds
+        likely += tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
+    best = min(likely, key=lambda r: abs(r - float(np.median(sizes))), default=0.0)
+    near = np.abs(sizes - best) <= max(_NEAR * best, 3.0 * usual)
+    exact = abs(best - float(np.median(sizes))) <= max(_EXACT * best, 2.0 * usual / jumps.size**0.5)
+    if best < (2.0 if rising else 5.0) * usual or np.mean(near) < 0.8 or not exact:
+        return None
+    if not any(_is_between(x, jumps, low, best, usual) for low in (0.0, -0.5 * best)):
+        return None
+    if not rising:  # before it jumps down, it rises
+        towards = -np.sign(step[jumps]) * _motion_at(step, jumps, 10)
+        if not np.sum(towards) > 0.5 * np.sum(np.abs(towards)):
+            return None
+    return Wrap(best, there[jumps + 1])
+
+
+def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usual: float) -> bool:
+    """Whether all numbers lie from `low` to `range_` above it, and jumps lead from end to end."""
+    room, little = max(3.0 * usual, _NEAR * range_), 5e-3 * range_
+    if x.min() < low - little or x.max() > low + range_ + little:
+        return False
+    top, bottom = np.maximum(x[jumps], x[jumps + 1]), np.minimum(x[jumps], x[jumps + 1])
+    return bool(np.mean((top >= low + range_ - room) & (bottom <= low + room)) >= 0.8)
+
+
+def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarray:
+    """The mean step of the `beside` samples on either side of each jump that are no jumps."""
+    calm = np.delete(np.arange(step.size), jumps)
+    if not calm.size:
+        return np.zeros(jumps.size)
+    after, sums = np.searchsorted(calm, jumps), np.concatenate([[0.0], np.cumsum(step[calm])])
+    low, high = np.maximum(after - beside, 0), np.minimum(after + beside, calm.size)
+    return (sums[high] - sums[low]) / (high - low)
+
+
+def unwrapped(values: Float[np.ndarray, " n"], range_: float, rising: bool = False) -> np.ndarray:
+    """The column without the jumps of its range: each step is the one nearest to 0, or of a clock
+    the one that rises. NaN stay.
+
+    >>> unwrapped(np.array([350.0, 355.0, 0.0, 5.0, 355.0]), 360.0)
+    array([350., 355., 360., 365., 355.])
+    """
+    out = np.array(values, dtype=float)
+    there = np.flatnonzero(np.isfinite(out))
+    step = np.diff(out[there])
+    turns = -np.floor(step / range_) if rising else -np.round(step / range_)
+    if rising:
+        turns = np.where(step >= 0, 0.0, turns)
+    out[there[1:]] += range_ * np.cumsum(turns)
+    return out
+
+
+def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray, " k"]:
+    """The samples of an unwrapped column before which it jumps by a quarter of the range or more,
+    and by more than three times what the samples on either side show: samples were lost, or the
+    counter was reset.
+    """
+    there = np.flatnonzero(np.isfinite(values))
+    step = np.diff(np.asarray(values, dtype=float)[there])
+    large = np.flatnonzero(np.abs(step) > _SEAM * range_)
+    if not large.size:
+        return large
+    around = np.abs(_motion_at(step, large))
+    return there[large[np.abs(step[large]) > 3.0 * around + 1e-3 * range_] + 1]
