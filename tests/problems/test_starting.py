@@ -61,7 +61,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "units_line": (),
     "windows": CURRENT,  # in mA, and its constant per ampere
     "unicode_text": (),
-    "dated": ("--rate", "200"),
+    "dated": (),
 }
 
 
@@ -134,10 +134,6 @@ def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: 
         ("no_header", "no_header.csv does not state its machine, which looks like a rotor. Give"),
         ("gaps", "The unit of torque in gaps.csv is not stated. Give --force 'torque[N.m]', or"),
         ("rate", "No time column was recognised in rate.csv. Give --rate HZ, or --time COLUMN."),
-        (
-            "dated",
-            "Column 'Timestamp' of dated.csv holds dates or times of day, which are not read",
-        ),
         ("rpm", "No record contains this number: Torque (or force) per A of iq_A [N.m/A]. Give"),
     ):
         done = frictax("init", str(shapes / f"{name}.csv"))
@@ -202,8 +198,8 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     ),
     "a clock that jumps": (
         ("jumps.csv", "--torque-constant", "1"),
-        1,
-        "time must increase, got 8 s twice, the second time in line 11 of jumps.csv.",
+        2,
+        "t [s] of jumps.csv repeats the time of the row before 1 times. Give --rate 1.056, its",
     ),
 }
 
@@ -451,7 +447,7 @@ DOUBTFUL = {
     "t [s],current [V],q [rad]": "Give --current 'current [V]'.",
     "t [s],torque [%],q [rad]": "of a rated torque that the file does not state. Give --current",
     "t [s],i [A],angle": "numbers fit rad and deg. Give --position 'angle[rad]' or 'angle[deg]'.",
-    "t [s],i [A],angle [V]": "is in V, which is no unit of a position. Give --position 'angle [V][F",
+    "t [s],i [A],angle [V]": "is in V, which is no unit of a position. Give --position 'angle [V][",
 }
 
 
@@ -620,3 +616,95 @@ def test_windows_follow_the_slowest_motion_whatever_the_noise_of_the_drive(tmp_p
     found = sizes(first_draft(tmp_path / "f.csv"))
     assert 0.2 / 0.7 <= found.window <= 0.4
     assert found.fast < 3.0
+
+
+WRAPPED = {
+    "enc": (lambda q: np.round(q / (2 * np.pi) * 4096) % 4096, "counts", 4096.0),
+    "angle": (lambda q: np.degrees(q) % 360.0, "deg", None),
+    "angle [deg]": (lambda q: (np.degrees(q) + 180.0) % 360.0 - 180.0, "deg", None),
+    "q": (lambda q: (q + np.pi) % (2 * np.pi) - np.pi, "rad", None),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_an_encoder_that_wraps_is_recognised_and_read_without_its_jumps(
+    name: str, tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    by, unit, per_turn = WRAPPED[name]
+    file = write(tmp_path / "f.csv", f"t [s],i [A],{name}", motor["t"], motor["i"], by(motor["q"]))
+    found = first_draft(tmp_path / "f.csv").columns["position"]
+    assert (found.unit, found.per_turn, found.doubt) == (unit, per_turn, "")
+    done = frictax("init", file, "--torque-constant", "0.061", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "unwrap = true" in (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")
+    problem = read(tmp_path / "f")
+    assert isinstance(problem.data, dict)
+    angle = np.asarray(problem.data["f"].outputs["rotor.phi"])
+    np.testing.assert_allclose(angle - angle[0], motor["q"] - motor["q"][0], atol=4e-3)
+
+
+def test_a_counter_of_16_bits_is_not_taken_for_a_turn(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    counts = np.round(motor["q"] / (2 * np.pi) * 8192) % 65536
+    file = write(tmp_path / "f.csv", "t [s],i [A],enc", motor["t"], motor["i"], counts)
+    done = frictax("init", file, "--torque-constant", "0.061", "--yes")
+    assert done.exit_code == 2
+    assert "The file does not state how many counts of enc make a turn." in done.stderr
+
+
+def test_a_clock_that_starts_again_is_said_with_the_option_that_chooses_a_part(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    t, q, i = (np.tile(motor[name][:400], 2) for name in "tqi")
+    drive = np.repeat([1.0, 2.0], 400)
+    for header, more, flag in (
+        ("t [s],i [A],q [rad]", (), ("--part", "1")),
+        ("t [s],i [A],q [rad],drive", (drive,), ("--where", "drive=1")),
+    ):
+        file = write(tmp_path / "f.csv", header, t, i, q, *more)
+        done = frictax("init", file, "--torque-constant", "0.061", "--yes")
+        assert done.exit_code == 2
+        assert "starts again in row 401 of the numbers, so the file has 2 parts" in done.stderr
+        assert flag[0] in done.stderr
+        done = frictax("init", file, "--torque-constant", "0.061", *flag, "-f")
+        assert done.exit_code == 0, done.output
+        problem = read(tmp_path / "f")
+        assert isinstance(problem.data, dict)
+        assert problem.data["f"].n == 400
+
+
+def test_a_counter_of_microseconds_that_rolls_over_is_a_clock(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    micros = (4294960000 + np.round(1e6 * motor["t"]).astype(np.int64)) % 2**32
+    rows = zip(micros, motor["i"], motor["q"], strict=True)
+    text = "\n".join(["micros,i [A],q [rad]", *(f"{a},{b:.5f},{c:.5f}" for a, b, c in rows)])
+    (tmp_path / "f.csv").write_text(text)
+    done = frictax("init", str(tmp_path / "f.csv"), "--torque-constant", "0.061")
+    assert done.exit_code == 0, done.output
+    problem = read(tmp_path / "f")
+    assert isinstance(problem.data, dict)
+    np.testing.assert_allclose(np.diff(problem.data["f"].t), 5e-3, atol=1e-6)
+
+
+def test_a_drive_that_brakes_where_it_should_push_is_read_with_the_other_sign(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    for sign in (1, -1):
+        columns = motor["t"], sign * motor["i"], motor["q"]
+        file = write(tmp_path / "f.csv", "t [s],i [A],q [rad]", *columns)
+        done = frictax("init", file, "--torque-constant", "0.061", "-f")
+        text = (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")
+        assert ("sign = -1" in text) is (sign == -1)
+        assert ("read with sign = -1" in done.stdout) is (sign == -1)
+        assert float(read(tmp_path / "f").machine["rotor"].J) == pytest.approx(6.5e-5, rel=0.3)
+
+
+def test_a_rate_far_above_the_motion_is_decimated(tmp_path: Path) -> None:
+    t = np.arange(100_000) * 2e-5
+    q, torque = np.sin(9 * t) + np.sin(23 * t), np.cos(9 * t)
+    write(tmp_path / "f.csv", "t [s],M [N.m],q [rad]", t, torque, q)
+    found = sizes(first_draft(tmp_path / "f.csv"))
+    assert found.decimate == 5
+    assert found.rate / found.decimate >= 100 * found.fast

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import DATA, FIT, OUT, Overwrite, option, positive_number
-from .working import DATA_FAILED, USAGE, end, plain_errors
+from .working import DATA_FAILED, USAGE, conditions, end, plain_errors
 
 if TYPE_CHECKING:
     from frictax.problems.starting import Draft
@@ -65,6 +65,19 @@ def init(
         str | None, _column("What a controller is asked for: 'q_ref[rad]'.")
     ] = None,
     pressing: Annotated[str | None, _column("A brake's normal force: 'fn[N]'.")] = None,
+    where: Annotated[
+        list[str] | None,
+        option(DATA, metavar="COLUMN=VALUE", help="Only rows with this value. May be repeated."),
+    ] = None,
+    part: Annotated[
+        int | None,
+        option(
+            DATA,
+            metavar="N",
+            min=1,
+            help="Which part of a file whose clock starts again; 1 is the first.",
+        ),
+    ] = None,
     torque_constant: Annotated[
         float | None,
         _number(
@@ -127,7 +140,7 @@ def init(
     if (record is None) == (example is None):
         end("Name the file of a record, FILE.csv, or a bundled problem, --example motor.")
     with plain_errors(options=False):
-        from frictax.problems.starting import ROLES, copy_example, write_problem
+        from frictax.problems.starting import ROLES, copy_example, with_signs, write_problem
 
         if example is not None:
             _check_unused(given)
@@ -136,7 +149,7 @@ def init(
             simulated = "[sweep]" not in (folder / "problem.toml").read_text(encoding="utf-8")
         else:
             assert record is not None
-            draft = _decided(_drafted(record, given), yes)
+            draft = with_signs(_decided(_drafted(record, given), yes))
             if sentence := draft.unused([role for role in ROLES if given[role] is not None]):
                 end(sentence)
             name = record.stem if record.suffix else f"{record.name}-problem"
@@ -191,7 +204,10 @@ def _drafted(record: Path, given: dict[str, Any]) -> "Draft":
         {name: given[name] for name in names if given[name] is not None}
         for names in (ROLES, CONSTANTS)
     )
-    return draft_of(record, Options(machine, given["rate"], columns, constants))
+    where = conditions(given["where"] or [])
+    return draft_of(
+        record, Options(machine, given["rate"], columns, constants, where, given["part"])
+    )
 
 
 def _decided(draft: "Draft", yes: bool) -> "Draft":
@@ -298,4 +314,10 @@ def _described(draft: "Draft") -> str:
         lines.append(f"  {column.role:9}  {column.shown:{wide}}  {values}{sure}")
     if draft.not_used:
         lines.append(f"  not used: {', '.join(draft.not_used)}")
+    lines += [f"  {note}" for note in draft.shape.notes]
+    if draft.reversed and draft.drive is not None:
+        lines.append(
+            f"  {draft.drive.label} brakes where it is positive and the motion is, so it is read"
+            " with sign = -1."
+        )
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from .deciding import (
     draft_of as draft_of,
     of_machine as of_machine,
     with_columns as with_columns,
+    with_signs as with_signs,
 )
 from .draft import (
     CONSTANTS as CONSTANTS,

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from .draft import Draft, first_draft, machine_of
+from .draft import DRIVEN, Draft, first_draft, machine_of
 from .roles import by_speeds, guessed, role_of, seconds, told
-from .sizes import has_gravity
+from .sizes import drive_brakes, has_gravity
 
 # The machine to which a constant belongs.
 _MACHINE_OF = {
@@ -21,12 +21,16 @@ _MACHINE_OF = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a user names: `machine`, `rate` [Hz], columns by role, constants by name."""
+    """What a user names: `machine`, `rate` [Hz], columns by role, constants by name; which rows
+    are read, by the values `where` or by the `part` of a file whose clock starts again.
+    """
 
     machine: str | None = None
     rate: float | None = None
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
     constants: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    where: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    part: int | None = None
 
 
 def draft_of(file: Path, options: Options) -> Draft:
@@ -35,7 +39,7 @@ def draft_of(file: Path, options: Options) -> Draft:
     **Raises:** `FileNotFoundError`; `ValueError` with one sentence for options that cannot be, that
     contradict each other, or that are named and not used.
     """
-    draft = first_draft(file, options.rate)
+    draft = first_draft(file, options.rate, dict(options.where), options.part)
     draft = dataclasses.replace(draft, constants=dict(options.constants))
     machine = options.machine
     if machine is None:
@@ -87,6 +91,13 @@ def by_numbers(draft: Draft) -> Draft:
     if draft.machine != "rotor" or draft.lacking() is not None:
         return draft
     return dataclasses.replace(draft, machine="arm") if has_gravity(draft) else draft
+
+
+def with_signs(draft: Draft) -> Draft:
+    """The draft of a record whose drive takes energy from a machine, with its sign turned round."""
+    if draft.machine not in DRIVEN or draft.lacking() is not None or draft.unknown_counts():
+        return draft
+    return dataclasses.replace(draft, reversed=drive_brakes(draft))
 
 
 def _with_a_current(draft: Draft) -> Draft:

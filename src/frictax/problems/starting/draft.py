@@ -6,10 +6,20 @@ from pathlib import Path
 import numpy as np
 
 from frictax.measurements.checks import FEWEST
+from frictax.measurements.clocks import mean_rate
+from frictax.measurements.tables import csv_table
 from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
 
 from .evidence import coasts, swings_down
-from .roles import COUNTS, Chosen, guessed, is_linear, turns_by_words
+from .roles import (
+    COUNTS,
+    Chosen,
+    clocks_of,
+    guessed,
+    is_linear,
+    turns_by_words,
+    without_wraps,
+)
 from .shape import Shape, shape_of
 
 MACHINES = {
@@ -50,9 +60,10 @@ _ALWAYS = {
     "servo": ("kp", "kv"),
     **{machine: (constant,) for machine, constant in COASTING.items()},
 }
-_DRIVEN = ("rotor", "axis", "gear", "pendulum", "arm")  # by a current or a force
+DRIVEN = ("rotor", "axis", "gear", "pendulum", "arm")  # by a current or a force
 _OF_GRAVITY = ("pendulum", "arm")
-_COARSE = 0.1  # share of stamps that repeat because the clock has too few digits
+_FEW_PARTS = 0.01  # share of the rows that may begin a part
+_COARSE = 0.01  # share of stamps that repeat because the clock has too few digits
 _BODIES = {"gear": "rotor alone", "brake": "wheel", "spindown": "rotor"}
 
 
@@ -74,6 +85,9 @@ class Draft:
     - `file`, `shape`: the record and its layout.
     - `machine`: one of `MACHINES`; `sure`: whether the file or the user says so.
     - `columns`: by role; `rate` [Hz] where no column holds the time; `constants` by name.
+    - `where`: the values that rows have which are read; `part`: which part of a file whose clock
+      starts again, the first being 1.
+    - `reversed`: whether drive and motion have opposite signs.
     """
 
     file: Path
@@ -83,6 +97,9 @@ class Draft:
     columns: dict[str, Chosen]
     rate: float | None
     constants: dict[str, float]
+    where: dict[str, str] = dataclasses.field(default_factory=dict)
+    part: int | None = None
+    reversed: bool = False
 
     @property
     def turns(self) -> bool:
@@ -131,7 +148,7 @@ class Draft:
         """The numbers that no record of this machine contains."""
         out = list[str]()
         drive = self.drive
-        if self.machine in _DRIVEN and drive is not None:
+        if self.machine in DRIVEN and drive is not None:
             out += ["torque_constant"] if drive.role == "current" else []
         out += _ALWAYS.get(self.machine, ())
         out += ["mgl"] if self.machine == "pendulum" and drive is None else []
@@ -160,7 +177,7 @@ class Draft:
                 return self._no_column(role)
         if machine != "sweep" and self.output is None:
             return self._no_column("velocity" if machine in COASTING else "position")
-        if machine in _DRIVEN and machine != "pendulum" and self.drive is None:
+        if machine in DRIVEN and machine != "pendulum" and self.drive is None:
             return self._no_column("current" if self.turns else "force")
         if machine != "sweep" and "time" not in have and self.rate is None:
             return Missing("--rate HZ", f"{self._no_times()} {self._its_columns()}")
@@ -179,13 +196,7 @@ class Draft:
         )
 
     def _no_times(self) -> str:
-        """That no column is a clock, and why not one that looks like it."""
-        for j in self.shape.dated:
-            return (
-                f"Column {self.shape.names[j] or j + 1!r} of {self.file.name} holds dates or times"
-                " of day, which are not read. Give the samples in a second as --rate HZ, or write"
-                " the time in seconds."
-            )
+        """That no column is a clock."""
         return (
             f"No time column was recognised in {self.file.name}. Give --rate HZ, or --time COLUMN."
         )
@@ -243,16 +254,26 @@ class Draft:
         if self.machine == "sweep" or time is None:
             return None
         t = self.shape.values[:, time.number - 1]
-        t = t[np.isfinite(t)]
-        steps = np.diff(t)
+        there = np.flatnonzero(np.isfinite(t))
+        steps = np.diff(t[there])
+        starts = there[1:][steps < 0]
+        if 0 < starts.size <= _FEW_PARTS * t.size:
+            by = _column_of_parts(self.shape, starts)
+            flag = f"--where '{by}'" if by else "--part 1"
+            return Missing(
+                flag,
+                f"The time {time.label} of {self.file.name} starts again in row {starts[0] + 1} of"
+                f" the numbers, so the file has {starts.size + 1} parts. Give {flag} to read the"
+                f" first{', or --part with its number' if by else ''}.",
+            )
         if not (np.mean(steps == 0) > _COARSE and np.all(steps >= 0)):
             return None
-        rate = (t.size - 1) / (float(t[-1] - t[0]) * TIME[time.unit].si)
+        rate = mean_rate(t) / TIME[time.unit].si
         return Missing(
             f"--rate {rate:.4g}",
-            f"{time.label} of {self.file.name} has the same time in {int(np.sum(steps == 0))} pairs"
-            f" of rows. Give --rate {rate:.4g}, its mean rate in Hz, if the samples are evenly"
-            " spaced, or write the time with more digits.",
+            f"{time.label} of {self.file.name} repeats the time of the row before"
+            f" {int(np.sum(steps == 0))} times. Give --rate {rate:.4g}, its mean rate in Hz, if the"
+            " samples are evenly spaced, or write the time with more digits.",
         )
 
     def undecided(self) -> list[Missing]:
@@ -319,8 +340,9 @@ class Draft:
             else:
                 why = f"{a} has no such column"
             return f"--{role} is not used: {why}. Leave it out, or give another --machine."
-        if self.machine == "sweep" and self.rate is not None:
-            return "--rate is not used: a sweep has no times. Leave it out."
+        if self.machine == "sweep" and (self.rate is not None or self.part is not None):
+            flag = "--part" if self.rate is None else "--rate"
+            return f"{flag} is not used: a sweep has no times. Leave it out."
         for name in self.constants:
             if name in self.asked_constants():
                 continue
@@ -332,7 +354,7 @@ class Draft:
                     f" --current '{drive.name or drive.number}[A]', or leave {flag} out."
                 )
             able = [m for m, names in _ALWAYS.items() if name in names]
-            able += list(_DRIVEN) if name == "torque_constant" else []
+            able += list(DRIVEN) if name == "torque_constant" else []
             able += ["pendulum"] if name == "mgl" else []
             more = ", or give --machine " + " or ".join(able) if self.machine not in able else ""
             free = " that nothing drives" if name == "mgl" and self.machine in _OF_GRAVITY else ""
@@ -345,6 +367,13 @@ class Draft:
 
 def _unit_question(column: Chosen, file: str) -> Missing:
     """Ask the unit, or the role, of a column."""
+    if column.per_turn is not None:
+        flag = f"--{column.role} '{column.shown}'"
+        return Missing(
+            flag,
+            f"{column.label} wraps at {column.per_turn:.15g}, which may be its counts in a turn."
+            f" Give {flag} if that is so, or --yes to take it.",
+        )
     if column.factor is not None and not column.sure:
         flag = f"--{column.role} '{column.name or column.number}[FACTOR {column.unit}]'"
         return Missing(
@@ -358,8 +387,14 @@ def _unit_question(column: Chosen, file: str) -> Missing:
     return Missing(f"--{column.role} {column.choices}", f"{says}{more}.", bool(column.doubt))
 
 
-def first_draft(file: Path, rate: float | None = None) -> Draft:
-    """What names and numbers of a file tell; `rate` [Hz] where no column holds the time.
+def first_draft(
+    file: Path,
+    rate: float | None = None,
+    where: dict[str, str] | None = None,
+    part: int | None = None,
+) -> Draft:
+    """What names and numbers of a file tell; `rate` [Hz] where no column holds the time; `where`
+    and `part` as of a `Draft`.
 
     **Raises:** `FileNotFoundError`, or `ValueError` where it holds no table of numbers.
     """
@@ -368,15 +403,54 @@ def first_draft(file: Path, rate: float | None = None) -> Draft:
             f"{file.name} is not a text file, and init reads text only. Write the problem file by"
             " hand: docs/problems.md shows one, and its records may be .mat and .parquet files."
         )
-    shape = shape_of(file)
+    shape = _chosen_rows(shape_of(file), file, where or {})
+    shape = _of_part(without_wraps(shape), part)
     if (rows := len(shape.values)) < FEWEST:
         raise ValueError(
             f"{file.name} has {rows} rows of numbers, and a record needs at least {FEWEST}. Check"
             " how it was exported."
         )
     columns = guessed(shape, rate=rate)
+    if rate is None and "time" not in columns:
+        rate = shape.rate
     machine, sure = machine_of(columns, shape, rate)
-    return Draft(file, shape, machine, sure, columns, rate, {})
+    return Draft(file, shape, machine, sure, columns, rate, {}, where or {}, part)
+
+
+def _chosen_rows(shape: Shape, file: Path, where: dict[str, str]) -> Shape:
+    """The rows that have these values."""
+    if not where:
+        return shape
+    layout = (shape.delimiter, shape.decimal, shape.skip, shape.header)
+    chosen = csv_table(file, *layout, drop=True).where(where).chosen
+    return shape if chosen is None else dataclasses.replace(shape, values=shape.values[chosen])
+
+
+def _of_part(shape: Shape, part: int | None) -> Shape:
+    """The rows of one part of a file whose clock starts again."""
+    if part is None:
+        return shape
+    j = next(iter(clocks_of(shape)), None)
+    t = np.arange(len(shape.values)) if j is None else shape.values[:, j]
+    there = np.flatnonzero(np.isfinite(t))
+    ends = [0, *there[1:][np.diff(t[there]) < 0], t.size]
+    if not 1 <= part < len(ends):
+        raise ValueError(
+            f"--part must be a number from 1 to {len(ends) - 1}, got {part}. The clock of the file"
+            f" starts again {len(ends) - 2} times."
+        )
+    return dataclasses.replace(shape, values=shape.values[ends[part - 1] : ends[part]])
+
+
+def _column_of_parts(shape: Shape, starts: np.ndarray) -> str:
+    """NAME=VALUE of a column that has one value in each part; "" if there is none."""
+    for j, name in enumerate(shape.names):
+        parts = np.split(shape.values[:, j], starts)
+        firsts = [part[0] for part in parts]
+        if name and shape.header and len(set(firsts)) == len(parts):
+            if all(np.all(part == part[0]) for part in parts):
+                return f"{name}={firsts[0]:.15g}"
+    return ""
 
 
 def machine_of(

@@ -16,6 +16,7 @@ from frictax.measurements.units import (
     named_in,
     spelled,
 )
+from frictax.measurements.wraps import find_wrap, unwrapped
 from frictax.text import suggestion
 
 from .evidence import coasts, is_speed_of, position_units, speed_scale, time_units
@@ -56,8 +57,12 @@ _UNITS = {
 }
 ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
+_ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # by REP 103
 # Sizes [the role's unit] that need no question: the usual range of the largest number in a record.
 _USUAL = {"A": (0.01, 60.0), "N.m": (0.01, 50.0), "N": (0.1, 5000.0)}
+_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # of microcontrollers
+_TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
+_COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)  # where counters wrap, whatever a turn has
 _SAME_SCALE = 0.02  # share by which a measured ratio of speeds may differ from that of two units
 
 
@@ -117,7 +122,7 @@ def guessed(shape: Shape, linear: bool = False, rate: float | None = None) -> di
     """
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
-    clocks = [] if rate is not None else _clocks(shape, said)
+    clocks = [] if rate is not None else clocks_of(shape)
     time = _chosen("time", shape, clocks[0], turns=True) if clocks else None
     t = seconds(shape, time, rate)
     free = [j for j in columns if j not in clocks and _changes(shape.values[:, j])]
@@ -145,7 +150,7 @@ def guessed(shape: Shape, linear: bool = False, rate: float | None = None) -> di
         rest.remove(smoothest)
     _without_speeds(shape, roles, rest, t)
     if rest and not {"current", "force", "reference"} & set(roles):
-        roles["force"] = rest[0]
+        roles["current" if shape.units[rest[0]] in ELECTRIC else "force"] = rest[0]
         _without_speeds(shape, roles, rest[1:], t)
     out = dict[str, Chosen]()
     base = roles.get("position", roles.get("velocity"))
@@ -164,9 +169,29 @@ def guessed(shape: Shape, linear: bool = False, rate: float | None = None) -> di
     return by_speeds(out, shape, t)
 
 
-def _clocks(shape: Shape, said: dict[int, str | None]) -> list[int]:
+def without_wraps(shape: Shape) -> Shape:
+    """The shape with times that include their nanoseconds, and with times, angles and counts that
+    do not start again at the end of their range.
+    """
+    values, wraps = shape.values.copy(), dict[int, float]()
+    for j, more in shape.nanoseconds.items():
+        whole = values[:, j] - values[np.isfinite(values[:, j]), j][0]
+        values[:, j] = whole + 1e-9 * values[:, more]
+    for j in range(values.shape[1]):
+        role = role_of(shape, j)
+        if role not in ("time", "position", "reference", None) or _is_other(shape, j):
+            continue
+        wrap = find_wrap(values[:, j], rising=role == "time")
+        if wrap is not None:
+            wraps[j] = wrap.range
+            values[:, j] = unwrapped(values[:, j], wrap.range, rising=role == "time")
+    return dataclasses.replace(shape, values=values, wraps=wraps)
+
+
+def clocks_of(shape: Shape) -> list[int]:
     """The columns, the first being 0, that hold times."""
     columns = range(shape.values.shape[1])
+    said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
     if not clocks:  # one that does not rise as it should, by its unit, so that this is told
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
@@ -183,11 +208,14 @@ def _clocks(shape: Shape, said: dict[int, str | None]) -> list[int]:
 
 def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
     """Whether a column's role may be guessed from its numbers: no name, no unit tells another."""
-    if said not in (None, "time") or _is_counter(shape, j):
-        return False
-    if _OTHER_WORDS & set(_tokens(shape.names[j])):
+    if said not in (None, "time") or _is_counter(shape, j) or _is_other(shape, j):
         return False
     return shape.units[j] is None or shape.units[j] in ELECTRIC
+
+
+def _is_other(shape: Shape, j: int) -> bool:
+    """Whether a name says that a column is neither motion nor drive."""
+    return bool(_OTHER_WORDS & set(_tokens(shape.names[j])))
 
 
 def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any) -> None:
@@ -324,12 +352,25 @@ def _chosen(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chos
     """A column in a role, with the unit that file or numbers tell; `t` [s], if it is known."""
     unit, name, values = shape.units[j], shape.names[j].strip(), shape.values[:, j]
     chosen = Chosen(role, j + 1, shape.names[j], "", True)
-    if role == "time" and unit is None and spelled(name) in TIME and name != "t":
-        unit = spelled(name)
+    if role == "time":
+        if named_in(name) is None and unit == "s" and "s" not in time_units(values).units:
+            unit = None  # by the size of its numbers, which fit 1970 too, but not its steps
+        if unit is None and spelled(name) in TIME and name != "t":
+            unit = spelled(name)
+        for word, short in _TICKS.items():
+            unit = short if unit is None and word in _tokens(name) else unit
     if role == "velocity" and unit is None and {"rpm", "drehzahl"} & set(_tokens(name)):
         unit = "rpm"
     if role == "position" and unit is None and {*COUNTS, "cnt"} & set(_tokens(name)):
         unit = "counts"
+    if role == "position" and j in shape.wraps and unit in (None, *COUNTS):
+        wrap = shape.wraps[j]
+        known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
+        if known:
+            return dataclasses.replace(chosen, unit=known[0])
+        sure = wrap in _COUNTERS_OF_BITS  # then a turn has another number
+        per_turn = None if sure else wrap
+        return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
     if unit is not None and unit in _UNITS[role]:
         chosen = dataclasses.replace(chosen, unit=unit)
         if unit in ("V", "mV", "%"):
@@ -345,9 +386,11 @@ def _chosen(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chos
         doubt = f"{chosen.label} is in {unit}, which is no unit of a {role}."
         to = _likely(role, values, turns, t)[0]
         return dataclasses.replace(chosen, unit=to, sure=False, doubt=doubt, factor=1.0)
+    if _is_ros(shape) and role in _ROS:
+        return dataclasses.replace(chosen, unit=_ROS[role])
     to, others = _likely(role, values, turns, t)
     named = role == role_of(shape, j)
-    sure = role == "time" and named and not others or _is_ros(shape)
+    sure = role == "time" and named and not others
     return dataclasses.replace(
         chosen, unit=to, sure=sure, others=others, doubt=_doubt_of(chosen, to, others, values)
     )
@@ -391,9 +434,7 @@ def _likely(role: str, values: np.ndarray, turns: bool, t: Any) -> tuple[str, tu
 
 
 def _is_ros(shape: Shape) -> bool:
-    """Whether the columns are those of a JointState message of ROS: rad, rad/s, N.m, by its
-    standard REP 103.
-    """
+    """Whether the columns are those of a JointState message of ROS."""
     words = {word for name in shape.names for word in _tokens(name)}
     return {"position", "velocity", "effort"} <= words
 
@@ -419,6 +460,8 @@ def role_of(shape: Shape, j: int) -> str | None:
         return by_name
     if unit == "%":
         return "current" if by_name in ("current", "force") else None
+    if unit in ("V", "mV") and by_name is None:
+        return None
     if unit in ELECTRIC and unit not in COUNTS:
         return "current" if by_name in (None, "current", "force", "reference") else by_name
     if by_name in ("reference", "pressing") and unit in _UNITS[by_name]:

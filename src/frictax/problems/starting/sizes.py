@@ -12,6 +12,9 @@ from .roles import COUNTS, Chosen
 
 _LEAST_SWING = 0.5  # rad: an arm that moves less shows no sine
 _FEWEST_REVERSALS = 3
+_MANY = 60_000  # samples: a fit of more takes minutes
+_ENOUGH = 20_000  # samples that a decimated record keeps at least
+_A_PERIOD = 100.0  # samples in a period of the fastest motion that it keeps at least
 _KNOWN = {**TIME, **POSITION, **VELOCITY, **FORCE}
 
 
@@ -38,9 +41,19 @@ class Sizes:
     offset: float
 
     @property
+    def decimate(self) -> int:
+        """Which samples to keep, every n-th: 1 unless a record of more than `_MANY` samples has a
+        rate far above the motion.
+        """
+        if self.rate * self.duration < _MANY:
+            return 1
+        enough = max(_A_PERIOD * self.fast, _ENOUGH / self.duration)
+        return max(int(self.rate / enough), 1)
+
+    @property
     def cutoff(self) -> float:
         """Thirty times as fast as the motion, and an eighth of the sampling rate at most."""
-        return _round(min(30.0 * self.fast, self.rate / 8.0))
+        return _round(min(30.0 * self.fast, self.rate / self.decimate / 8.0))
 
     @property
     def window(self) -> float:
@@ -48,7 +61,7 @@ class Sizes:
         the slowest at least, and a tenth of the record at most.
         """
         long = max(0.33 / self.fast, 0.25 / self.slow)
-        return _round(max(min(long, self.duration / 10.0), 12.0 / self.rate))
+        return _round(max(min(long, self.duration / 10.0), 12.0 * self.decimate / self.rate))
 
 
 def sizes(draft: Draft) -> Sizes:
@@ -102,6 +115,28 @@ def has_gravity(draft: Draft) -> bool:
     without, sine, parabola = rest(), rest(np.sin(s), np.cos(s)), rest(s, s * s)
     much = without > 0.01 * np.sum((pushed - np.mean(pushed)) ** 2)
     return bool(much and sine < 0.5 * without and sine < parabola)
+
+
+def drive_brakes(draft: Draft) -> bool:
+    """Whether the drive takes energy from the machine and accelerates it against its own sign: its
+    sign, or that of the motion, is the other one.
+    """
+    t, s, u = series(dataclasses.replace(draft, reversed=False))
+    if u is None or not np.ptp(u) > 0 or not np.ptp(s) > 0:
+        return False
+    step = (t[-1] - t[0]) / (t.size - 1)
+    moved = s if "position" in draft.columns else np.cumsum(s) * step
+    power = _power(np.gradient(moved, step), 2 if "position" in draft.columns else 0)
+    fast = float(np.clip(_quantile(power, 0.9) / step, 2.0 / (t[-1] - t[0]), 1 / step / 30.0))
+    cutoff, ends = min(5.0 * fast, 1 / step / 8.0), max(t.size // 20, 1)
+    motion, pushed = smooth(t, moved, cutoff), smooth(t, u, cutoff).x[ends:-ends]
+    v, a = motion.v[ends:-ends], motion.a[ends:-ends]
+    turns = [np.sin(motion.x[ends:-ends]), np.cos(motion.x[ends:-ends])]
+    matrix = np.stack([a, np.sign(v), v, np.ones(v.size), *(turns if draft.turns else [])], axis=1)
+    matrix /= np.maximum(np.max(np.abs(matrix), axis=0), 1e-300)
+    numbers, left = np.linalg.lstsq(matrix, pushed, rcond=None)[:2]
+    explained = left.size and left[0] < 0.2 * np.sum((pushed - np.mean(pushed)) ** 2)
+    return bool(explained and numbers[0] < 0 and np.mean(pushed * v) < 0)
 
 
 def _newton(
@@ -191,7 +226,10 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
             " columns these are."
         )
     even = np.linspace(t[0], t[-1], t.size)
-    return even, np.interp(even, t, y), None if drive is None else np.interp(even, *of(drive))
+    sign = -1.0 if draft.reversed else 1.0
+    return (
+        even, np.interp(even, t, y), None if drive is None else sign * np.interp(even, *of(drive))
+    )  # fmt: skip
 
 
 def _size(column: Chosen, draft: Draft) -> float:
