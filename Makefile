@@ -131,6 +131,7 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python experiments/benchmarks/coupled.py
 	$(BIN)/python experiments/benchmarks/first_answer.py
 	$(BIN)/python experiments/benchmarks/import_time.py
+	$(BIN)/python experiments/benchmarks/reading.py
 
 clean:
 	rm -rf $(VENV) .venv-newest .venv-oldest build dist .pytest_cache .ruff_cache .hypothesis experiments/benchmarks/build

@@ -198,8 +198,7 @@ def _times(
         more = table.column(clock.nanoseconds, f"the nanoseconds of {name!r}", gaps)
         values = values + 1e-9 * numbers(f"Column {clock.nanoseconds!r} of {table.source}", more)
         values -= values[np.isfinite(values)][0] if np.isfinite(values).any() else 0.0
-    falls = np.diff(values[np.isfinite(values)]) < 0
-    if clock.unwrap is not False and np.any(falls):
+    if clock.unwrap is not False and _starts_of(values).size:
         wrap = None if _is_range(clock.unwrap) else find_wrap(values / clock.factor, rising=True)
         size = float(clock.unwrap) if _is_range(clock.unwrap) else wrap and wrap.range  # pyright: ignore
         if size and clock.unwrap is None:
@@ -274,6 +273,8 @@ def _without_repeats(table: Table, t: np.ndarray, found: list[str]) -> tuple[Tab
 
 def _starts_of(t: np.ndarray) -> np.ndarray:
     """The rows before which a clock starts again."""
+    if np.all(np.diff(t) >= 0):
+        return np.zeros(0, int)
     there = np.flatnonzero(np.isfinite(t))
     return there[np.flatnonzero(np.diff(t[there]) < 0) + 1]
 
@@ -308,8 +309,8 @@ def _check_parts(table: Table, clock: Column, t: np.ndarray) -> None:
             f" {table.place(at)}, so the file holds {many} parts. Give {remedy}part=1 to read the"
             " first of them."
         )
-    step = np.diff(t[np.isfinite(t)])
-    if np.all(step >= 0) and np.sum(step == 0) > _FEW * t.size:
+    step = np.diff(t)
+    if np.sum(step == 0) > _FEW * t.size and not np.any(step < 0):
         unit = TIME.get(spelled(_unit_of(clock, table) or "s"))
         rate = mean_rate(t) / (1.0 if unit is None else unit.si)
         raise ValueError(

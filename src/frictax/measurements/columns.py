@@ -61,6 +61,7 @@ class Columns:
     decimal: str
     rows_are: str
     _raw: bytes
+    _is_file: bool
     _start: int
     _delimiter: str
     _read: dict[int, np.ndarray]
@@ -81,22 +82,29 @@ class Columns:
         return f"{self.rows_are} {line}"
 
     def _frame(self, columns: list[int], **options: Any) -> Any:
+        """The columns as a table. A file of which no line is left out is read by its path, which
+        pandas does on all cores.
+        """
         import pandas as pd
 
-        stream = io.BytesIO(self._raw)
-        stream.seek(self._start)
+        every = len(columns) == len(self.header)
+        if self._is_file and every and not self.skipped.size:
+            source: Any = str(self.path)
+            options["skiprows"] = self.first - 1
+        else:
+            source = io.BytesIO(self._raw)
+            source.seek(self._start)
+            options |= {"skiprows": self.skipped.tolist() or None, "usecols": columns}
         if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
             options["float_precision"] = "round_trip"  # the default since
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
             return pd.read_csv(
-                stream,
+                source,
                 sep=r"\s+" if self._delimiter == " " else self._delimiter,
                 decimal=self.decimal,
                 header=None,
                 names=range(len(self.header)),
-                usecols=columns,
-                skiprows=self.skipped.tolist() or None,
                 index_col=False,
                 encoding="utf-8",
                 **options,
@@ -170,7 +178,7 @@ def read_columns(
     skipped = np.array(sorted([*found.skipped, *found.broken]), dtype=int)
     columns = Columns(
         path, names, found.n, number + text.offset, skipped, found.broken, decimal, rows_are,
-        raw, start, delimiter, {},
+        raw, text.is_file, start, delimiter, {},
     )  # fmt: skip
     _read_numbers(columns)
     return columns
@@ -219,7 +227,7 @@ def _scanned(path: Path, raw: bytes, delimiter: str, width: int, first: int) -> 
     out, at, line = _Scan(), 0, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
     sign = delimiter.encode()
-    others = bytes(set(range(256)) - {*sign, *b'\n"#'}) if plain else b""
+    others = bytes(set(range(256)) - {*sign, *b'\n"#', *_UNPRINTED_BYTES}) if plain else b""
     while at < len(raw):
         end = raw.find(b"\n", min(at + _AT_ONCE, len(raw))) + 1 or len(raw)
         part = raw[at:end]
@@ -232,6 +240,7 @@ def _scanned(path: Path, raw: bytes, delimiter: str, width: int, first: int) -> 
             out.n += rows
             line += rows
             continue
+        _check_signs(path, part, first + line)
         for text in part.decode("utf-8").split("\n")[:-1]:
             if not text.strip() or is_comment(text):
                 out.skipped.append(line)
@@ -254,11 +263,14 @@ def _width(path: Path, text: str, number: int, delimiter: str) -> int:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
-    """The text of a file in UTF-8; what its lines are called, and what is added to their number."""
+    """The text of a file in UTF-8; what its lines are called, what is added to their number, and
+    whether the file holds the same bytes.
+    """
 
     raw: bytes
     rows_are: str = "line"
     offset: int = 0
+    is_file: bool = False
 
 
 def text_file(path: Path) -> TextFile:
@@ -272,17 +284,19 @@ def text_file(path: Path) -> TextFile:
     raw = path.read_bytes()
     if (document := document_as_csv(path, raw)) is not None:
         return TextFile(document[0], document[1], document[2] - 1)
-    return TextFile(_plain_text(path, raw))
+    text = _plain_text(path, raw)
+    return TextFile(text, is_file=text is raw and path.is_file())
 
 
 def _plain_text(path: Path, raw: bytes) -> bytes:
     marked = next((code for mark, code in _MARKS.items() if raw.startswith(mark)), None)
-    raw = raw.rstrip(b"\x1a") if marked is None else raw  # an old sign for the end of a file
+    if marked is None and raw.endswith(b"\x1a"):  # an old sign for the end of a file
+        raw = raw.rstrip(b"\x1a")
     if marked is not None or not raw.isascii():
         raw = _in_utf8(path, raw, marked)
-    elif len(raw.translate(None, _UNPRINTED_BYTES)) != len(raw):
-        raise _no_text(path, raw.decode("ascii"))
-    if raw.count(b"\r") != raw.count(b"\r\n"):
+    head = raw[:_AT_ONCE].removesuffix(b"\r")
+    _check_signs(path, head)
+    if b"\r" in head and head.count(b"\r") != head.count(b"\r\n"):
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):  # a line that is none
         raw = b"#" + raw
@@ -298,20 +312,23 @@ def _in_utf8(path: Path, raw: bytes, marked: str | None) -> bytes:
     for code in ("utf-8", "cp1252") if marked is None else (marked,):
         with contextlib.suppress(UnicodeDecodeError):
             text = raw.decode(code)
-            if _UNPRINTED.search(text):
-                raise _no_text(path, text)
+            if marked is not None or code == "cp1252":
+                _check_signs(path, text.encode("utf-8"))
             return raw if code == "utf-8" else text.encode("utf-8")
     raise ValueError(f"{path.name} is not a text file that can be read. Save it as CSV (UTF-8).")
 
 
-def _no_text(path: Path, text: str) -> ValueError:
-    odd = _UNPRINTED.search(text)
-    assert odd is not None
-    line = text.count("\n", 0, odd.start()) + 1
-    return ValueError(
-        f"{path.name} is not a text file: line {line} holds the sign {odd[0]!r}. Delete what is no"
-        " text, or save it as CSV (UTF-8)."
-    )
+def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
+    """Raise the error for signs that no text has; `first`: the line with which `raw` begins."""
+    if raw.isascii() and len(raw.translate(None, _UNPRINTED_BYTES)) == len(raw):
+        return
+    text = raw.decode("utf-8", "ignore")
+    if (odd := _UNPRINTED.search(text)) is not None:
+        line = first + text.count("\n", 0, odd.start())
+        raise ValueError(
+            f"{path.name} is not a text file: line {line} holds the sign {odd[0]!r}. Delete what is"
+            " no text, or save it as CSV (UTF-8)."
+        )
 
 
 def _lines_kept(raw: bytes, skip: int) -> Iterator[tuple[int, int, str]]:

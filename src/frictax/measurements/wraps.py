@@ -57,8 +57,11 @@ def find_wrap(
     >>> find_wrap(np.sign(np.sin(angle))) is None
     True
     """
+    values = np.asarray(values, dtype=float)
+    if values.size < 8 or _is_smooth(values, rising):
+        return None
     there = np.flatnonzero(np.isfinite(values))
-    x = np.asarray(values, dtype=float)[there]
+    x = values[there]
     if x.size < 8:
         return None
     step, extent = np.diff(x), float(np.ptp(x))
@@ -84,6 +87,15 @@ def find_wrap(
         if not np.sum(towards) > 0.5 * np.sum(np.abs(towards)):
             return None
     return Wrap(best, there[jumps + 1])
+
+
+def _is_smooth(values: np.ndarray, rising: bool) -> bool:
+    """Whether no step is a jump; False where numbers are missing."""
+    step = np.diff(values)
+    if rising:
+        return bool(np.all(step >= 0))
+    most = max(float(np.max(step)), -float(np.min(step)))
+    return most <= _JUMP * float(np.ptp(values))
 
 
 def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usual: float) -> bool:

@@ -187,7 +187,8 @@ def _separated(path: Path, lines: list[str], commas: bool) -> tuple[str, str, in
     """
     best, found = (0, 0, 0), None
     looked = [i for i, line in enumerate(lines) if line.strip() and not is_comment(line)]
-    for delimiter in "," if commas else _DELIMITERS:
+    there = [d for d in _DELIMITERS if any(d in lines[i] for i in looked)]
+    for delimiter in "," if commas else (there or ","):
         for decimal in "." if commas else ".,":
             if delimiter == decimal:
                 continue
