@@ -10,7 +10,7 @@ _ENDS = {"search-flat", "search-kink", "search-edge", "search-unfinished"}
 OF_A_FIT = (
     _ENDS,
     {"term-missing", "residuals-unexplained", "remembers"},
-    {"search-above-noise", "misfit-above-noise", "tells-next-to-nothing"},
+    {"search-above-noise", "misfit-above-noise", "tells-next-to-nothing", "windows-too-short"},
     {"motion-near-noise", "motion-within-noise", "no-stretch", "forces-at-samples"},
     {"offset-missing", "directions-differ"},
     {"offset-missing", "offset-if-symmetric"},

@@ -9,6 +9,11 @@ from frictax.cli.working import as_option_names
 
 # (arguments, exit code, words of the one sentence)
 WRONG = [
+    (["fit", "line.csv", "--modelica", "--json", "-"], 2, ["--modelica is not used: --json -"]),
+    (["fit", "line.csv", "--citation", "me, 2026"], 2, ["--citation is for the report and the"]),
+    (["identify", "p", "--check", "--out", "q"], 2, ["--out is not used: --check writes no files"]),
+    (["identify", "p", "--check", "-f"], 2, ["--overwrite is not used: --check writes no files"]),
+    (["fleet", "p", "q", "--jobs", "2", "--cluster", "a"], 2, ["--jobs is not used: the workers"]),
     (["fit", "none.csv"], 1, ["There is no file none.csv", "Did you mean 'line.csv'"]),
     (["fit", "."], 1, ["is a folder, not a file", "line.csv"]),
     (["fit", "line.csv"], 1, ["no column 'velocity' for velocity", "It has: omega, torque"]),

@@ -246,6 +246,11 @@ tells-next-to-nothing
     noise: {subject} of record {record!r} has {spread:.3g} {unit}, {beside}, and noise of
     {noise:.2g} {unit}. The numbers tell next to nothing; record a larger motion.
 
+windows-too-short
+    {subject} of record {record!r} moves by {range:.3g} {unit}, but by hardly more than noise in
+    windows of {length:.2g} s: {spread:.3g} {unit}, {beside}, and noise of {noise:.2g} {unit}.
+    Therefore the fit explains no more than the mean of each window. Give longer windows.
+
 nothing-moves
     Nothing of the machine that may move changes what was measured: does the machine stand still
     with the start values? Start from less friction, where the record begins (measured_start=True),

@@ -169,7 +169,7 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
         for e, w in zip(found.estimates, white.estimates, strict=True)
     ]
     assert (
-        f"Were residuals white they would be {min(narrower):.2g} to {max(narrower):.2g} times"
+        f"Intervals for white residuals are {min(narrower):.2g} to {max(narrower):.2g} times"
         " narrower." in line
     )
 

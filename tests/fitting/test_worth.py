@@ -117,6 +117,19 @@ def test_a_record_of_noise_tells_next_to_nothing() -> None:
 
 
 @pytest.mark.slow
+def test_a_larger_motion_is_not_asked_for_where_windows_are_too_short() -> None:
+    s = np.asarray(motion(block())["mass"].s)
+    y = s + 0.01 * np.ptp(s) * RNG(0).standard_normal(T.size)
+    inputs = {"drive": record(block()).inputs["drive"]}
+    run = fx.Record(T, inputs, {"mass.s": y}, name="run")
+    start = block(F_Coulomb=1.1)
+    found = fx.fit(start, run, free=LAW, objective=fx.Windows(4.0 * float(T[1] - T[0])))
+    said = {n.code for n in found.notices_at_hand}
+    assert "tells-next-to-nothing" not in said
+    assert "windows-too-short" in said
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [0.5, 1.0])
 def test_windows_are_set_against_a_line_in_each(length: float) -> None:
     s = np.asarray(motion(block())["mass"].s)

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from typer.testing import CliRunner, Result
 
 from frictax.cli import app, init_command
 from frictax.problems import check, read
-from frictax.problems.starting import first_draft
+from frictax.problems.starting import MACHINES, first_draft
+from frictax.problems.starting.sizes import sizes
 
 SHAPES = Path(__file__).parents[1] / "measurements" / "shapes"
 T = 5e-3 * np.arange(41)
@@ -59,7 +61,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "units_line": (),
     "windows": CURRENT,  # in mA, and its constant per ampere
     "unicode_text": (),
-    "dated": ("--rate", "200"),
+    "dated": (),
 }
 
 
@@ -92,9 +94,9 @@ ANSWERS = {
     "counts": ("position=encoder[counts/4096]\n\n0.05\n", 3),
     "no_header": ("rotor\nforce=2[N.m] position=3[rad] time=1[s]\n", 2),
     "rate": ("rate=200Hz\n", 1),
-    "two_clocks": ("\n\n", 2),
-    "gaps": ("rotor\n\n", 2),
-    "rpm": ("\n0.05\n", 2),
+    "two_clocks": ("\n", 1),
+    "gaps": ("\n", 1),
+    "rpm": ("0.05\n", 1),
 }
 
 
@@ -110,31 +112,29 @@ def test_a_terminal_is_asked_five_questions_at_most(
 
 
 def test_a_wrong_answer_is_told_and_asked_again(shapes: Path, somebody: list[str]) -> None:
-    says = "robot\nrotor\nposition=angel[rad]\nangle\nmass=angle\nposition=angle[N]\n\n"
-    done = frictax("init", str(shapes / "gaps.csv"), says=says)
+    says = "robot rotor position=9[rad] angle mass=angle position=3[N]".split()
+    says = "\n".join([*says, "position=3 force=2", "", ""])
+    done = frictax("init", str(shapes / "no_header.csv"), says=says)
     assert done.exit_code == 0, done.output
     for words in (
-        "There is no column 'angel' for the position. Did you mean 'angle'?",
+        "There is no column '9' for the position. The columns are: 1, 2, 3.",
         "Write ROLE=COLUMN[UNIT]",
-        "'mass' is no role",
+        "'mass' is not a role.",
         "The position must be in one of m, mm,",
     ):
         assert words in done.stdout
     assert somebody[:2] == [
         "Which machine?",
-        "One of rotor, axis, gear, pendulum, servo, brake, sweep",
+        f"One of {', '.join(MACHINES)}",
     ]
 
 
 def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: Path) -> None:
     for name, sentence in (
-        ("gaps", "gaps.csv does not tell which machine it is of: give --machine rotor|axis|"),
-        ("rate", "rate.csv has no column of times that is told as such: give --rate HZ, or --time"),
-        (
-            "dated",
-            "Column 'Timestamp' of dated.csv holds dates or times of day, which are not read",
-        ),
-        ("rpm", "The unit of t in rpm.csv is not told: give --time 't[s]' if that is right, or"),
+        ("no_header", "no_header.csv does not state its machine, which looks like a rotor. Give"),
+        ("gaps", "The unit of torque in gaps.csv is not stated. Give --force 'torque[N.m]', or"),
+        ("rate", "No time column was recognised in rate.csv. Give --rate HZ, or --time COLUMN."),
+        ("rpm", "No record contains this number: Torque (or force) per A of iq_A [N.m/A]. Give"),
     ):
         done = frictax("init", str(shapes / f"{name}.csv"))
         assert done.exit_code == 2
@@ -145,7 +145,7 @@ def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: 
 def test_a_guess_is_no_answer_where_there_is_none(shapes: Path) -> None:
     for name, sentence in (
         ("rpm", "Torque (or force) per A of iq_A [N.m/A]. Give --torque-constant NUMBER."),
-        ("counts", "How many counts of encoder make a turn is not told: give --position 'encoder["),
+        ("counts", "The file does not state how many counts of encoder make a turn. Give --pos"),
     ):
         done = frictax("init", str(shapes / f"{name}.csv"), "--yes")
         assert done.exit_code == 2
@@ -159,8 +159,8 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "machine": (
         ("comma.csv", "--machine", "rotr"),
         2,
-        "--machine must be one of rotor, axis, gear, pendulum, servo, brake, sweep, got 'rotr'. Did"
-        " you mean 'rotor'?",
+        "--machine must be one of rotor, axis, gear, pendulum, arm, spindown, coastdown, servo,"
+        " brake, sweep, got 'rotr'. Did you mean 'rotor'?",
     ),
     "column": (("comma.csv", "--position", "angel[rad]"), 1, "There is no column 'angel' for the"),
     "unit": (("comma.csv", "--position", "angle [rad][N]"), 1, "The position must be in one of"),
@@ -169,10 +169,10 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no drive": (
         ("comma.csv", "--machine", "servo"),
         2,
-        "A servo needs a column of its reference, and none is told as such: give --reference",
+        "A servo needs a column of its reference, and none was recognised. Give --reference",
     ),
     "words": (("words.csv",), 1, "words.csv holds no lines of numbers"),
-    "mat": (("run.mat",), 1, "run.mat is no text file, and init reads CSV only."),
+    "mat": (("run.mat",), 1, "run.mat is not a text file, and init reads text only."),
     "workbook": (("run.xlsx",), 1, "run.xlsx is a workbook, not text. Save its sheet as CSV"),
     "this folder": ((".",), 1, ". is a folder, not a file: name the file. It holds comma.csv"),
     "a velocity": (
@@ -185,21 +185,21 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
         1,
         "torque [N.m] is named both as --position and as --force. Leave out one of them.",
     ),
-    "few rows": (("few.csv",), 1, "few.csv has 2 rows of numbers, and a record needs 4 at least."),
+    "few rows": (("few.csv",), 1, "few.csv has 2 rows of numbers, and a record needs at least 4."),
     "no current": (
         ("still.csv", "--torque-constant", "1"),
         2,
-        "i [A] of still.csv is 0 in every row, which tells nothing of a rotor: name another column",
+        "i [A] of still.csv is 0 in every row, so it identifies nothing of a rotor. Name another",
     ),
     "no numbers": (
         ("empty_column.csv", "--torque-constant", "1"),
         2,
-        "i [A] of empty_column.csv holds no number, which tells nothing of a rotor",
+        "i [A] of empty_column.csv has no numbers, so it identifies nothing of a rotor.",
     ),
     "a clock that jumps": (
         ("jumps.csv", "--torque-constant", "1"),
-        1,
-        "time must increase, got 8 s twice, the second time in line 11 of jumps.csv.",
+        2,
+        "t [s] of jumps.csv repeats the time of the row before 1 times. Give --rate 1.056, its",
     ),
 }
 
@@ -250,7 +250,7 @@ def test_an_arm_that_swings_freely_needs_no_drive(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("\n".join(["t [s],i [A],angle [deg]", *rows]))
     done = frictax("init", str(tmp_path / "f.csv"))
     assert done.exit_code == 2
-    assert "of an arm that swings freely, give --machine pendulum." in done.stderr
+    assert "for an arm that swings freely give --machine pendulum," in done.stderr
     done = frictax("init", str(tmp_path / "f.csv"), "--machine", "pendulum", "--mgl", "0.3")
     assert done.exit_code == 0, done.output
     assert "inputs" not in (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")
@@ -338,3 +338,373 @@ def test_a_problem_says_its_start_values_and_what_is_known(shapes: Path) -> None
     text = (shapes / "rpm" / "problem.toml").read_text(encoding="utf-8")
     assert 'inputs.drive = { column = "iq_A", unit = "A", gain = 0.05, to = "N.m" }' in text
     assert "peak = 1.0 # breakaway over sliding friction" in text
+
+
+def moved(
+    duration: float, rate: float, inertia: float, friction, load, q: float = 0.0, v: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, positions and speeds of one body: inertia*dv/dt = load(t, q) - friction(|v|)*sign(v),
+    by small steps that end where it stops.
+    """
+    step, each = 1.0 / rate / 10, list[tuple[float, float]]()
+    for k in range(int(duration * rate) * 10 + 1):
+        if k % 10 == 0:
+            each.append((q, v))
+        pushed = load(k * step, q)
+        if v != 0 or abs(pushed) > friction(0.0):
+            way = np.sign(v) if v != 0 else np.sign(pushed)
+            after = v + step / inertia * (pushed - way * friction(abs(v)))
+            after = 0.0 if v != 0 and after * v < 0 else after
+            q, v = q + 0.5 * step * (v + after), after
+    x = np.array(each)
+    return np.arange(len(x)) / rate, x[:, 0], x[:, 1]
+
+
+def current(t: Any) -> Any:
+    return 0.42 * np.sin(5.7 * t) + 0.25 * np.sin(14.5 * t + 1.0)
+
+
+@pytest.fixture(scope="module")
+def motor() -> dict[str, np.ndarray]:
+    """The run of a motor: t [s], q [rad], v [rad/s], i [A]; 0.061 N.m/A."""
+    t, q, v = moved(
+        6.0, 200.0, 6.5e-5, lambda v: 8e-3 + 2.2e-5 * v, lambda t, q: 0.061 * current(t)
+    )
+    noise = np.random.default_rng(0).standard_normal((2, t.size))
+    return {"t": t, "q": q + 1e-4 * noise[0], "v": v + 1e-2 * noise[1], "i": current(t)}
+
+
+def write(path: Path, header: str, *columns: np.ndarray) -> str:
+    rows = (",".join(f"{x:.6g}" for x in row) for row in zip(*columns, strict=True))
+    path.write_text("\n".join([header, *rows] if header else rows), encoding="utf-8")
+    return str(path)
+
+
+UNUSED = {
+    "a torque is no current": (
+        ("t [s],M [N.m],q [rad]", "--torque-constant", "0.05"),
+        "--torque-constant is not used: M [N.m] is taken for a torque in N.m. Name the current as",
+    ),
+    "no gear": (
+        ("t [s],M [N.m],q [rad]", "--machine", "rotor", "--ratio", "5"),
+        "--ratio is not used: a rotor does not need it. Leave it out, or give --machine gear.",
+    ),
+    "no servo": (
+        ("t [s],M [N.m],q [rad]", "--machine", "rotor", "--kp", "5"),
+        "--kp is not used: a rotor does not need it. Leave it out, or give --machine servo.",
+    ),
+    "no wheel": (
+        ("t [s],M [N.m],q [rad]", "--inertia", "5"),
+        "--inertia is not used: a rotor does not need it. Leave it out, or give --machine gear or",
+    ),
+    "no free pendulum": (
+        ("t [s],M [N.m],q [rad]", "--mgl", "5"),
+        "--mgl is not used: only a pendulum that nothing drives needs it. Leave it out.",
+    ),
+    "two motions": (
+        ("t [s],M [N.m],q [rad],w [rad/s]", "--velocity", "w [rad/s]", "--position", "q [rad]"),
+        "--velocity is not used: a rotor is fitted with its position where both are named.",
+    ),
+    "two drives": (
+        ("t [s],M [N.m],q [rad],i [A]", "--force", "M [N.m]", "--current", "i [A]"),
+        "--force is not used: a rotor is fitted with its current where both are named.",
+    ),
+    "a reference": (
+        ("t [s],M [N.m],q [rad],r [rad]", "--reference", "r [rad]"),
+        "--reference is not used: a rotor has no such column.",
+    ),
+    "times of a sweep": (
+        ("n [rpm],M [N.m]", "--machine", "sweep", "--rate", "5"),
+        "--rate is not used: a sweep has no times. Leave it out.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNUSED)
+def test_an_option_that_is_named_and_not_used_ends_the_command(what: str, tmp_path: Path) -> None:
+    (header, *options), sentence = UNUSED[what]
+    t = np.linspace(0.0, 4.0, 201)
+    columns = (t, np.sin(7 * t + 0.3), np.cos(5 * t), np.sin(9 * t))[-header.count(",") - 1 :]
+    columns = columns if "t [s]" not in header else (t, *columns[1:])
+    file = write(tmp_path / "f.csv", header, *columns)
+    more = ("--torque-constant", "0.1") if "--current" in options else ()
+    done = frictax("init", file, "--yes", *options, *more)
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith(f"frictax: {sentence}"), done.stderr
+    assert not (tmp_path / "f").exists()
+
+
+def test_options_of_a_record_are_refused_beside_an_example(tmp_path: Path) -> None:
+    done = frictax("init", "--example", "motor", "--out", str(tmp_path / "m"), "--rate", "5")
+    assert done.exit_code == 2
+    assert "--rate is not used: --example motor is copied without changes." in done.stderr
+    assert not (tmp_path / "m").exists()
+
+
+DOUBTFUL = {
+    "": "Give also: --current '2[A]'; --position '3[rad]'",
+    "CH1,CH2,CH3": "Give also: --current 'CH2[A]'; --position 'CH3[rad]'",
+    "t [s],current [V],q [rad]": "Give --current 'current [V]'.",
+    "t [s],torque [%],q [rad]": "of a rated torque that the file does not state. Give --current",
+    "t [s],i [A],angle": "numbers fit rad and deg. Give --position 'angle[rad]' or 'angle[deg]'.",
+    "t [s],i [A],angle [V]": "is in V, which is no unit of a position. Give --position 'angle [V][",
+}
+
+
+@pytest.mark.parametrize("header", DOUBTFUL)
+def test_a_doubtful_guess_is_not_taken_with_yes(
+    header: str, tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    file = write(tmp_path / "f.csv", header, motor["t"], motor["i"], motor["q"])
+    done = frictax("init", file, "--yes", "--torque-constant", "0.061")
+    assert done.exit_code == 1, done.output
+    assert DOUBTFUL[header] in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "f").exists()
+
+
+def test_one_sentence_names_all_options_that_are_needed(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    file = write(tmp_path / "f.csv", "", motor["t"], motor["i"], motor["q"])
+    done = frictax("init", file, "--torque-constant", "0.061")
+    assert "Give also: --time '1[s]'; --current '2[A]'; --position '3[rad]'" in done.stderr
+    named = ("--machine", "rotor", "--time", "1[s]", "--current", "2[A]", "--position", "3[rad]")
+    done = frictax("init", file, "--torque-constant", "0.061", *named)
+    assert done.exit_code == 0, done.output
+
+
+def test_what_one_recorded_unit_is_scales_a_column(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    volts = motor["i"] / 2, np.degrees(motor["q"]) / 72
+    file = write(tmp_path / "f.csv", "t [s],CH2 [V],CH3 [V]", motor["t"], *volts)
+    named = ("--current", "CH2 [V][2 A]", "--position", "CH3 [V][72 deg]")
+    done = frictax("init", file, *named, "--torque-constant", "0.061", "--machine", "rotor")
+    assert done.exit_code == 0, done.output
+    problem = read(tmp_path / "f")
+    assert isinstance(problem.data, dict)
+    record = problem.data["f"]
+    np.testing.assert_allclose(record.outputs["rotor.phi"], motor["q"], atol=2e-5 * 60)
+    np.testing.assert_allclose(record.inputs["drive"], 0.061 * motor["i"], atol=1e-6)
+
+
+def test_the_derivative_of_the_position_is_no_torque(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    t, q, v, i = (motor[name] for name in "tqvi")
+    write(tmp_path / "u.csv", "t [s],phi [rad],u", t, q, v)
+    columns = first_draft(tmp_path / "u.csv").columns
+    assert (columns["velocity"].name, "force" in columns) == ("u", False)
+    write(tmp_path / "n.csv", "", t, q, v, np.gradient(v, t), 0.061 * i)
+    columns = first_draft(tmp_path / "n.csv").columns
+    numbers = {role: column.number for role, column in columns.items()}
+    assert numbers == {"time": 1, "position": 2, "velocity": 3, "force": 5}
+
+
+SCALED = {
+    "Position,speed [rpm]": (1.0, 30 / np.pi, "rad", None),
+    "Position,omega [rad/s]": (180 / np.pi, 1.0, "deg", None),
+    "Position,n [rev/s]": (1 / (2 * np.pi), 1 / (2 * np.pi), "rev", None),
+    "enc_cnt,speed [rpm]": (8192 / (2 * np.pi), 30 / np.pi, "counts", 8192.0),
+    "counts,speed [rpm]": (10000 / (2 * np.pi), 30 / np.pi, "counts", 10000.0),
+}
+
+
+@pytest.mark.parametrize("header", SCALED)
+def test_the_unit_of_a_position_follows_from_a_column_of_speed(
+    header: str, tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    by, speeds, unit, per_turn = SCALED[header]
+    q = np.round(by * motor["q"]) if per_turn else by * motor["q"]
+    write(tmp_path / "f.csv", f"t,i,{header}", motor["t"], motor["i"], q, speeds * motor["v"])
+    found = first_draft(tmp_path / "f.csv").columns["position"]
+    assert (found.unit, found.per_turn) == (unit, per_turn)
+    assert found.sure
+    assert found.doubt == ""
+
+
+def test_a_vehicle_that_coasts_is_recognised_and_drag_is_among_the_structures(
+    tmp_path: Path,
+) -> None:
+    t, _, v = moved(90.0, 10.0, 1400.0, lambda v: 150 + 0.4 * v * v, lambda t, q: 0.0, v=30.0)
+    for unit, size in {"km/h": 3.6, "mph": 1 / 0.44704, "kn": 3600 / 1852}.items():
+        file = write(tmp_path / "car.csv", f"Time (s),Vehicle Speed ({unit})", t, size * v)
+        done = frictax("init", file, "--yes")
+        assert "No record contains this number: Mass of what coasts [kg]. Give --mass NUM" in (
+            done.stderr
+        )
+        done = frictax("init", file, "--mass", "1400", "-f")
+        assert done.exit_code == 0, done.output
+        problem = read(tmp_path / "car")
+        check(problem)
+        assert isinstance(problem.data, dict)
+        np.testing.assert_allclose(problem.data["car"].outputs["mass.v"], v, rtol=1e-4)
+        assert list(problem.structures) == ["dry and drag"]
+
+
+def test_a_rotor_that_runs_down_is_recognised_by_speed_or_angle(tmp_path: Path) -> None:
+    t, q, v = moved(30.0, 50.0, 0.02, lambda v: 0.05 + 2e-5 * v, lambda t, q: 0.0, v=400.0)
+    noise = np.random.default_rng(0).standard_normal(t.size)
+    for header, x in (
+        ("t [s],Drehzahl [1/min]", 30 / np.pi * v + noise),
+        ("t [s],phi [rad]", q),
+        ("t [s],current [A],omega [rad/s]", v),
+    ):
+        columns = (t, 0 * t, x) if header.count(",") == 2 else (t, x)
+        file = write(tmp_path / "f.csv", header, *columns)
+        done = frictax("init", file, "--inertia", "0.02", "-f")
+        assert done.exit_code == 0, done.output
+        assert "f.csv is read as spindown" in done.stdout
+        check(read(tmp_path / "f"))
+
+
+def test_an_arm_that_turns_alone_in_gravity_is_recognised_wherever_its_zero_is(
+    tmp_path: Path,
+) -> None:
+    def drive(t: Any, q: Any) -> Any:
+        return 4.0 + 2.5 * np.sin(3.1 * t) + 1.2 * np.sin(8.2 * t + 1) - 3.0 * q
+
+    t, q, v = moved(
+        10.0, 200.0, 0.2, lambda v: 0.5 + 0.3 * v, lambda t, q: drive(t, q) - 4.0 * np.cos(q)
+    )
+    file = write(tmp_path / "arm.csv", "time,q,qd,tau", t, q, v, drive(t, q))
+    done = frictax("init", file, "--yes")
+    assert done.exit_code == 0, done.output
+    assert "arm.csv is read as arm" in done.stdout
+    text = (tmp_path / "arm" / "problem.toml").read_text(encoding="utf-8")
+    offset = float(text.partition("phi_offset = ")[2].partition(" ")[0])
+    weight = float(text.partition("mgl = ")[2].partition(" ")[0])
+    assert offset == pytest.approx(np.pi / 2, abs=0.1)
+    assert weight == pytest.approx(4.0, rel=0.1)
+    check(read(tmp_path / "arm", allow_code=True))
+
+
+def test_rows_of_speed_and_force_in_both_directions_are_a_sweep(tmp_path: Path) -> None:
+    v = np.concatenate([np.linspace(5, 1500, 300), np.linspace(1500, -1500, 600)])
+    force = np.sign(v) * (8 + 4e-3 * np.abs(v)) + 0.1 * np.random.default_rng(0).normal(size=v.size)
+    file = write(tmp_path / "f.csv", "speed_rpm,torque_mNm", v, force)
+    done = frictax("init", file)
+    assert done.exit_code == 0, done.output
+    assert 'f_neg = "compare"' in (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")
+    file = write(tmp_path / "g.csv", "", v, force)
+    done = frictax("init", file, "--yes")
+    assert done.exit_code == 1
+    assert "Only its numbers say that column 1 is the velocity." in done.stderr
+    assert first_draft(tmp_path / "g.csv").machine == "sweep"
+
+
+def test_machine_and_units_belong_together(tmp_path: Path, motor: dict[str, np.ndarray]) -> None:
+    file = write(tmp_path / "f.csv", "t [s],i [A],s [mm]", motor["t"], motor["i"], motor["q"])
+    done = frictax("init", file, "--machine", "rotor", "--torque-constant", "1")
+    assert done.exit_code == 2
+    assert "A rotor turns, and s [mm] is in mm, a unit of a translation. Give --machine axis" in (
+        done.stderr
+    )
+    done = frictax("init", file, "--machine", "axis", "--force-constant", "1")
+    assert done.exit_code == 0, done.output
+
+
+def test_windows_follow_the_slowest_motion_whatever_the_noise_of_the_drive(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    t = np.arange(0, 4, 1 / 300)
+    q = 3.0 * np.minimum(1, t / 3) * np.sin(2 * np.pi * 0.7 * t)
+    torque = 3.1 * np.sin(q) + 2.0 * rng.standard_normal(t.size)
+    write(
+        tmp_path / "f.csv", "t [s],torque [N.m],q [rad]", t, torque, 2.9e-3 * np.round(q / 2.9e-3)
+    )
+    found = sizes(first_draft(tmp_path / "f.csv"))
+    assert 0.2 / 0.7 <= found.window <= 0.4
+    assert found.fast < 3.0
+
+
+WRAPPED = {
+    "enc": (lambda q: np.round(q / (2 * np.pi) * 4096) % 4096, "counts", 4096.0),
+    "angle": (lambda q: np.degrees(q) % 360.0, "deg", None),
+    "angle [deg]": (lambda q: (np.degrees(q) + 180.0) % 360.0 - 180.0, "deg", None),
+    "q": (lambda q: (q + np.pi) % (2 * np.pi) - np.pi, "rad", None),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_an_encoder_that_wraps_is_recognised_and_read_without_its_jumps(
+    name: str, tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    by, unit, per_turn = WRAPPED[name]
+    file = write(tmp_path / "f.csv", f"t [s],i [A],{name}", motor["t"], motor["i"], by(motor["q"]))
+    found = first_draft(tmp_path / "f.csv").columns["position"]
+    assert (found.unit, found.per_turn, found.doubt) == (unit, per_turn, "")
+    done = frictax("init", file, "--torque-constant", "0.061", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "unwrap = true" in (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")
+    problem = read(tmp_path / "f")
+    assert isinstance(problem.data, dict)
+    angle = np.asarray(problem.data["f"].outputs["rotor.phi"])
+    np.testing.assert_allclose(angle - angle[0], motor["q"] - motor["q"][0], atol=4e-3)
+
+
+def test_a_counter_of_16_bits_is_not_taken_for_a_turn(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    counts = np.round(motor["q"] / (2 * np.pi) * 8192) % 65536
+    file = write(tmp_path / "f.csv", "t [s],i [A],enc", motor["t"], motor["i"], counts)
+    done = frictax("init", file, "--torque-constant", "0.061", "--yes")
+    assert done.exit_code == 2
+    assert "The file does not state how many counts of enc make a turn." in done.stderr
+
+
+def test_a_clock_that_starts_again_is_said_with_the_option_that_chooses_a_part(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    t, q, i = (np.tile(motor[name][:400], 2) for name in "tqi")
+    drive = np.repeat([1.0, 2.0], 400)
+    for header, more, flag in (
+        ("t [s],i [A],q [rad]", (), ("--part", "1")),
+        ("t [s],i [A],q [rad],drive", (drive,), ("--where", "drive=1")),
+    ):
+        file = write(tmp_path / "f.csv", header, t, i, q, *more)
+        done = frictax("init", file, "--torque-constant", "0.061", "--yes")
+        assert done.exit_code == 2
+        assert "starts again in row 401 of the numbers, so the file has 2 parts" in done.stderr
+        assert flag[0] in done.stderr
+        done = frictax("init", file, "--torque-constant", "0.061", *flag, "-f")
+        assert done.exit_code == 0, done.output
+        problem = read(tmp_path / "f")
+        assert isinstance(problem.data, dict)
+        assert problem.data["f"].n == 400
+
+
+def test_a_counter_of_microseconds_that_rolls_over_is_a_clock(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    micros = (4294960000 + np.round(1e6 * motor["t"]).astype(np.int64)) % 2**32
+    rows = zip(micros, motor["i"], motor["q"], strict=True)
+    text = "\n".join(["micros,i [A],q [rad]", *(f"{a},{b:.5f},{c:.5f}" for a, b, c in rows)])
+    (tmp_path / "f.csv").write_text(text)
+    done = frictax("init", str(tmp_path / "f.csv"), "--torque-constant", "0.061")
+    assert done.exit_code == 0, done.output
+    problem = read(tmp_path / "f")
+    assert isinstance(problem.data, dict)
+    np.testing.assert_allclose(np.diff(problem.data["f"].t), 5e-3, atol=1e-6)
+
+
+def test_a_drive_that_brakes_where_it_should_push_is_read_with_the_other_sign(
+    tmp_path: Path, motor: dict[str, np.ndarray]
+) -> None:
+    for sign in (1, -1):
+        columns = motor["t"], sign * motor["i"], motor["q"]
+        file = write(tmp_path / "f.csv", "t [s],i [A],q [rad]", *columns)
+        done = frictax("init", file, "--torque-constant", "0.061", "-f")
+        text = (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")
+        assert ("sign = -1" in text) is (sign == -1)
+        assert ("read with sign = -1" in done.stdout) is (sign == -1)
+        assert float(read(tmp_path / "f").machine["rotor"].J) == pytest.approx(6.5e-5, rel=0.3)
+
+
+def test_a_rate_far_above_the_motion_is_decimated(tmp_path: Path) -> None:
+    t = np.arange(100_000) * 2e-5
+    q, torque = np.sin(9 * t) + np.sin(23 * t), np.cos(9 * t)
+    write(tmp_path / "f.csv", "t [s],M [N.m],q [rad]", t, torque, q)
+    found = sizes(first_draft(tmp_path / "f.csv"))
+    assert found.decimate == 5
+    assert found.rate / found.decimate >= 100 * found.fast

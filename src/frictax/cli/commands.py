@@ -277,6 +277,10 @@ def fit(
         )
     if title is not None and report is None:
         end("--title is the title of a report: give --report FILE too, or leave it out.")
+    if citation and report is None and json is None:
+        end("--citation is for the report and the JSON: give --report FILE too, or leave it out.")
+    if modelica and is_stdout(json):
+        end("--modelica is not used: --json - prints the JSON alone. Name a file for --json.")
     exponent = 1.0 if exponent is None else exponent
     with with_sweep(given, each_direction) as (data, doing):
         import frictax.fitting as fitting

@@ -68,6 +68,8 @@ def fleet(
     """
     if jobs is not None and jobs < 1:
         end(f"--jobs must be at least 1, got {jobs}. Leave it out for one a processor.")
+    if jobs is not None and cluster is not None:
+        end("--jobs is not used: the workers of --cluster do the work. Leave out one of the two.")
     with plain_errors(options=False), progress() as doing:
         doing("Looking at the records")
         from frictax.fleets import fleet as run

@@ -46,6 +46,9 @@ def identify(
     Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
     `fx.load_fit` reads; all of them or none.
     """
+    if check and (out is not None or overwrite):
+        unused = "--overwrite" if out is None else "--out"
+        end(f"{unused} is not used: --check writes no files. Leave out one of the two.")
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
         from frictax.files.targets import made_folder

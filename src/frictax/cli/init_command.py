@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import DATA, FIT, OUT, Overwrite, option, positive_number
-from .working import USAGE, end, plain_errors
+from .working import DATA_FAILED, USAGE, conditions, end, plain_errors
 
 if TYPE_CHECKING:
     from frictax.problems.starting import Draft
@@ -33,7 +33,14 @@ def init(
     ] = None,
     machine: Annotated[
         str | None,
-        option(FIT, metavar="KIND", help="rotor, axis, gear, pendulum, servo, brake or sweep."),
+        option(
+            FIT,
+            metavar="KIND",
+            help=(
+                "rotor, axis, gear, pendulum, arm, spindown, coastdown, servo, brake or sweep;"
+                " unless given, as names and numbers suggest."
+            ),
+        ),
     ] = None,
     time: Annotated[str | None, _column("The time: 't[ms]', '1[s]'.")] = None,
     rate: Annotated[
@@ -46,9 +53,10 @@ def init(
         ),
     ] = None,
     position: Annotated[
-        str | None, _column("The position: 'q[mm]', 'phi[deg]', 'enc[counts/4096]'.")
+        str | None,
+        _column("The position: 'q[mm]', 'phi[deg]', 'enc[counts/4096]', 'CH3[72 deg]' per volt."),
     ] = None,
-    velocity: Annotated[str | None, _column("The velocity: 'n[rpm]', 'v[mm/s]'.")] = None,
+    velocity: Annotated[str | None, _column("The velocity: 'n[rpm]', 'v[km/h]'.")] = None,
     force: Annotated[str | None, _column("The force or torque: 'F[N]', 'M[mN.m]'.")] = None,
     current: Annotated[
         str | None, _column("A motor's current: 'i[A]'; needs --torque-constant.")
@@ -57,6 +65,19 @@ def init(
         str | None, _column("What a controller is asked for: 'q_ref[rad]'.")
     ] = None,
     pressing: Annotated[str | None, _column("A brake's normal force: 'fn[N]'.")] = None,
+    where: Annotated[
+        list[str] | None,
+        option(DATA, metavar="COLUMN=VALUE", help="Only rows with this value. May be repeated."),
+    ] = None,
+    part: Annotated[
+        int | None,
+        option(
+            DATA,
+            metavar="N",
+            min=1,
+            help="Which part of a file whose clock starts again; 1 is the first.",
+        ),
+    ] = None,
     torque_constant: Annotated[
         float | None,
         _number(
@@ -69,8 +90,10 @@ def init(
         float | None, _number("Of a gear: turns of the motor in a turn of the load.")
     ] = None,
     inertia: Annotated[
-        float | None, _number("Of a gear's motor alone, or of a brake's wheel [kg.m2].")
+        float | None,
+        _number("Of a gear's motor alone, of a brake's wheel, of a rotor that runs down [kg.m2]."),
     ] = None,
+    mass: Annotated[float | None, _number("Of a vehicle or slide that rolls to rest [kg].")] = None,
     radius: Annotated[
         float | None, _number("Of a brake's face, times the number of faces [m].")
     ] = None,
@@ -82,7 +105,13 @@ def init(
         float | None, _number("Of a pendulum: torque of gravity when horizontal [N.m].")
     ] = None,
     yes: Annotated[
-        bool, option(DATA, "--yes", "-y", help="Ask nothing: what is guessed is taken.")
+        bool,
+        option(
+            DATA,
+            "--yes",
+            "-y",
+            help="Ask nothing: guesses are taken, and doubtful ones end the command.",
+        ),
     ] = False,
     example: Annotated[
         str | None,
@@ -103,41 +132,55 @@ def init(
 ) -> None:
     """Write a problem file for a measured record, to be checked and identified.
 
-    Reads names and numbers, guesses which column is what, asks what it cannot know (five questions
-    at most, none where options answer them), proposes machine, what is free and an objective, and
-    says what to run next.
+    Reads names and numbers, recognises which column is what, asks what the file does not state (at
+    most five questions, none where options answer them), and writes the machine, its free
+    parameters and an objective. An option that is given and not used ends the command.
     """
     given = dict(locals())
     if (record is None) == (example is None):
         end("Name the file of a record, FILE.csv, or a bundled problem, --example motor.")
     with plain_errors(options=False):
-        from frictax.problems.starting import copy_example, write_problem
+        from frictax.problems.starting import ROLES, copy_example, with_signs, write_problem
 
         if example is not None:
+            _check_unused(given)
             folder = Path(example) if out is None else out
             written = copy_example(example, folder, overwrite=overwrite)
             simulated = "[sweep]" not in (folder / "problem.toml").read_text(encoding="utf-8")
         else:
             assert record is not None
-            draft = _decided(_drafted(record, given), yes)
+            draft = with_signs(_decided(_drafted(record, given), yes))
+            if sentence := draft.unused([role for role in ROLES if given[role] is not None]):
+                end(sentence)
             name = record.stem if record.suffix else f"{record.name}-problem"
             folder = record.with_name(name) if out is None else out
             written = write_problem(draft, folder, overwrite=overwrite)
             simulated = draft.machine != "sweep"
-            typer.echo(_told(draft))
+            typer.echo(_described(draft))
     typer.echo(f"Written: {', '.join(map(str, written))}")
     code = any(path.suffix == ".py" for path in written)
     for line in next_commands(folder, allow_code=code, simulated=simulated):
         typer.echo(line)
 
 
+def _check_unused(given: dict[str, Any]) -> None:
+    """Refuse options of a record beside an example, which is written as it is."""
+    kept = ("record", "example", "out", "overwrite", "yes")
+    for name, value in given.items():
+        if name not in kept and value is not None:
+            end(
+                f"--{name.replace('_', '-')} is not used: --example {given['example']} is copied"
+                " without changes. Leave one of the two out."
+            )
+
+
 def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = True) -> list[str]:
     """What to run next; a sweep is not simulated."""
     name = shlex.quote(str(folder)) + (" --allow-code" if allow_code else "")
     commands = {
-        f"simulate {name}": "a look: the machine with its start values beside the record",
-        f"identify {name} --check": "what the record can tell of the machine",
-        f"identify {name}": "parameters with intervals, and a report",
+        f"simulate {name}": "compare the machine and its start values with the record",
+        f"identify {name} --check": "predict the standard errors, before any fit",
+        f"identify {name}": "fit the parameters, with intervals and a report",
     }
     shown = [c for c in commands if simulated or not c.startswith("simulate")]
     wide = max(map(len, shown))
@@ -146,59 +189,25 @@ def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = T
 
 def _drafted(record: Path, given: dict[str, Any]) -> "Draft":
     """What the file and the options tell."""
-    from frictax.problems.starting import CONSTANTS, MACHINES, ROLES, first_draft
+    from frictax.problems.starting import CONSTANTS, MACHINES, ROLES, Options, draft_of
     from frictax.text import suggestion
 
-    draft = first_draft(record)
-    constants = {name: given[name] for name in CONSTANTS if given[name] is not None}
-    draft = dataclasses.replace(draft, constants=constants)
     machine = given["machine"]
-    if machine is None and given["ratio"] is not None:
-        machine = "gear"
-    if machine is not None:
-        if machine not in MACHINES:
-            end(
-                f"--machine must be one of {', '.join(MACHINES)}, got"
-                f" {machine!r}.{suggestion(machine, MACHINES)}"
-            )
-        draft = _as(draft, machine)
-    named = {role: given[role] for role in ROLES if given[role] is not None}
-    if given["rate"] is not None:
-        if "time" in named:
-            end("--rate and --time both say when samples were taken. Leave out one of the two.")
-        columns = {r: c for r, c in draft.columns.items() if r != "time"}
-        draft = dataclasses.replace(draft, rate=given["rate"], columns=columns)
-    return _with(draft, named)
-
-
-def _as(draft: "Draft", machine: str) -> "Draft":
-    """The draft of another machine: units that were guessed are those of its kind of motion."""
-    from frictax.problems.starting import guessed
-
-    columns = guessed(draft.shape, linear=machine == "axis") if machine == "axis" else draft.columns
-    if draft.rate is not None:
-        columns = {r: c for r, c in columns.items() if r != "time"}
-    return dataclasses.replace(draft, machine=machine, sure=True, columns=columns)
-
-
-def _with(draft: "Draft", named: dict[str, str]) -> "Draft":
-    """The draft with columns as the user names them; a column has one role."""
-    from frictax.problems.starting import told
-
-    columns, by = dict(draft.columns), dict[int, str]()
-    for role, text in named.items():
-        chosen = told(role, text, draft.shape, columns.get(role), draft.turns)
-        if (other := by.setdefault(chosen.number, role)) != role:
-            raise ValueError(
-                f"{chosen.label} is named both as --{other} and as --{role}. Leave out one of them."
-            )
-        columns = {r: c for r, c in columns.items() if c.number != chosen.number or r in named}
-        columns[role] = chosen
-    if "force" in named and "current" not in named:
-        columns.pop("current", None)
-    if "velocity" in named and "position" not in named:
-        columns.pop("position", None)
-    return dataclasses.replace(draft, columns=columns)
+    if machine is not None and machine not in MACHINES:
+        end(
+            f"--machine must be one of {', '.join(MACHINES)}, got"
+            f" {machine!r}.{suggestion(machine, MACHINES)}"
+        )
+    if given["rate"] is not None and given["time"] is not None:
+        end("--rate and --time both say when samples were taken. Leave out one of the two.")
+    columns, constants = (
+        {name: given[name] for name in names if given[name] is not None}
+        for names in (ROLES, CONSTANTS)
+    )
+    where = conditions(given["where"] or [])
+    return draft_of(
+        record, Options(machine, given["rate"], columns, constants, where, given["part"])
+    )
 
 
 def _decided(draft: "Draft", yes: bool) -> "Draft":
@@ -206,9 +215,15 @@ def _decided(draft: "Draft", yes: bool) -> "Draft":
     if not yes and _asks():
         return _asked(draft)
     lack = draft.lacking()
-    open_ = [lack] if lack else (draft.unknown() if yes else draft.undecided())
+    doubtful = [open_ for open_ in draft.undecided() if open_.doubtful]
+    if yes:
+        open_ = doubtful + ([lack] if lack else draft.unknown())
+    else:
+        open_ = draft.undecided()
     if open_:
-        end(open_[0].says, USAGE)
+        first, *others = open_
+        more = f" Give also: {'; '.join(one.flag for one in others)}." if others else ""
+        end(first.says + more, DATA_FAILED if yes and doubtful else USAGE)
     return draft
 
 
@@ -219,7 +234,7 @@ def _asks() -> bool:
 
 def _asked(draft: "Draft") -> "Draft":
     """At most five questions, each with the guess as its default."""
-    from frictax.problems.starting import CONSTANTS, MACHINES
+    from frictax.problems.starting import MACHINES, of_machine
 
     if not draft.sure:
         for name, what in MACHINES.items():
@@ -227,7 +242,7 @@ def _asked(draft: "Draft") -> "Draft":
         machine = typer.prompt("Which machine?", default=draft.machine)
         while machine not in MACHINES:
             machine = typer.prompt(f"One of {', '.join(MACHINES)}", default=draft.machine)
-        draft = _as(draft, machine)
+        draft = of_machine(draft, machine)
     while draft.lacking() or not all(c.sure for c in draft.used) or draft.unknown_counts():
         draft = _columns_asked(draft)
     for name in draft.asked_constants():
@@ -236,30 +251,20 @@ def _asked(draft: "Draft") -> "Draft":
             while not number > 0:
                 number = typer.prompt("A number > 0", type=float)
             draft = dataclasses.replace(draft, constants={**draft.constants, name: number})
-    flags = [CONSTANTS[name][0] for name in draft.constants]
-    assert len(flags) <= 3, flags
     return draft
 
 
 def _columns_asked(draft: "Draft") -> "Draft":
     """Show what each column is taken for, and take corrections."""
-    from frictax.problems.starting import ROLES
+    from frictax.problems.starting import ROLES, with_columns
 
-    typer.echo(_told(draft))
-    others = [
-        name or str(i + 1)
-        for i, name in enumerate(draft.shape.names)
-        if i + 1 not in {c.number for c in draft.used} | {c.clock for c in draft.used}
-    ]
-    if others:
-        typer.echo(f"  not used: {', '.join(others)}")
+    typer.echo(_described(draft))
     lack = draft.lacking()
-    if lack:
-        typer.echo(f"  {lack.says}")
-    elif draft.unknown_counts():
-        typer.echo("  Counts need those in a turn: position=NAME[counts/4096]")
+    open_ = [lack] if lack else draft.unknown_counts()
+    for sentence in [c.doubt for c in draft.used if c.doubt] + [one.says for one in open_]:
+        typer.echo(f"  {sentence}")
     answer = typer.prompt(
-        "Right? Enter, or what differs, as position=enc[deg] time=t[ms]",
+        "Correct? Press Enter, or type changes such as position=enc[deg]",
         default="",
         show_default=False,
     )
@@ -277,33 +282,42 @@ def _columns_asked(draft: "Draft") -> "Draft":
         elif role in ROLES:
             named[role] = text
         else:
-            typer.echo(f"  {role!r} is no role: {', '.join(ROLES)}, rate.")
+            typer.echo(f"  {role!r} is not a role. Roles are: {', '.join(ROLES)}, rate.")
     try:
-        draft = _with(draft, named)
+        draft = with_columns(draft, named)
     except ValueError as error:
         typer.echo(f"  {error}")
         return draft
     if pairs:
         return draft
-    columns = {r: dataclasses.replace(c, sure=True) for r, c in draft.columns.items()}
+    columns = {r: dataclasses.replace(c, sure=True, doubt="") for r, c in draft.columns.items()}
     return dataclasses.replace(draft, columns=columns)
 
 
-def _told(draft: "Draft") -> str:
+def _described(draft: "Draft") -> str:
     """What each column is taken for."""
     import numpy as np
 
-    from frictax.problems.starting import with_article
+    from frictax.problems.starting import MACHINES
 
-    lines = [f"{draft.file.name}, taken for {with_article(draft.machine)}:"]
+    guess = "" if draft.sure else " (guessed)"
+    machine = f"{draft.machine}{guess}: {MACHINES[draft.machine]}"
+    lines = [f"{draft.file.name} is read as {machine}."]
     if draft.rate is not None:
         lines.append(f"  {'rate':9}  {draft.rate:g} Hz")
     wide = max((len(c.shown) for c in draft.used), default=0)
     for column in draft.used:
         x = draft.shape.values[:, column.number - 1]
-        sure = "" if column.sure else "   (guessed)"
+        x = x[np.isfinite(x)]
+        values = f"{np.min(x):.6g} to {np.max(x):.6g}" if x.size else "no numbers"
+        sure = "" if column.sure else f"   (guessed: {column.unit} is not stated in the file)"
+        lines.append(f"  {column.role:9}  {column.shown:{wide}}  {values}{sure}")
+    if draft.not_used:
+        lines.append(f"  not used: {', '.join(draft.not_used)}")
+    lines += [f"  {note}" for note in draft.shape.notes]
+    if draft.reversed and draft.drive is not None:
         lines.append(
-            f"  {column.role:9}  {column.shown:{wide}}  {np.nanmin(x):.6g} to"
-            f" {np.nanmax(x):.6g}{sure}"
+            f"  {draft.drive.label} brakes where it is positive and the motion is, so it is read"
+            " with sign = -1."
         )
     return "\n".join(lines)

@@ -190,7 +190,7 @@ def read(options: Mapping[str, Any]) -> "Sweep":
     from frictax.measurements import Sweep
 
     path = options["sweep"]
-    where = _conditions(options["where"] or [])
+    where = conditions(options["where"] or [])
     rows = ", ".join(f"{column} = {value}" for column, value in where.items())
     name = f"{path.stem} ({rows})" if rows else path.stem
     same = (
@@ -207,7 +207,7 @@ def read(options: Mapping[str, Any]) -> "Sweep":
     )
 
 
-def _conditions(texts: list[str]) -> dict[str, str]:
+def conditions(texts: list[str]) -> dict[str, str]:
     where: dict[str, str] = {}
     for text in texts:
         column, equals, value = text.partition("=")

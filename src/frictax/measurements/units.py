@@ -9,6 +9,8 @@ from frictax.text import suggestion
 _TURN = 2.0 * math.pi
 _POUND = 4.4482216152605  # N, international pound-force (exact)
 _INCH = 0.0254  # m (exact)
+_MILE = 1609.344  # m, international mile (exact)
+_SEA_MILE = 1852.0  # m, international nautical mile (exact)
 _KILOPOND = 9.80665  # N (exact)
 _GRAVITY = 9.80665  # m/s2, standard gravity (exact)
 
@@ -41,6 +43,10 @@ VELOCITY = {
             "m/min": 1 / 60,
             "mm/min": 1e-3 / 60,
             "in/s": _INCH,
+            "ft/s": 12 * _INCH,
+            "km/h": 1 / 3.6,
+            "mph": _MILE / 3600,
+            "kn": _SEA_MILE / 3600,
         },
     ),
     **_units(
@@ -65,7 +71,8 @@ FORCE = {
     ),
 }
 POSITION = {
-    **_units("m", False, {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6, "nm": 1e-9, "in": _INCH}),
+    **_units("m", False, {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6, "nm": 1e-9, "km": 1e3}),
+    **_units("m", False, {"in": _INCH, "ft": 12 * _INCH}),
     **_units("rad", True, {"rad": 1.0, "mrad": 1e-3, "deg": math.pi / 180, "rev": _TURN}),
 }
 ACCELERATION = {
@@ -133,6 +140,7 @@ _ALIASES = {
     "min-1": "rpm",
     "rps": "rev/s",
     "°/s": "deg/s",
+    "dps": "deg/s",
     "degree/s": "deg/s",
     "lb": "lbf",
     "kp": "kgf",
@@ -144,6 +152,27 @@ _ALIASES = {
     "turns": "rev",
     "sec": "s",
     "rad/sec": "rad/s",
+    "second": "s",
+    "seconds": "s",
+    "kmh": "km/h",
+    "km/hr": "km/h",
+    "kph": "km/h",
+    "mi/h": "mph",
+    "knot": "kn",
+    "knots": "kn",
+    "kts": "kn",
+    "inch": "in",
+    "inches": "in",
+    "foot": "ft",
+    "feet": "ft",
+    "fps": "ft/s",
+    "Grad": "deg",
+    "U/min": "rpm",
+    "turns/s": "rev/s",
+    "Volt": "V",
+    "volts": "V",
+    "Amps": "A",
+    "Deg": "deg",
     "°/s2": "deg/s2",
 }
 

@@ -61,6 +61,11 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
     raw = file.read_bytes()
     content = _content(file, raw)
     if tolerance is not None:
+        if content.sweep is not None:
+            raise ProblemError(
+                f"{file.name} has a [sweep], which is fitted without a simulation, so the tolerance"
+                f" {tolerance:g} is not used. Leave it out."
+            )
         fit = content.fit.model_copy(update={"tolerance": tolerance})
         content = content.model_copy(update={"fit": fit})
     reader = Reader(file, content, allow_code)

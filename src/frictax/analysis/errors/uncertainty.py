@@ -161,9 +161,9 @@ def in_words(found: FitResult) -> list[str]:
     ratios = (wider.min(), wider.max()) if narrower else (1 / wider.max(), 1 / wider.min())
     ends = dict.fromkeys(f"{x:.2g}" for x in ratios)
     if list(ends) == ["1"]:
-        return [f"{out} Were residuals white they would be as wide."]
+        return [f"{out} Intervals for white residuals are as wide."]
     how = "times narrower" if narrower else "times as wide"
-    return [f"{out} Were residuals white they would be {' to '.join(ends)} {how}."]
+    return [f"{out} Intervals for white residuals are {' to '.join(ends)} {how}."]
 
 
 def usual_spread(found: FitResult) -> Spread:

@@ -70,7 +70,7 @@ def ending(found: Regressed, x: Series) -> str:
     verdict = (
         ""
         if found.strong
-        else f", as chance may do up to {percent(found.hidden)}, {amount(size, x.unit)} rms"
+        else f"; chance explains up to {percent(found.hidden)}, {amount(size, x.unit)} rms"
         if found.p >= CHANCE
         else ", too little to matter"
     )

@@ -76,10 +76,10 @@ def whiteness(
         )
     elif independent < 0.9 * n:
         sentence = (
-            f"Residuals of {of} remember {amount(lasts, 's', 2)} (first autocorrelation"
-            f" {rho[1]:.2f}), so that {n} samples count as {independent:.0f} independent ones and"
-            f" errors of white noise are too small, about {np.sqrt(n / independent):.2g} times:"
-            " those printed allow for it."
+            f"Residuals of {of} are autocorrelated over {amount(lasts, 's', 2)} (first"
+            f" autocorrelation {rho[1]:.2f}). Therefore {n} samples count as"
+            f" {independent:.0f} independent ones, and errors for white residuals are"
+            f" {np.sqrt(n / independent):.2g} times too small. The printed errors allow for that."
         )
     else:
         sentence = (

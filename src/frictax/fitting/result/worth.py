@@ -32,6 +32,7 @@ _LITTLE = 0.2  # of them: no gain unless it is sure
 _SURE = 4.0  # F of a gain that is
 _SMALL = 1e-3  # of the spread: a misfit that is no matter
 _FORCE = 0.2  # of the largest force that is known: what no balance of forces may leave
+_MOVES = 20.0  # times the noise: range of a channel that moves, though not in each short window
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Channel:
     """What a fit leaves of one channel beside what there was to explain, root mean squares;
     `judged`: whether its misfit is by its noise, which was read from it; `by_starts`: how many
     times larger the noise of starts makes the misfit on windows; `is_force`: it is what a body's
-    forces leave, and has no line.
+    forces leave, and has no line; `range`: of the channel in the whole record.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Channel:
     beside: str
     by_starts: float = 1.0
     is_force: bool = False
+    range: float = 0.0
 
     @property
     def above(self) -> float:
@@ -109,7 +111,12 @@ def worth(
     out = [notice for _, notice in told.values()]
     if not out and each and all(c.unexplained for c in each):
         c = max(each, key=lambda c: c.spread / max(c.noise, 1e-300))
-        out.append(Notice("tells-next-to-nothing", c.name, {n: getattr(c, n) for n in said}))
+        numbers = {n: getattr(c, n) for n in said}
+        if isinstance(problem.objective, Windows) and c.range > _MOVES * c.noise:
+            numbers |= {"range": c.range, "length": problem.objective.length}
+            out.append(Notice("windows-too-short", c.name, numbers))
+        else:
+            out.append(Notice("tells-next-to-nothing", c.name, numbers))
     return out
 
 
@@ -178,6 +185,7 @@ def _motion(
         name, label, unit, misfit, spread, lined, rest, noise,
         record.sd.get(name) is None, share, bool(sure), beside,
         noise_by_starts(problem.objective, record, prepared, name),
+        range=float(np.ptp(record.outputs[name])),
     )  # fmt: skip
 
 

@@ -1,6 +1,4 @@
-"""A problem in the making: what is known of file, columns and machine, and what is still to be
-asked.
-"""
+"""A problem in the making: what is known of file, columns and machine, and what is still open."""
 
 import dataclasses
 from pathlib import Path
@@ -8,20 +6,41 @@ from pathlib import Path
 import numpy as np
 
 from frictax.measurements.checks import FEWEST
+from frictax.measurements.clocks import mean_rate
+from frictax.measurements.tables import csv_table
+from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
 
-from .roles import COUNTS, Chosen, guessed, is_linear
+from .evidence import coasts, swings_down
+from .roles import (
+    COUNTS,
+    Chosen,
+    clocks_of,
+    guessed,
+    is_linear,
+    turns_by_words,
+    without_wraps,
+)
 from .shape import Shape, shape_of
 
 MACHINES = {
     "rotor": "a motor or shaft that turns under a current or torque",
     "axis": "a slide or screw axis that moves under a force",
     "gear": "a motor with a gear and a load",
-    "pendulum": "an arm in gravity, free or driven",
+    "pendulum": "an arm that hangs at the angle 0, free or driven",
+    "arm": "a joint of a robot in gravity that turns alone, under a current or torque",
+    "spindown": "a rotor that runs down while nothing drives it",
+    "coastdown": "a vehicle or slide that rolls out while nothing drives it",
     "servo": "a drive under a position controller that is known",
     "brake": "a wheel slowed by a brake whose normal force is recorded",
     "sweep": "a table of steady speeds and forces",
 }
-# What no record tells: flag, question, and for which machines it is always asked.
+COASTING = {"spindown": "inertia", "coastdown": "mass"}  # the constant that each needs
+# Whether a machine turns or moves along a line; the others do either.
+_TURNS = {
+    **dict.fromkeys(("rotor", "gear", "pendulum", "arm", "spindown", "brake"), True),
+    **dict.fromkeys(("axis", "coastdown"), False),
+}
+# What no record contains: flag, and what it is.
 CONSTANTS = {
     "torque_constant": (
         "--torque-constant",
@@ -29,20 +48,34 @@ CONSTANTS = {
     ),
     "ratio": ("--ratio", "Ratio of the gear, turns of the motor in a turn of the load"),
     "inertia": ("--inertia", "Moment of inertia of the {body} [kg.m2]"),
+    "mass": ("--mass", "Mass of what coasts [kg]"),
     "radius": ("--radius", "Mean radius of the brake's face, times the number of faces [m]"),
     "kp": ("--kp", "Gain kp of the position loop [1/s]"),
     "kv": ("--kv", "Gain kv of the speed loop [N.m.s/rad or N.s/m]"),
     "mgl": ("--mgl", "Torque of gravity where the arm is horizontal, m*g*l [N.m]"),
 }
-_ALWAYS = {"gear": ("ratio", "inertia"), "brake": ("inertia", "radius"), "servo": ("kp", "kv")}
+_ALWAYS = {
+    "gear": ("ratio", "inertia"),
+    "brake": ("inertia", "radius"),
+    "servo": ("kp", "kv"),
+    **{machine: (constant,) for machine, constant in COASTING.items()},
+}
+DRIVEN = ("rotor", "axis", "gear", "pendulum", "arm")  # by a current or a force
+_OF_GRAVITY = ("pendulum", "arm")
+_FEW_PARTS = 0.01  # share of the rows that may begin a part
+_COARSE = 0.01  # share of stamps that repeat because the clock has too few digits
+_BODIES = {"gear": "rotor alone", "brake": "wheel", "spindown": "rotor"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Missing:
-    """Something that is not decided: the `flag` that decides it, and a sentence."""
+    """Something that is not decided: `flag`, the option that decides it, with an example; `says`, a
+    sentence with a remedy; `doubtful`: whether `--yes` may not decide it.
+    """
 
     flag: str
     says: str
+    doubtful: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,6 +85,9 @@ class Draft:
     - `file`, `shape`: the record and its layout.
     - `machine`: one of `MACHINES`; `sure`: whether the file or the user says so.
     - `columns`: by role; `rate` [Hz] where no column holds the time; `constants` by name.
+    - `where`: the values that rows have which are read; `part`: which part of a file whose clock
+      starts again, the first being 1.
+    - `reversed`: whether drive and motion have opposite signs.
     """
 
     file: Path
@@ -61,16 +97,21 @@ class Draft:
     columns: dict[str, Chosen]
     rate: float | None
     constants: dict[str, float]
+    where: dict[str, str] = dataclasses.field(default_factory=dict)
+    part: int | None = None
+    reversed: bool = False
 
     @property
     def turns(self) -> bool:
-        return not (self.machine == "axis" or is_linear(self.columns))
+        return _TURNS.get(self.machine, not is_linear(self.columns))
 
     @property
     def drive(self) -> Chosen | None:
         """The column that drives the machine: a current before a force."""
         if self.machine in ("servo", "brake"):
             return self.columns.get("reference" if self.machine == "servo" else "pressing")
+        if self.machine in COASTING:
+            return None
         drive = self.columns.get("current") or self.columns.get("force")
         free = self.machine == "pendulum" and drive is not None and self._still(drive)
         return None if free else drive
@@ -78,8 +119,10 @@ class Draft:
     @property
     def gain(self) -> float:
         """Torque, or force, per unit of the drive's current as it was recorded."""
-        milli = self.drive is not None and self.drive.unit in ("mA", "mV")
-        return self.constants.get("torque_constant", 1.0) * (1e-3 if milli else 1.0)
+        if self.drive is None:
+            return 1.0
+        milli = 1e-3 if self.drive.unit in ("mA", "mV") else 1.0
+        return self.constants.get("torque_constant", 1.0) * milli * (self.drive.factor or 1.0)
 
     @property
     def output(self) -> Chosen | None:
@@ -94,11 +137,18 @@ class Draft:
             chosen = [self.columns.get("time"), self.drive, self.output]
         return [column for column in chosen if column is not None]
 
+    @property
+    def not_used(self) -> list[str]:
+        """The names, or numbers, of the columns that are not used."""
+        used = {c.number for c in self.used} | {c.clock for c in self.used}
+        names = enumerate(self.shape.names, start=1)
+        return [name or str(i) for i, name in names if i not in used]
+
     def asked_constants(self) -> list[str]:
-        """The numbers that no record of this machine tells."""
+        """The numbers that no record of this machine contains."""
         out = list[str]()
         drive = self.drive
-        if self.machine in ("rotor", "axis", "gear", "pendulum") and drive is not None:
+        if self.machine in DRIVEN and drive is not None:
             out += ["torque_constant"] if drive.role == "current" else []
         out += _ALWAYS.get(self.machine, ())
         out += ["mgl"] if self.machine == "pendulum" and drive is None else []
@@ -111,13 +161,12 @@ class Draft:
             drive="" if drive is None else drive.label,
             base="" if drive is None else drive.unit.removeprefix("m"),
             to="N.m" if turns else "N",
-            body="rotor alone" if self.machine == "gear" else "wheel",
+            body=_BODIES.get(self.machine, "rotor"),
         )
 
     def lacking(self) -> Missing | None:
-        """A column without which this machine cannot be identified."""
+        """A column without which this machine cannot be identified, or that cannot be its own."""
         have, machine = self.columns, self.machine
-        names = ", ".join(name or str(i + 1) for i, name in enumerate(self.shape.names))
         needed: dict[str, tuple[str, ...]] = {
             "servo": ("reference", "position"),
             "brake": ("pressing",),
@@ -125,75 +174,136 @@ class Draft:
         }
         for role in needed.get(machine, ()):
             if role not in have:
-                return _no_column(role, machine, names)
+                return self._no_column(role)
         if machine != "sweep" and self.output is None:
-            return _no_column("position", machine, names)
-        if machine in ("rotor", "axis", "gear") and self.drive is None:
-            return _no_column("current" if self.turns else "force", machine, names)
+            return self._no_column("velocity" if machine in COASTING else "position")
+        if machine in DRIVEN and machine != "pendulum" and self.drive is None:
+            return self._no_column("current" if self.turns else "force")
         if machine != "sweep" and "time" not in have and self.rate is None:
-            return Missing("--rate", f"{self._no_times()} It has: {names}.")
-        return next(filter(None, map(self._still, self.used)), None)
+            return Missing("--rate HZ", f"{self._no_times()} {self._its_columns()}")
+        checks = (check(column) for column in self.used for check in (self._still, self._mixed))
+        return next(filter(None, (*checks, self._repeats())), None)
+
+    def _its_columns(self) -> str:
+        names = ", ".join(name or str(i + 1) for i, name in enumerate(self.shape.names))
+        return f"The columns are: {names}."
+
+    def _no_column(self, role: str) -> Missing:
+        return Missing(
+            f"--{role} COLUMN",
+            f"{with_article(self.machine).capitalize()} needs a column of its {role}, and none was"
+            f" recognised. Give --{role} COLUMN. {self._its_columns()}",
+        )
 
     def _no_times(self) -> str:
-        """That no column is a clock, and why not one that looks like it."""
-        for j in self.shape.dated:
-            return (
-                f"Column {self.shape.names[j] or j + 1!r} of {self.file.name} holds dates or times"
-                " of day, which are not read: give the samples in a second as --rate HZ, or write"
-                " the time in seconds."
-            )
+        """That no column is a clock."""
         return (
-            f"{self.file.name} has no column of times that is told as such: give --rate HZ, or"
-            " --time COLUMN."
+            f"No time column was recognised in {self.file.name}. Give --rate HZ, or --time COLUMN."
         )
 
     def _still(self, column: Chosen) -> Missing | None:
-        """That a column tells nothing."""
+        """That a column does not change."""
         x = self.shape.values[:, column.number - 1]
         x = x[np.isfinite(x)]
         if x.size and np.ptp(x) > 0:
             return None
-        says = f"is {x[0]:g} in every row" if x.size else "holds no number"
+        says = f"is {x[0]:g} in every row" if x.size else "has no numbers"
         free = column.role in ("current", "force") and self.turns and self.machine != "sweep"
         return Missing(
-            f"--{column.role}",
-            f"{column.label} of {self.file.name} {says}, which tells nothing of"
-            f" {with_article(self.machine)}: name another column as --{column.role}, or record a"
-            f" motion{'; of an arm that swings freely, give --machine pendulum' if free else ''}.",
+            f"--{column.role} COLUMN",
+            f"{column.label} of {self.file.name} {says}, so it identifies nothing of"
+            f" {with_article(self.machine)}. Name another column as --{column.role}, or record a"
+            " motion"
+            + (
+                "; for an arm that swings freely give --machine pendulum, for a rotor that runs"
+                " down --machine spindown."
+                if free
+                else "."
+            ),
+        )
+
+    def _mixed(self, column: Chosen) -> Missing | None:
+        """That a column's unit belongs to the other kind of motion than the machine."""
+        if column.role in ("time", "current", "pressing"):
+            return None
+        if column.unit in COUNTS:
+            if self.turns:
+                return None
+            kind, example = "counts", f"'{column.name or column.number}[0.001 mm]'"
+            remedy = f"Give --{column.role} {example} if one count is 0.001 mm."
+        else:
+            known = {**POSITION, **VELOCITY, **FORCE}[column.unit]
+            if known.rotational == self.turns:
+                return None
+            kind = (
+                f"{column.unit}, a unit of {'a rotation' if known.rotational else 'a translation'}"
+            )
+            others = {"rotor": "axis", "axis": "rotor", "spindown": "coastdown"}
+            other = others.get(self.machine, "spindown" if known.rotational else "axis")
+            remedy = f"Give --machine {other}, or --{column.role} COLUMN[UNIT] with its unit."
+        does = "turns" if self.turns else "moves along a line"
+        return Missing(
+            f"--{column.role} COLUMN[UNIT]",
+            f"{with_article(self.machine).capitalize()} {does}, and {column.label} is in {kind}."
+            f" {remedy}",
+        )
+
+    def _repeats(self) -> Missing | None:
+        """That times repeat, which a record cannot have."""
+        time = self.columns.get("time")
+        if self.machine == "sweep" or time is None:
+            return None
+        t = self.shape.values[:, time.number - 1]
+        there = np.flatnonzero(np.isfinite(t))
+        steps = np.diff(t[there])
+        starts = there[1:][steps < 0]
+        if 0 < starts.size <= _FEW_PARTS * t.size:
+            by = _column_of_parts(self.shape, starts)
+            flag = f"--where '{by}'" if by else "--part 1"
+            return Missing(
+                flag,
+                f"The time {time.label} of {self.file.name} starts again in row {starts[0] + 1} of"
+                f" the numbers, so the file has {starts.size + 1} parts. Give {flag} to read the"
+                f" first{', or --part with its number' if by else ''}.",
+            )
+        if not (np.mean(steps == 0) > _COARSE and np.all(steps >= 0)):
+            return None
+        rate = mean_rate(t) / TIME[time.unit].si
+        return Missing(
+            f"--rate {rate:.4g}",
+            f"{time.label} of {self.file.name} repeats the time of the row before"
+            f" {int(np.sum(steps == 0))} times. Give --rate {rate:.4g}, its mean rate in Hz, if the"
+            " samples are evenly spaced, or write the time with more digits.",
         )
 
     def undecided(self) -> list[Missing]:
-        """What was guessed or is not known, in the order in which it is asked."""
+        """What is guessed or not known, in the order in which it is asked."""
         out = list[Missing]()
         if not self.sure:
             out.append(
                 Missing(
-                    "--machine",
-                    f"{self.file.name} does not tell which machine it is of: give --machine"
-                    f" {'|'.join(MACHINES)}, or --yes to take it for {with_article(self.machine)}.",
+                    f"--machine {self.machine}",
+                    f"{self.file.name} does not state its machine, which looks like"
+                    f" {with_article(self.machine)}. Give --machine {'|'.join(MACHINES)}.",
+                    doubtful=True,
                 )
             )
-        out += [*([lack] if (lack := self.lacking()) else [])]
+        lack = self.lacking()
+        if lack is not None:
+            return [*out, lack]
         for column in self.used:
-            if not column.sure:
-                out.append(
-                    Missing(
-                        f"--{column.role}",
-                        f"The unit of {column.label} in {self.file.name} is not told: give"
-                        f" --{column.role} '{column.shown}' if that is right, or --yes to take it"
-                        " so.",
-                    )
-                )
-        out += self.unknown()
-        return out
+            counted = column.unit in COUNTS and column.per_turn is None
+            if not column.sure and not counted:
+                out.append(_unit_question(column, self.file.name))
+        return out + self.unknown()
 
     def unknown_counts(self) -> list[Missing]:
-        """Encoders whose counts in a turn are not told."""
+        """Encoders whose counts in a turn are not known."""
         return [
             Missing(
-                f"--{column.role}",
-                f"How many counts of {column.label} make a turn is not told: give --{column.role}"
-                f" '{column.name or column.number}[counts/4096]', say.",
+                f"--{column.role} '{column.name or column.number}[counts/4096]'",
+                f"The file does not state how many counts of {column.label} make a turn. Give"
+                f" --{column.role} '{column.name or column.number}[counts/4096]' with that number.",
             )
             for column in self.used
             if column.unit in COUNTS and column.per_turn is None
@@ -204,63 +314,192 @@ class Draft:
         out = self.unknown_counts()
         for name in self.asked_constants():
             if name not in self.constants:
-                flag = CONSTANTS[name][0]
+                flag, what = CONSTANTS[name][0], self.question(name)
                 out.append(
                     Missing(
-                        flag,
-                        f"No record tells this number, which must be given: {self.question(name)}."
-                        f" Give {flag} NUMBER.",
+                        f"{flag} NUMBER",
+                        f"No record contains this number: {what}. Give {flag} NUMBER.",
                     )
                 )
         return out
 
+    def unused(self, roles: list[str]) -> str | None:
+        """Why an option that is named is not used; `roles`: the columns that the user names."""
+        a, drive = with_article(self.machine), self.drive
+        used = {column.role for column in self.used}
+        for role in roles:
+            if role in used:
+                continue
+            if self.machine == "sweep":
+                why = "a sweep is a table of speeds and forces"
+            elif self.machine in COASTING and role in ("force", "current"):
+                why = f"nothing drives {a}"
+            elif role in ("velocity", "force"):
+                first = "position" if role == "velocity" else "current"
+                why = f"{a} is fitted with its {first} where both are named"
+            else:
+                why = f"{a} has no such column"
+            return f"--{role} is not used: {why}. Leave it out, or give another --machine."
+        if self.machine == "sweep" and (self.rate is not None or self.part is not None):
+            flag = "--part" if self.rate is None else "--rate"
+            return f"{flag} is not used: a sweep has no times. Leave it out."
+        for name in self.constants:
+            if name in self.asked_constants():
+                continue
+            flag = CONSTANTS[name][0]
+            if name == "torque_constant" and drive is not None and drive.role == "force":
+                return (
+                    f"{flag} is not used: {drive.label} is taken for a"
+                    f" {'torque' if self.turns else 'force'} in {drive.unit}. Name the current as"
+                    f" --current '{drive.name or drive.number}[A]', or leave {flag} out."
+                )
+            able = [m for m, names in _ALWAYS.items() if name in names]
+            able += list(DRIVEN) if name == "torque_constant" else []
+            able += ["pendulum"] if name == "mgl" else []
+            more = ", or give --machine " + " or ".join(able) if self.machine not in able else ""
+            free = " that nothing drives" if name == "mgl" and self.machine in _OF_GRAVITY else ""
+            why = (
+                "only a pendulum" + free + " needs it" if name == "mgl" else f"{a} does not need it"
+            )
+            return f"{flag} is not used: {why}. Leave it out{more}."
+        return None
 
-def first_draft(file: Path) -> Draft:
-    """What names and numbers of a file tell.
+
+def _unit_question(column: Chosen, file: str) -> Missing:
+    """Ask the unit, or the role, of a column."""
+    if column.per_turn is not None:
+        flag = f"--{column.role} '{column.shown}'"
+        return Missing(
+            flag,
+            f"{column.label} wraps at {column.per_turn:.15g}, which may be its counts in a turn."
+            f" Give {flag} if that is so, or --yes to take it.",
+        )
+    if column.factor is not None and not column.sure:
+        flag = f"--{column.role} '{column.name or column.number}[FACTOR {column.unit}]'"
+        return Missing(
+            flag,
+            f"{column.doubt} Give {flag} with the {column.unit} of one recorded unit.",
+            doubtful=True,
+        )
+    why = column.doubt or f"The unit of {column.label} in {file} is not stated."
+    says = f"{why} Give --{column.role} {column.choices}"
+    more = "" if column.others or column.doubt else f", or --yes to take {column.unit}"
+    return Missing(f"--{column.role} {column.choices}", f"{says}{more}.", bool(column.doubt))
+
+
+def first_draft(
+    file: Path,
+    rate: float | None = None,
+    where: dict[str, str] | None = None,
+    part: int | None = None,
+) -> Draft:
+    """What names and numbers of a file tell; `rate` [Hz] where no column holds the time; `where`
+    and `part` as of a `Draft`.
 
     **Raises:** `FileNotFoundError`, or `ValueError` where it holds no table of numbers.
     """
     if file.suffix.lower() in (".mat", ".parquet"):
         raise ValueError(
-            f"{file.name} is no text file, and init reads CSV only. Write the problem file by hand:"
-            " docs/problems.md shows a whole one, and records there may be of .mat and .parquet."
+            f"{file.name} is not a text file, and init reads text only. Write the problem file by"
+            " hand: docs/problems.md shows one, and its records may be .mat and .parquet files."
         )
-    shape = shape_of(file)
+    shape = _chosen_rows(shape_of(file), file, where or {})
+    shape = _of_part(without_wraps(shape), part)
     if (rows := len(shape.values)) < FEWEST:
         raise ValueError(
-            f"{file.name} has {rows} rows of numbers, and a record needs {FEWEST} at least. Check"
+            f"{file.name} has {rows} rows of numbers, and a record needs at least {FEWEST}. Check"
             " how it was exported."
         )
-    columns = guessed(shape)
-    machine, sure = machine_of(columns)
-    return Draft(file, shape, machine, sure, columns, None, {})
+    columns = guessed(shape, rate=rate)
+    if rate is None and "time" not in columns:
+        rate = shape.rate
+    machine, sure = machine_of(columns, shape, rate)
+    return Draft(file, shape, machine, sure, columns, rate, {}, where or {}, part)
 
 
-def machine_of(columns: dict[str, Chosen]) -> tuple[str, bool]:
-    """The machine that columns are likely of, and whether they leave hardly another."""
+def _chosen_rows(shape: Shape, file: Path, where: dict[str, str]) -> Shape:
+    """The rows that have these values."""
+    if not where:
+        return shape
+    layout = (shape.delimiter, shape.decimal, shape.skip, shape.header)
+    chosen = csv_table(file, *layout, drop=True).where(where).chosen
+    return shape if chosen is None else dataclasses.replace(shape, values=shape.values[chosen])
+
+
+def _of_part(shape: Shape, part: int | None) -> Shape:
+    """The rows of one part of a file whose clock starts again."""
+    if part is None:
+        return shape
+    j = next(iter(clocks_of(shape)), None)
+    t = np.arange(len(shape.values)) if j is None else shape.values[:, j]
+    there = np.flatnonzero(np.isfinite(t))
+    ends = [0, *there[1:][np.diff(t[there]) < 0], t.size]
+    if not 1 <= part < len(ends):
+        raise ValueError(
+            f"--part must be a number from 1 to {len(ends) - 1}, got {part}. The clock of the file"
+            f" starts again {len(ends) - 2} times."
+        )
+    return dataclasses.replace(shape, values=shape.values[ends[part - 1] : ends[part]])
+
+
+def _column_of_parts(shape: Shape, starts: np.ndarray) -> str:
+    """NAME=VALUE of a column that has one value in each part; "" if there is none."""
+    for j, name in enumerate(shape.names):
+        parts = np.split(shape.values[:, j], starts)
+        firsts = [part[0] for part in parts]
+        if name and shape.header and len(set(firsts)) == len(parts):
+            if all(np.all(part == part[0]) for part in parts):
+                return f"{name}={firsts[0]:.15g}"
+    return ""
+
+
+def machine_of(
+    columns: dict[str, Chosen], shape: Shape, rate: float | None = None
+) -> tuple[str, bool]:
+    """The machine that columns are likely of, and whether they allow hardly another."""
     have = set(columns)
-    if "time" not in have and {"velocity", "force"} <= have and "position" not in have:
+    timed = "time" in have or rate is not None
+    if not timed and {"velocity", "force"} <= have and "position" not in have:
         return "sweep", True
     if "reference" in have and not have & {"current", "force"}:
         return "servo", True
     if "pressing" in have:
         return "brake", True
-    if is_linear(columns):
+    drive = columns.get("current") or columns.get("force")
+    linear = is_linear(columns)
+    pushed = drive is not None and np.any(np.nan_to_num(shape.values[:, drive.number - 1]) != 0)
+    if not pushed and _runs_down(columns, shape):
+        told = all(c.sure for r, c in columns.items() if r in ("position", "velocity"))
+        return ("coastdown" if linear else "spindown"), told
+    if linear:
         return "axis", True
-    if not have & {"current", "force"}:
+    if drive is None and any(
+        swings_down(x[np.isfinite(x)])
+        for role in ("position", "velocity")
+        if role in columns
+        for x in (shape.values[:, columns[role].number - 1],)
+    ):
         return "pendulum", False
-    turning = "current" in have or any(c.sure for r, c in columns.items() if r != "time")
-    return "rotor", turning
+    return "rotor", turns_by_words(shape, columns) or any(
+        c.sure and r not in ("time", "current") for r, c in columns.items()
+    )
+
+
+def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
+    """Whether the speed falls towards rest, as of a machine that nothing drives."""
+    for role in ("velocity", "position"):
+        if role in columns:
+            x = shape.values[:, columns[role].number - 1]
+            x = x[np.isfinite(x)]
+            if role == "position":
+                width = max(x.size // 100, 1)
+                x = np.diff(x[: x.size // width * width].reshape(-1, width).mean(axis=1))
+            return coasts(x)
+    return False
 
 
 def with_article(machine: str) -> str:
     """A machine in a sentence."""
+    noun = {"spindown": "rotor that runs down", "coastdown": "vehicle that coasts"}
+    machine = noun.get(machine, machine)
     return f"an {machine}" if machine[0] in "ae" else f"a {machine}"
-
-
-def _no_column(role: str, machine: str, names: str) -> Missing:
-    return Missing(
-        f"--{role}",
-        f"{with_article(machine).capitalize()} needs a column of its {role}, and none is told as"
-        f" such: give --{role} COLUMN. There are: {names}.",
-    )

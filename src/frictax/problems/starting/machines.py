@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
+
 from .draft import Draft
 from .sizes import Sizes
 
@@ -72,8 +74,6 @@ tau = 0.0 # the record's input takes its place
 
 
 def _rotor(draft: Draft, found: Sizes) -> Template:
-    if not draft.turns:
-        return _axis(draft, found)
     text = f"""\
 [machine.rotor]
 kind = "Inertia"
@@ -183,6 +183,73 @@ free = ["brake.mu_pos"]
     return Template("brake", _variable(draft, "wheel"), text)
 
 
+def _coasting(draft: Draft, found: Sizes) -> Template:
+    """A body of known inertia that friction alone slows; drag is a structure beside it."""
+    turns = draft.turns
+    body, known = ("rotor", "J") if turns else ("mass", "m")
+    contact, law = ("bearing", "tau_pos") if turns else ("friction", "f_pos")
+    kind = "QuadraticSpeedDependentTorque" if turns else "QuadraticSpeedDependentForce"
+    field, unit = ("tau_nominal", "N.m.s2/rad2") if turns else ("f_nominal", "N.s2/m2")
+    support = "BearingFriction" if turns else "SupportFriction"
+    dry = f'{{ kind = "Coulomb", F_Coulomb = {found.dry!r} }}'
+    variable = _variable(draft, body)
+    start = (
+        [variable]
+        if variable.endswith((".w", ".v"))
+        else [variable, f"{body}.{'w' if turns else 'v'}"]
+    )
+    own = ", ".join(f'"{name}"' for name in start)
+    part = f"""\
+[machine.rotor]
+kind = "Inertia"
+J = {found.inertia!r} # kg.m2, known: a record without a drive tells friction only over the inertia
+"""
+    if not turns:
+        part = f"""\
+[machine.mass]
+kind = "Mass"
+m = {found.inertia!r} # kg, known: a record without a drive tells friction only over the mass
+"""
+    note = "" if turns else ", and of a slope, which only a record of the other direction separates"
+    text = f"""\
+{part}
+{_bearing("rotor", found) if turns else _support(found)}
+[fit]
+free = ["{contact}.{law}"]
+own = [{own}] # the start, which is measured with noise
+objective = "FreeRun"
+
+[compare]
+given = "dry and viscous" # F_Coulomb is the sum of dry friction{note}
+
+[structures."dry and drag"] # drag grows with the square of the speed
+free = ["{contact}.{law}.F_Coulomb", "drag.{field}"]
+machine.{contact} = {{ kind = "{support}", body = "{body}", {law} = {dry} }}
+machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-_drag(found)!r} }} # {unit}
+{_slope(draft, contact, law, body)}"""
+    return Template("", variable, text)
+
+
+def _drag(found: Sizes) -> float:
+    """A start value, which brakes as viscous friction does at the mean speed."""
+    return float(f"{max(found.viscous**2 / max(found.dry, 1e-300), 1e-12):.2g}")
+
+
+def _slope(draft: Draft, contact: str, law: str, body: str) -> str:
+    """A constant force beside friction, if the record goes both ways and so separates the two."""
+    output = draft.output
+    assert output is not None
+    x = draft.shape.values[:, output.number - 1]
+    v = x[np.isfinite(x)] if output.role == "velocity" else np.diff(x[np.isfinite(x)])
+    if draft.turns or not min(np.max(v), -np.min(v)) > 0.05 * np.max(np.abs(v)):
+        return ""
+    return f"""
+[structures."dry, viscous and slope"]
+free = ["{contact}.{law}", "slope.f"]
+machine.slope = {{ kind = "Force", body = "{body}", f = 0.0 }} # N
+"""
+
+
 def _pendulum(draft: Draft, found: Sizes) -> Template:
     driven = draft.drive is not None
     free = ["J", "phi_offset", "friction.f_pos", *(["mgl"] if driven else [])]
@@ -197,6 +264,11 @@ rounds = 12 # a decay to rest has a minimum for each number of swings
     )
     known = "start value" if driven else "known: a decay tells only its ratio to the inertia"
     names = ", ".join(f'"{name}"' for name in free)
+    offset = (
+        ""
+        if not found.offset
+        else f"phi_offset = {found.offset!r} # rad, angle above hanging at phi = 0\n"
+    )
     text = f"""\
 [machine]
 python = "pendulum:pendulum" # beside this file: needs --allow-code
@@ -206,7 +278,7 @@ J = {found.inertia!r} # kg.m2, about the joint
 mgl = {found.gravity!r} # N.m, torque of gravity where the arm is horizontal; {known}
 F_Coulomb = {found.dry!r} # N.m
 F_prop = {_viscous(found)!r} # N.m.s/rad
-
+{offset}
 [fit]
 free = [{names}]
 {how}"""
@@ -249,10 +321,13 @@ class Pendulum(fx.AbstractAxis):
         return self.begin(t, jnp.stack([self.phi, self.w]))
 
 
-def pendulum(J: float, mgl: float, F_Coulomb: float, F_prop: float) -> Pendulum:
+def pendulum(
+    J: float, mgl: float, F_Coulomb: float, F_prop: float, phi_offset: float = 0.0
+) -> Pendulum:
     """The machine of problem.toml."""
     law = fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)
-    return Pendulum(friction=fx.SupportFriction("arm", f_pos=law), J=J, mgl=mgl)
+    friction = fx.SupportFriction("arm", f_pos=law)
+    return Pendulum(friction=friction, J=J, mgl=mgl, phi_offset=phi_offset)
 '''
 
 _TEMPLATES: dict[str, Callable[[Draft, Sizes], Template]] = {
@@ -260,6 +335,9 @@ _TEMPLATES: dict[str, Callable[[Draft, Sizes], Template]] = {
     "axis": _axis,
     "gear": _gear,
     "pendulum": _pendulum,
+    "arm": _pendulum,
+    "spindown": _coasting,
+    "coastdown": _coasting,
     "servo": _servo,
     "brake": _brake,
 }

@@ -1,11 +1,13 @@
-"""Which column of a file is what, and in which unit: guessed from names and numbers."""
+"""Which column of a file is what, and in which unit: guessed from names, and checked by numbers."""
 
 import dataclasses
 import re
+from typing import Any
 
 import numpy as np
 
 from frictax.measurements.units import (
+    ACCELERATION,
     ELECTRIC,
     FORCE,
     POSITION,
@@ -14,8 +16,10 @@ from frictax.measurements.units import (
     named_in,
     spelled,
 )
+from frictax.measurements.wraps import find_wrap, unwrapped
 from frictax.text import suggestion
 
+from .evidence import coasts, is_speed_of, position_units, speed_scale, time_units
 from .shape import Shape
 
 COUNTS = ("count", "counts", "tick", "ticks")
@@ -23,24 +27,44 @@ PRESSING = {"N": 1.0, "kN": 1e3}  # N
 # Words of English, German, French and Spanish; of a name the first role that it fits counts.
 _WORDS = {
     "reference": "ref reference setpoint soll sollwert target desired demand consigne cmd command",
-    "time": "t time zeit temps tiempo tempo timestamp clock sec seconds ms us",
+    "time": "t time zeit temps tiempo tempo timestamp stamp clock sec second seconds ms us micros"
+    " millis",
     "pressing": "fn normal pressing clamp clamping normalkraft andruck",
-    "velocity": "v w vel velocity speed omega rpm drehzahl geschwindigkeit vitesse velocidad qd dq",
-    "current": "i iq current strom courant corriente amps ampere",
+    "velocity": "v w vel velocity speed omega rpm drehzahl geschwindigkeit vitesse velocidad qd dq"
+    " gyro",
+    "current": "i iq current cur strom courant corriente amps ampere",
     "force": "f u m tau force torque moment drehmoment kraft couple effort fuerza drive",
-    "position": "s x q phi theta pos position angle winkel weg lage enc encoder counts angulo ist",
+    "position": "s x q phi theta pos position angle winkel weg lage enc encoder counts cnt angulo"
+    " ist",
 }
+# Of columns that are neither motion nor drive, whatever their numbers look like.
+_OTHER_WORDS = set(
+    "acc accel acceleration beschleunigung qdd ddq temp temperature temperatur status state id err"
+    " error mode flag enable enabled".split()
+)
+_TURNING_WORDS = set(
+    "current iq strom torque moment drehmoment couple effort angle theta phi winkel angulo enc"
+    " encoder omega rpm drehzahl qd dq joint".split()
+)
 _UNITS = {
     "time": TIME,
     "position": {**POSITION, **dict.fromkeys(COUNTS)},
     "reference": POSITION,
     "velocity": VELOCITY,
-    "current": dict.fromkeys(("A", "mA", "V", "mV")),
+    "current": dict.fromkeys(("A", "mA", "V", "mV", "%")),
     "force": FORCE,
     "pressing": PRESSING,
 }
 ROLES = tuple(_UNITS)
-_COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "#"}
+_COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
+_ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # by REP 103
+# Sizes [the role's unit] that need no question: the usual range of the largest number in a record.
+_USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 50.0), "N": (1e-2, 5000.0)}
+_ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}  # names of angles, not of turns
+_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # of microcontrollers
+_TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
+_COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)  # where counters wrap, whatever a turn has
+_SAME_SCALE = 0.02  # share by which a measured ratio of speeds may differ from that of two units
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +73,10 @@ class Chosen:
 
     - `number`: where it stands, the first being 1; `name`: as the file has it, "" if it has none.
     - `unit`; `per_turn`: of an encoder's counts, None elsewhere or where it is not known.
-    - `sure`: whether the file or the user says the unit, so that it is no guess.
+    - `factor`: how many of `unit` one recorded unit is, where the user scales the column.
+    - `sure`: whether file, numbers or user determine role and unit, so that they are no guess.
+    - `doubt`: why a guess cannot be taken unasked, a sentence; "" where it can.
+    - `others`: further units that the numbers allow.
     - `clock`: the number of the column that holds its own times; None for the record's.
     """
 
@@ -60,6 +87,9 @@ class Chosen:
     sure: bool
     per_turn: float | None = None
     clock: int | None = None
+    factor: float | None = None
+    doubt: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -68,51 +98,61 @@ class Chosen:
     @property
     def shown(self) -> str:
         """The column as a user would name it: ``angle[deg]``, ``3[counts/4096]``."""
-        if self.per_turn is None and named_in(self.name) == self.unit:
+        return self.in_unit(self.unit)
+
+    @property
+    def choices(self) -> str:
+        """What a user may type for it: its unit, or each of those that its numbers allow."""
+        if self.unit in COUNTS and self.per_turn is None:
+            return f"'{self.name or self.number}[counts/4096]' with the counts in a turn"
+        return " or ".join(f"'{self.in_unit(unit)}'" for unit in (self.unit, *self.others))
+
+    def in_unit(self, unit: str) -> str:
+        if self.per_turn is None and self.factor is None and named_in(self.name) == unit:
             return self.name
         turn = "" if self.per_turn is None else f"/{self.per_turn:.15g}"
-        return f"{self.name or self.number}[{self.unit}{turn}]"
+        factor = "" if self.factor is None else f"{self.factor:.15g} "
+        return f"{self.name or self.number}[{factor}{unit}{turn}]"
 
 
-def guessed(shape: Shape, linear: bool = False) -> dict[str, Chosen]:
+def guessed(shape: Shape, linear: bool = False, rate: float | None = None) -> dict[str, Chosen]:
     """What each role is played by; roles that no column fits are left out.
 
-    **Arguments:** `linear`: whether the machine is known to move along a line.
+    **Arguments:** `linear`: whether the machine is known to move along a line; `rate` [Hz] where no
+    column holds the time.
     """
     columns = range(shape.values.shape[1])
-    said = {j: _role_of(shape, j) for j in columns}
-    clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
-    if not clocks:  # one that does not rise as it should, by its unit, so that this is told
-        clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
-    if not clocks:
-        clocks = [
-            j
-            for j in columns
-            if said[j] is None and _is_clock(shape.values[:, j]) and not _is_counter(shape, j)
-        ][:1]
+    said = {j: role_of(shape, j) for j in columns}
+    clocks = [] if rate is not None else clocks_of(shape)
+    time = _chosen("time", shape, clocks[0], turns=True) if clocks else None
+    t = seconds(shape, time, rate)
     free = [j for j in columns if j not in clocks and _changes(shape.values[:, j])]
+    free.sort(key=lambda j: bool(set(_tokens(shape.names[j])) & set(_WORDS["reference"].split())))
     roles = dict[str, int]()
     for j in free:
         role = said[j]
         if role is not None and role != "time" and role not in roles:
             roles[role] = j
-    rest = [
-        j
-        for j in free
-        if j not in roles.values() and said[j] in (None, "time") and not _is_counter(shape, j)
-    ]
+    free.sort()
+    rest = [j for j in free if j not in roles.values() and _is_unnamed(shape, j, said[j])]
     for likely in (("current", "force", "reference", "pressing"), ("position", "velocity")):
         if not set(likely) & set(roles):  # then one that never changes, by its unit
             for j in columns:
                 if (role := said[j]) in likely[:2] and shape.units[j] in _UNITS[role]:
                     roles.setdefault(role, j)
+    unnamed = set(rest)
     moving = {"position", "velocity"} & set(roles)
     if rest and not moving:  # what moves is smoother than what drives it
         smoothest = min(rest, key=lambda j: _roughness(shape.values[:, j]))
-        roles["position"] = smoothest
+        x = shape.values[:, smoothest]
+        others = [shape.values[:, roles["force"] if "force" in roles else j] for j in rest]
+        alone = coasts(_whole(x)) or t is None and any(_is_friction(x, y) for y in others)
+        roles["velocity" if alone else "position"] = smoothest
         rest.remove(smoothest)
+    _without_speeds(shape, roles, rest, t)
     if rest and not {"current", "force", "reference"} & set(roles):
-        roles["force"] = rest[0]
+        roles["current" if shape.units[rest[0]] in ELECTRIC else "force"] = rest[0]
+        _without_speeds(shape, roles, rest[1:], t)
     out = dict[str, Chosen]()
     base = roles.get("position", roles.get("velocity"))
     if clocks:
@@ -120,15 +160,147 @@ def guessed(shape: Shape, linear: bool = False) -> dict[str, Chosen]:
         out["time"] = _chosen("time", shape, own, turns=True)
     turns = not linear and _turns(shape, roles)
     for role, j in roles.items():
-        chosen = _chosen(role, shape, j, turns)
+        chosen = _chosen(role, shape, j, turns, t)
         if clocks and len(clocks) > 1 and (own := _clock_of(clocks, j)) + 1 != out["time"].number:
             chosen = dataclasses.replace(chosen, clock=own + 1)
+        if j in unnamed:
+            doubt = f"Only its numbers say that {chosen.label} is the {role}."
+            chosen = dataclasses.replace(chosen, sure=False, doubt=doubt)
         out[role] = chosen
-    return out
+    return by_speeds(out, shape, t)
+
+
+def without_wraps(shape: Shape) -> Shape:
+    """The shape with times that include their nanoseconds, and with times, angles and counts that
+    do not start again at the end of their range.
+    """
+    values, wraps = shape.values.copy(), dict[int, float]()
+    for j, more in shape.nanoseconds.items():
+        whole = values[:, j] - values[np.isfinite(values[:, j]), j][0]
+        values[:, j] = whole + 1e-9 * values[:, more]
+    for j in range(values.shape[1]):
+        role = role_of(shape, j)
+        if role not in ("time", "position", "reference", None) or _is_other(shape, j):
+            continue
+        wrap = find_wrap(values[:, j], rising=role == "time")
+        if wrap is not None:
+            wraps[j] = wrap.range
+            values[:, j] = unwrapped(values[:, j], wrap.range, rising=role == "time")
+    return dataclasses.replace(shape, values=values, wraps=wraps)
+
+
+def clocks_of(shape: Shape) -> list[int]:
+    """The columns, the first being 0, that hold times."""
+    columns = range(shape.values.shape[1])
+    said = {j: role_of(shape, j) for j in columns}
+    clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
+    if not clocks:  # one that does not rise as it should, by its unit, so that this is told
+        clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
+    if not clocks:  # stamps that repeat, or that are out of order here and there
+        clocks = [j for j in columns if said[j] == "time" and _mostly_rises(shape.values[:, j])][:1]
+    if not clocks:
+        clocks = [
+            j
+            for j in columns
+            if said[j] is None and _is_clock(shape.values[:, j]) and not _is_counter(shape, j)
+        ][:1]
+    return clocks
+
+
+def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
+    """Whether a column's role may be guessed from its numbers: no name, no unit tells another."""
+    if said not in (None, "time") or _is_counter(shape, j) or _is_other(shape, j):
+        return False
+    return shape.units[j] is None or shape.units[j] in ELECTRIC
+
+
+def _is_other(shape: Shape, j: int) -> bool:
+    """Whether a name says that a column is neither motion nor drive."""
+    return bool(_OTHER_WORDS & set(_tokens(shape.names[j])))
+
+
+def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any) -> None:
+    """Take no derivative of the position for a force, unless its unit is one of a force."""
+    for role in ("force", "current"):
+        if "position" not in roles or t is None:
+            return
+        j, at = roles.get(role), shape.values[:, roles["position"]]
+        if j is None or shape.units[j] is not None:
+            continue
+        if not is_speed_of(t, at, shape.values[:, j]):
+            continue
+        roles.setdefault("velocity", roles.pop(role))
+        motion = (at, shape.values[:, roles["velocity"]])
+        others = [
+            k
+            for k in rest
+            if k not in roles.values()
+            and not any(is_speed_of(t, x, shape.values[:, k]) for x in motion)
+        ]
+        if others:
+            roles[role] = others[0]
+
+
+def by_speeds(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Chosen]:
+    """The columns with the unit of a position, or of a velocity, that the other one determines."""
+    position, velocity = columns.get("position"), columns.get("velocity")
+    if position is None or velocity is None or t is None:
+        return columns
+    x, v = (shape.values[:, column.number - 1] for column in (position, velocity))
+    scale = speed_scale(t, x, v)
+    if scale is None:
+        return columns
+    scale = abs(scale)
+    if velocity.sure and not (position.sure and position.unit not in COUNTS):
+        turns = VELOCITY[velocity.unit].rotational
+        size = VELOCITY[velocity.unit].si / scale  # SI in one unit of the position
+        known = {u: p.si for u, p in POSITION.items() if p.rotational == turns}
+        unit = next((u for u, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
+        if unit is not None and position.unit not in COUNTS:
+            position = dataclasses.replace(position, unit=unit, sure=True, doubt="", others=())
+        elif turns and position.unit in COUNTS and position.per_turn is None:
+            position = dataclasses.replace(position, per_turn=_plain(2 * np.pi / size))
+    elif position.sure and position.unit in POSITION and not velocity.sure:
+        size = POSITION[position.unit].si * scale
+        known = {
+            u: w.si
+            for u, w in VELOCITY.items()
+            if w.rotational == POSITION[position.unit].rotational
+        }
+        unit = next((u for u, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
+        if unit is not None:
+            velocity = dataclasses.replace(velocity, unit=unit, sure=True, doubt="", others=())
+    elif not position.sure and not velocity.sure and position.unit in ("rad", "deg"):
+        pair = next(
+            (p for p, ratio in _PAIRS.items() if abs(scale / ratio - 1) < _SAME_SCALE), None
+        )
+        if pair is not None:
+            plain = {"sure": False, "doubt": "", "others": ()}
+            position = dataclasses.replace(position, unit=pair[0], **plain)
+            velocity = dataclasses.replace(velocity, unit=pair[1], **plain)
+    return {**columns, "position": position, "velocity": velocity}
+
+
+# Position over the integral of the velocity, for units that are written together; rad with rad/s
+# before deg with deg/s, whose ratio is the same, is decided by the sizes.
+_PAIRS = {
+    ("deg", "rad/s"): 180 / np.pi,
+    ("deg", "rpm"): 6.0,
+    ("rad", "rpm"): np.pi / 30,
+}
+
+
+def _plain(counts: float) -> float:
+    """The counts in a turn that an encoder is sold with: the power of two or the hundred nearby."""
+    powers = [2.0**k for k in range(4, 25)]
+    hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
+    near = [n for n in powers + hundreds if abs(counts / n - 1) < _SAME_SCALE / 4]
+    return min(near, key=lambda n: abs(counts / n - 1)) if near else float(f"{counts:.4g}")
 
 
 def told(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
-    """The column that a user names: ``angle``, ``angle[deg]``, ``3[counts/4096]``.
+    """The column that a user names: ``angle``, ``angle[deg]``, ``3[counts/4096]``, ``CH2[72 deg]``
+    where one recorded unit is 72 deg.
 
     **Raises:** `ValueError` for a column that is not there and a unit of another kind.
     """
@@ -142,71 +314,173 @@ def told(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool)
     else:
         known = [known or str(i + 1) for i, known in enumerate(shape.names)]
         raise ValueError(
-            f"There is no column {name!r} for the {role}.{suggestion(name, known, 0.5)} There are:"
-            f" {', '.join(known)}."
+            f"There is no column {name!r} for the {role}.{suggestion(name, known, 0.5)} The columns"
+            f" are: {', '.join(known)}."
         )
     clock = before.clock if before is not None and before.number == j + 1 else None
     if unit is None:
-        return dataclasses.replace(_chosen(role, shape, j, turns), clock=clock)
-    plain, _, turn = unit.partition("/") if unit.startswith(COUNTS) else (unit, "", "")
-    plain = spelled(plain)
+        chosen = _chosen(role, shape, j, turns)
+        if shape.units[j] in _UNITS[role]:  # the user confirms what the file states
+            chosen = dataclasses.replace(chosen, sure=True, doubt="")
+        return dataclasses.replace(chosen, clock=clock)
+    factor, turn = None, ""
+    if scaled := re.fullmatch(r"([\d.]+(?:[eE][+-]?\d+)?)\s*(\S.*)", unit):
+        factor, unit = float(scaled[1]), scaled[2]
+        if not factor > 0:
+            raise ValueError(
+                f"The factor of {name!r} must be a number > 0, got {factor:g}. Write {name}[72 deg]"
+                " if one recorded unit is 72 deg."
+            )
+    if unit.startswith(COUNTS):
+        unit, _, turn = unit.partition("/")
+    plain = spelled(unit)
     if plain not in _UNITS[role]:
         of = next((other for other, known in _UNITS.items() if plain in known), None)
         hint = f" A {of} is named by --{of}." if of else suggestion(plain, _UNITS[role], 0.5)
+        if role in ("position", "velocity", "force") and plain in ELECTRIC:
+            unit = {"position": "deg", "velocity": "rpm", "force": "N.m"}[role]
+            hint = f" Give what one {plain} is: '{name}[0.5 {unit}]', say."
         raise ValueError(
             f"The {role} must be in one of {', '.join(_UNITS[role])}, got {unit!r}.{hint}"
         )
     if turn and not (turn.replace(".", "", 1).isdigit() and float(turn) > 0):
         raise ValueError(f"Counts in a turn must be a number > 0, got {turn!r}. Write counts/4096.")
-    return Chosen(role, j + 1, shape.names[j], plain, True, float(turn) if turn else None, clock)
+    per_turn = float(turn) if turn else None
+    return Chosen(role, j + 1, shape.names[j], plain, True, per_turn, clock, factor)
 
 
-def _chosen(role: str, shape: Shape, j: int, turns: bool) -> Chosen:
-    unit = shape.units[j]
-    name = shape.names[j].strip()
-    if role == "time" and unit is None and spelled(name) in TIME and name != "t":
-        unit = spelled(name)
+def _chosen(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chosen:
+    """A column in a role, with the unit that file or numbers tell; `t` [s], if it is known."""
+    unit, name, values = shape.units[j], shape.names[j].strip(), shape.values[:, j]
+    chosen = Chosen(role, j + 1, shape.names[j], "", True)
+    if role == "time":
+        if named_in(name) is None and unit == "s" and "s" not in time_units(values).units:
+            unit = None  # by the size of its numbers, which fit 1970 too, but not its steps
+        if unit is None and spelled(name) in TIME and name != "t":
+            unit = spelled(name)
+        for word, short in _TICKS.items():
+            unit = short if unit is None and word in _tokens(name) else unit
     if role == "velocity" and unit is None and "rpm" in _tokens(name):
         unit = "rpm"
-    if role == "position" and unit is None and set(COUNTS) & set(_tokens(name)):
+    if role == "position" and unit is None and {*COUNTS, "cnt"} & set(_tokens(name)):
         unit = "counts"
+    if role == "position" and j in shape.wraps and unit in (None, *COUNTS):
+        wrap = shape.wraps[j]
+        known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
+        if known:
+            return dataclasses.replace(chosen, unit=known[0])
+        sure = wrap in _COUNTERS_OF_BITS  # then a turn has another number
+        per_turn = None if sure else wrap
+        return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
     if unit is not None and unit in _UNITS[role]:
-        return Chosen(role, j + 1, shape.names[j], unit, True)
-    return Chosen(role, j + 1, shape.names[j], _likely(role, shape.values[:, j], turns), False)
+        chosen = dataclasses.replace(chosen, unit=unit)
+        if unit in ("V", "mV", "%"):
+            doubt = (
+                f"{chosen.label} is in {unit}. A torque in proportion to it is one of a current"
+                " controller, not of a voltage across a motor."
+                if unit != "%"
+                else f"{chosen.label} is in {unit}, of a rated torque that the file does not state."
+            )
+            return dataclasses.replace(chosen, sure=False, doubt=doubt)
+        return chosen
+    if unit is not None and role in ("position", "velocity", "force"):
+        doubt = f"{chosen.label} is in {unit}, which is no unit of a {role}."
+        to = _likely(role, values, turns, t, set())[0]
+        return dataclasses.replace(chosen, unit=to, sure=False, doubt=doubt, factor=1.0)
+    if _is_ros(shape) and role in _ROS:
+        return dataclasses.replace(chosen, unit=_ROS[role])
+    words = set(_tokens(name))
+    to, others = _likely(role, values, turns, t, words)
+    named = role == role_of(shape, j)
+    sure = role == "time" and named and not others
+    return dataclasses.replace(
+        chosen, unit=to, sure=sure, others=others, doubt=_doubt_of(chosen, to, others, values)
+    )
 
 
-def _likely(role: str, values: np.ndarray, turns: bool) -> str:
-    """The unit that the size of the numbers makes likely."""
+def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.ndarray) -> str:
+    """Why a unit that nothing states cannot be taken unasked; "" where it can."""
+    if others:
+        allowed = " and ".join((unit, *others))
+        return f"The unit of {chosen.label} is not stated, and its numbers fit {allowed}."
+    x = np.abs(_whole(values))
+    low, high = _USUAL.get(unit, (0.0, np.inf))
+    if x.size and not low <= np.max(x) <= high:
+        size = f"{np.max(x):.3g} {unit}"
+        return f"The unit of {chosen.label} is not stated, and {size} would be unusual."
+    return ""
+
+
+def _likely(
+    role: str, values: np.ndarray, turns: bool, t: Any, words: set[str]
+) -> tuple[str, tuple[str, ...]]:
+    """The unit that the size of the numbers makes likely, and others that they allow; `words` of
+    the column's name.
+    """
     x = values[np.isfinite(values)]
-    wide = float(np.ptp(x))
+    wide = float(np.ptp(x)) if x.size else 0.0
     if role == "time":
-        step = float(np.median(np.diff(x)))
-        return "s" if step < 0.2 else "ms" if step <= 100 else "us"
-    if role == "position" and np.all(x == np.round(x)) and wide > 20:
-        return "counts" if turns else "um" if wide > 5000 else "mm"
+        first, *others = time_units(values).units
+        return first, tuple(others)
+    if role == "position" and turns and np.all(x == np.round(x)) and wide > 20:
+        return "counts", ()
     if role in ("position", "reference"):
-        return ("deg" if wide > 60 else "rad") if turns else ("mm" if wide > 5 else "m")
+        if role == "position" and not turns and np.all(x == np.round(x)) and wide > 5000:
+            return "um", ("counts",)
+        known = None if t is None else t[np.isfinite(values)]
+        angle = bool(words & _ANGLES)
+        first, *others = position_units(known, x, turns, angle).units
+        return first, tuple(others)
     if role == "velocity":
-        return ("rpm" if wide > 1000 else "rad/s") if turns else ("mm/s" if wide > 10 else "m/s")
+        if turns:
+            rpm = wide > 1000 or "drehzahl" in words
+            return ("rpm", ("rad/s",)) if rpm else ("rad/s", ("rpm", "deg/s"))
+        return ("mm/s", ("m/s", "km/h")) if wide > 10 else ("m/s", ("mm/s", "km/h"))
+    size = float(np.max(np.abs(x))) if x.size else 0.0
     if role == "force":
-        return "N.m" if turns else "N"
-    return {"current": "A", "pressing": "N"}[role]
+        first, smaller = ("N.m", "mN.m") if turns else ("N", "mN")
+        return first, (smaller,) if size > _USUAL[first][1] else ()
+    if role == "current":
+        return "A", ("mA",) if size > _USUAL["A"][1] else ()
+    return "N", ()
 
 
-def _role_of(shape: Shape, j: int) -> str | None:
+def _is_ros(shape: Shape) -> bool:
+    """Whether the columns are those of a JointState message of ROS."""
+    words = {word for name in shape.names for word in _tokens(name)}
+    return {"position", "velocity", "effort"} <= words
+
+
+def seconds(shape: Shape, time: Chosen | None, rate: float | None) -> Any:
+    """The times of all rows [s]; None if no column holds them."""
+    if time is None:
+        return None if rate is None else np.arange(len(shape.values)) / rate
+    return TIME[time.unit].si * shape.values[:, time.number - 1]
+
+
+def role_of(shape: Shape, j: int) -> str | None:
     """The role that name or unit of a column tells."""
     words, unit = _tokens(shape.names[j]), shape.units[j]
     by_name = next(
         (role for role, known in _WORDS.items() if set(words) & set(known.split())), None
     )
+    if _OTHER_WORDS & set(words):
+        by_name = None
+    if {"x"} < set(words) and set(words) <= {"x", "axis", "value"}:  # of LabVIEW and oscilloscopes
+        by_name = "time"
     if unit is None:
         return by_name
+    if unit == "%":
+        return "current" if by_name in ("current", "force") else None
+    if unit in ("V", "mV") and by_name is None:
+        return None
     if unit in ELECTRIC and unit not in COUNTS:
-        return "current"
+        return "current" if by_name in (None, "current", "force", "reference") else by_name
     if by_name in ("reference", "pressing") and unit in _UNITS[by_name]:
         return by_name
     kinds = ("time", "position", "velocity", "force")
-    return next((role for role in kinds if unit in _UNITS[role]), by_name)
+    found = next((role for role in kinds if unit in _UNITS[role]), None)
+    return found or (None if unit in ACCELERATION else by_name)
 
 
 def _tokens(name: str) -> list[str]:
@@ -214,6 +488,12 @@ def _tokens(name: str) -> list[str]:
     text = re.sub(r"[\[(].*?[\])]", " ", name)
     text = re.sub(r"([a-zäöüé])([A-Z])", r"\1 \2", text)
     return [word.lower() for word in re.split(r"[^A-Za-zÄÖÜäöüéèó#]+", text) if word]
+
+
+def turns_by_words(shape: Shape, columns: dict[str, Chosen]) -> bool:
+    """Whether the name of a column says that the machine turns."""
+    used = [column for role, column in columns.items() if role != "time"]
+    return any(_TURNING_WORDS & set(_tokens(shape.names[c.number - 1])) for c in used)
 
 
 def _turns(shape: Shape, roles: dict[str, int]) -> bool:
@@ -250,6 +530,13 @@ def _rises(values: np.ndarray) -> bool:
     return x.size > 3 and bool(np.all(np.diff(x) > 0))
 
 
+def _mostly_rises(values: np.ndarray) -> bool:
+    """Whether it rises on the whole, though stamps repeat or a few are out of order."""
+    x = _whole(values)
+    steps = np.diff(x)
+    return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)
+
+
 def _is_clock(values: np.ndarray) -> bool:
     """Whether it rises in steps that are mostly alike."""
     if not _rises(values):
@@ -260,6 +547,16 @@ def _is_clock(values: np.ndarray) -> bool:
 
 def _is_counter(shape: Shape, j: int) -> bool:
     return bool(set(_tokens(shape.names[j])) & _COUNTERS) and _rises(shape.values[:, j])
+
+
+def _is_friction(v: np.ndarray, force: np.ndarray) -> bool:
+    """Whether a force opposes a speed in both directions, as in the rows of a sweep."""
+    whole = np.isfinite(v) & np.isfinite(force)
+    v, force = v[whole], force[whole]
+    if v is force or v.size < 8 or not min(np.max(v, initial=0), -np.min(v, initial=0)) > 0:
+        return False
+    moving = np.abs(v) > 0.05 * np.max(np.abs(v))
+    return bool(abs(np.mean(np.sign(v[moving]) * np.sign(force[moving]))) > 0.9)
 
 
 def _changes(values: np.ndarray) -> bool:

@@ -61,6 +61,7 @@ class Shape:
     - `nanoseconds`: of a column of whole seconds, the column of the nanoseconds to be added.
     - `rate` [Hz] that a line above the numbers tells, None elsewhere.
     - `notes`: sentences on what was understood.
+    - `wraps`: the range of a column whose jumps at the end of this range are taken out.
 
     With `header` False columns are read by number, and `names` may be told all the same: from a
     comment, or where a line of units follows that of the names.
@@ -79,6 +80,7 @@ class Shape:
     nanoseconds: dict[int, int] = dataclasses.field(default_factory=dict)
     rate: float | None = None
     notes: tuple[str, ...] = ()
+    wraps: dict[int, float] = dataclasses.field(default_factory=dict)
 
 
 def shape_of(path: str | Path) -> Shape:

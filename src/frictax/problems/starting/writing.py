@@ -39,7 +39,11 @@ def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
     """The texts of a problem's files, by name, for a folder from which the record is found."""
     if draft.machine == "sweep":
         return {NAME: _sweep(draft, folder)}
-    made = template(draft, sizes(draft))
+    found = sizes(draft)
+    made = template(draft, found)
+    thin = ""
+    if found.decimate > 1:
+        thin = f"decimate = {found.decimate} # {found.rate:.4g} Hz is far above the motion\n"
     name = draft.file.stem
     code = " --allow-code" if made.files else ""
     text = f"""\
@@ -48,7 +52,7 @@ title = {_quoted(f"The friction of {name}")}
 citation = "" # where the record is from
 
 [records.{_key(name)}]
-{_file(draft, folder)}{_channels(draft, made)}
+{_file(draft, folder)}{thin}{_channels(draft, made)}
 # The machine, with start values read from the record: what is not free below stays as it is here.
 {made.text}"""
     return {NAME: text, **made.files}
@@ -85,9 +89,35 @@ def _file(draft: Draft, folder: Path) -> str:
         lines.append(f"skip = {shape.skip} # lines before the table\n")
     if not shape.header:
         lines.append("header = false # columns are called by their numbers\n")
-    if draft.machine != "sweep" and _lacks(draft):
-        lines.append("drop_missing = true # rows in which a number is missing are left out\n")
+    if draft.where:
+        each = ", ".join(f"{_quoted(name)} = {_value(x)}" for name, x in draft.where.items())
+        lines.append(f"where = {{ {each} }}\n")
+    if draft.machine == "sweep":
+        return "".join(lines)
+    if draft.part is not None:
+        lines.append(f"part = {draft.part} # of the parts between which the clock starts again\n")
+    if shape.broken or _repeats(draft) or _lacks(draft):
+        lines.append(
+            "drop_missing = true # rows that lack a number, or repeat a time, are left out\n"
+        )
     return "".join(lines)
+
+
+def _value(text: str) -> str:
+    """A value of a cell as TOML writes it."""
+    try:
+        return _number(float(text))
+    except ValueError:
+        return _quoted(text)
+
+
+def _repeats(draft: Draft) -> bool:
+    """Whether a few rows repeat the time before them."""
+    time = draft.columns.get("time")
+    if time is None:
+        return False
+    t = draft.shape.values[:, time.number - 1]
+    return bool((t[1:] == t[:-1]).any())
 
 
 def _lacks(draft: Draft) -> bool:
@@ -113,18 +143,34 @@ def _lacks(draft: Draft) -> bool:
 def _column(column: Chosen, draft: Draft) -> str:
     name = column.name if draft.shape.header else column.number
     parts = [f"column = {_quoted(name) if isinstance(name, str) else name}"]
+    by = column.factor or 1.0
     note = f" # {column.name}" if column.name and not draft.shape.header else ""
     if column.per_turn is not None:
         parts.append(f'unit = "counts", per_turn = {_number(column.per_turn)}')
     elif column.role == "current":
         to = "N.m" if draft.turns else "N"
-        parts.append(f'unit = "{column.unit}", gain = {_number(draft.gain)}, to = "{to}"')
-        if column.unit in ("mA", "mV"):
+        unit = column.unit if column.factor is None else "V"
+        parts.append(f'unit = "{unit}", gain = {_number(draft.gain)}, to = "{to}"')
+        if column.unit in ("mA", "mV") or column.factor is not None:
             note += f" # {_number(draft.constants['torque_constant'])} {to}/{column.unit[1:]}"
     elif column.role == "pressing":
-        parts.append(f'unit = "{column.unit}", gain = {PRESSING[column.unit]:g}, to = "1"')
+        gain = _number(by * PRESSING[column.unit])
+        parts.append(f'unit = "{column.unit}", gain = {gain}, to = "1"')
+    elif column.factor is not None:  # one recorded unit, of whatever it is, is so many of `unit`
+        recorded = draft.shape.units[column.number - 1] or "counts"
+        parts.append(f'unit = "{recorded}", gain = {_number(by)}, to = "{column.unit}"')
     else:
         parts.append(f'unit = "{column.unit}"')
+    if draft.reversed and column is draft.drive:
+        parts.append("sign = -1")
+        note += " # positive against the motion, which the numbers say"
+    if column.number - 1 in draft.shape.wraps and column.role in ("time", "position", "reference"):
+        parts.append("unwrap = true")
+        note += f" # it starts again at {_number(draft.shape.wraps[column.number - 1])}"
+    if column.role == "time" and column.number - 1 in draft.shape.nanoseconds:
+        more = draft.shape.nanoseconds[column.number - 1]
+        told = _quoted(draft.shape.names[more]) if draft.shape.header else str(more + 1)
+        parts.append(f"nanoseconds = {told}")
     if column.clock is not None:
         shape, own = draft.shape, column.clock
         clock = _quoted(shape.names[own - 1]) if shape.header else str(own)
