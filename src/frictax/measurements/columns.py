@@ -167,7 +167,7 @@ def read_columns(
             names.append("")
     else:
         names = [str(i + 1) for i in range(len(names))]
-    found = _scanned(path, raw[start:] if start else raw, delimiter, len(names), number)
+    found = _scanned(path, raw, start, delimiter, len(names), number)
     if found.broken and not drop:
         raise _broken_line(path, found, names, text, number, header)
     if not found.n:
@@ -220,11 +220,11 @@ class _Scan:
     broken: dict[int, int] = dataclasses.field(default_factory=dict)
 
 
-def _scanned(path: Path, raw: bytes, delimiter: str, width: int, first: int) -> _Scan:
-    """Count the cells of each line. Lines without quotation marks and comments are compared with
+def _scanned(path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int) -> _Scan:
+    """Count the cells of each line from the byte `start` on. Lines without quotation marks and comments are compared with
     the pattern of signs that as many equal lines have, some megabytes at a time.
     """
-    out, at, line = _Scan(), 0, 0
+    out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
     sign = delimiter.encode()
     others = bytes(set(range(256)) - {*sign, *b'\n"#', *_UNPRINTED_BYTES}) if plain else b""

@@ -10,10 +10,11 @@ from jaxtyping import Float
 Samples = Float[np.ndarray, " n"]
 
 _SAME_MOTION = 0.999  # least correlation of a position with the integral of its own speed
-_TURNING = {"rad": 1.0, "deg": np.pi / 180.0}  # rad
-_MOVING = {"m": 1.0, "mm": 1e-3}  # m
+_TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}  # rad
+_MOVING = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}  # m
 _TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}  # rad/s, m/s: of machines that turn, move
-_LEAST_RANGES = {"rad": 0.02, "deg": 7.0, "m": 1e-3, "mm": 2.0}  # smaller motions are rarely logged
+# Smaller motions are rarely logged.
+_LEAST_RANGES = {"rad": 0.02, "deg": 7.0, "rev": 0.1, "m": 1e-3, "mm": 2.0, "cm": 0.2, "in": 0.1}
 _LARGEST_RANGES = {"m": 20.0}  # m: no axis or rail is longer
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # s
 _RATES = (4.0, 2e6)  # Hz: of loggers
@@ -58,9 +59,9 @@ def time_units(values: Samples) -> Fit:
     return Fit((first, *(unit for unit in found if unit != first)) if found else tuple(_TIMES))
 
 
-def position_units(t: Samples | None, x: Samples, turns: bool) -> Fit:
+def position_units(t: Samples | None, x: Samples, turns: bool, angle: bool = False) -> Fit:
     """Return the units in which `x` is a plausible position, the likelier first; `t` [s], None if
-    it is not known.
+    it is not known; `angle`: whether it is called an angle, which is not counted in turns.
     """
     wide = float(np.ptp(x)) if x.size else 0.0
     low, high = _TOP_SPEEDS[turns]
@@ -68,7 +69,8 @@ def position_units(t: Samples | None, x: Samples, turns: bool) -> Fit:
     found = [
         unit
         for unit, size in (_TURNING if turns else _MOVING).items()
-        if _LEAST_RANGES[unit] <= wide <= _LARGEST_RANGES.get(unit, np.inf)
+        if not (angle and unit == "rev")
+        and _LEAST_RANGES[unit] <= wide <= _LARGEST_RANGES.get(unit, np.inf)
         and (top is None or low <= top * size <= high)
     ]
     first = ("deg" if wide > 60 else "rad") if turns else ("mm" if wide > 5 else "m")

@@ -59,7 +59,8 @@ ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
 _ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # by REP 103
 # Sizes [the role's unit] that need no question: the usual range of the largest number in a record.
-_USUAL = {"A": (0.01, 60.0), "N.m": (0.01, 50.0), "N": (0.1, 5000.0)}
+_USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 50.0), "N": (1e-2, 5000.0)}
+_ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}  # names of angles, not of turns
 _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # of microcontrollers
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
 _COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)  # where counters wrap, whatever a turn has
@@ -359,7 +360,7 @@ def _chosen(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chos
             unit = spelled(name)
         for word, short in _TICKS.items():
             unit = short if unit is None and word in _tokens(name) else unit
-    if role == "velocity" and unit is None and {"rpm", "drehzahl"} & set(_tokens(name)):
+    if role == "velocity" and unit is None and "rpm" in _tokens(name):
         unit = "rpm"
     if role == "position" and unit is None and {*COUNTS, "cnt"} & set(_tokens(name)):
         unit = "counts"
@@ -384,11 +385,12 @@ def _chosen(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chos
         return chosen
     if unit is not None and role in ("position", "velocity", "force"):
         doubt = f"{chosen.label} is in {unit}, which is no unit of a {role}."
-        to = _likely(role, values, turns, t)[0]
+        to = _likely(role, values, turns, t, set())[0]
         return dataclasses.replace(chosen, unit=to, sure=False, doubt=doubt, factor=1.0)
     if _is_ros(shape) and role in _ROS:
         return dataclasses.replace(chosen, unit=_ROS[role])
-    to, others = _likely(role, values, turns, t)
+    words = set(_tokens(name))
+    to, others = _likely(role, values, turns, t, words)
     named = role == role_of(shape, j)
     sure = role == "time" and named and not others
     return dataclasses.replace(
@@ -409,8 +411,12 @@ def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.nda
     return ""
 
 
-def _likely(role: str, values: np.ndarray, turns: bool, t: Any) -> tuple[str, tuple[str, ...]]:
-    """The unit that the size of the numbers makes likely, and others that they allow."""
+def _likely(
+    role: str, values: np.ndarray, turns: bool, t: Any, words: set[str]
+) -> tuple[str, tuple[str, ...]]:
+    """The unit that the size of the numbers makes likely, and others that they allow; `words` of
+    the column's name.
+    """
     x = values[np.isfinite(values)]
     wide = float(np.ptp(x)) if x.size else 0.0
     if role == "time":
@@ -422,15 +428,21 @@ def _likely(role: str, values: np.ndarray, turns: bool, t: Any) -> tuple[str, tu
         if role == "position" and not turns and np.all(x == np.round(x)) and wide > 5000:
             return "um", ("counts",)
         known = None if t is None else t[np.isfinite(values)]
-        first, *others = position_units(known, x, turns).units
+        angle = bool(words & _ANGLES)
+        first, *others = position_units(known, x, turns, angle).units
         return first, tuple(others)
     if role == "velocity":
         if turns:
-            return ("rpm", ("rad/s",)) if wide > 1000 else ("rad/s", ("rpm", "deg/s"))
-        return ("mm/s", ("m/s",)) if wide > 10 else ("m/s", ("mm/s",))
+            rpm = wide > 1000 or "drehzahl" in words
+            return ("rpm", ("rad/s",)) if rpm else ("rad/s", ("rpm", "deg/s"))
+        return ("mm/s", ("m/s", "km/h")) if wide > 10 else ("m/s", ("mm/s", "km/h"))
+    size = float(np.max(np.abs(x))) if x.size else 0.0
     if role == "force":
-        return ("N.m" if turns else "N"), ()
-    return {"current": "A", "pressing": "N"}[role], ()
+        first, smaller = ("N.m", "mN.m") if turns else ("N", "mN")
+        return first, (smaller,) if size > _USUAL[first][1] else ()
+    if role == "current":
+        return "A", ("mA",) if size > _USUAL["A"][1] else ()
+    return "N", ()
 
 
 def _is_ros(shape: Shape) -> bool:

@@ -40,6 +40,7 @@ _WORDS = {
 }
 _CAN = re.compile(r"\s*\(?\d+\.\d+\)?\s+\S*can\d*\s+[0-9A-Fa-f]+", re.IGNORECASE)
 _NANOSECONDS = ("nsec", "nsecs", "nanosec", "nanosecs", "nanoseconds", "nanosecond")
+_UNIT_LABELS = ("unit", "units", "einheit", "einheiten")
 _SECONDS = ("sec", "secs", "seconds", "second")
 
 
@@ -182,10 +183,11 @@ def _last_word(name: str) -> tuple[str, str]:
 def _separated(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
     """Delimiter, decimal sign, number of columns, and the first line of numbers.
 
-    Of all pairs of signs the one under which most lines have numbers in the same columns; of equal
-    ones that with fewer columns of words, then that with more plain numbers.
+    Of all pairs of signs the one under which most lines have numbers in the same columns, each
+    weighted by the share of its cells that are numbers or dates; of equal ones that with more
+    columns.
     """
-    best, found = (0, 0, 0), None
+    best, found = (0.0, 0), None
     looked = [i for i, line in enumerate(lines) if line.strip() and not is_comment(line)]
     there = [d for d in _DELIMITERS if any(d in lines[i] for i in looked)]
     for delimiter in "," if commas else (there or ","):
@@ -197,10 +199,11 @@ def _separated(path: Path, lines: list[str], commas: bool) -> tuple[str, str, in
             counts = collections.Counter(keys.values())
             for (width, words), many in counts.items():
                 first = next(i for i in looked if keys.get(i) == (width, words))
-                score = many, -len(words), kinds[first].count("n") + kinds[first].count("d")
-                if score > best:
+                score = many * _share_of_numbers(kinds[first]), width
+                if score > best and many > 1:
+                    first = _earliest(first, [(i, kinds[i]) for i in looked])
                     best, found = score, (delimiter, decimal, width, first)
-    if found is None or best[0] < 2:
+    if found is None:
         if sum(bool(_CAN.match(line)) for line in lines) > 1:
             raise ValueError(
                 f"{path.name} is a log of frames on a CAN bus, which are no numbers yet. Decode it"
@@ -230,6 +233,26 @@ def _kind(cell: str, decimal: str) -> str:
     if is_grouped(cell, decimal) or number_with_unit(cell, decimal) is not None:
         return "g"
     return "c" if is_code(cell) else "w"
+
+
+def _earliest(first: int, kinds: list[tuple[int, str]]) -> int:
+    """The first of the lines before `first` that are like it: as many cells, and numbers or nothing
+    where it has numbers. A remark may stand in a row where others have none.
+    """
+    at = [i for i, _ in kinds].index(first)
+    like = kinds[at][1]
+    for i, other in reversed(kinds[:at]):
+        numbers = [b in "ngdcm" for a, b in zip(like, other, strict=False) if a in "ngdc"]
+        if len(other) != len(like) or not all(numbers) or not set(other) & set("ngd"):
+            break
+        first = i
+    return first
+
+
+def _share_of_numbers(kinds: str) -> float:
+    """How many of the cells that are not missing are numbers or dates; g counts half."""
+    there = len(kinds) - kinds.count("m")
+    return (kinds.count("n") + kinds.count("d") + 0.5 * kinds.count("g")) / there
 
 
 def _words(kinds: str) -> tuple[int, ...]:
@@ -266,7 +289,7 @@ def _above(above: list[str], delimiter: str, width: int) -> _Above:
         below = zip(tail[0][1], cells, strict=True)
         units = tuple(_unit(cell) or _unit_in(name) for name, cell in below)
         return _Above(tuple(tail[0][1]), units, False)
-    units = tuple(map(_unit_in, cells))
+    units = _labelled_units([split[i] for i in written], width) or tuple(map(_unit_in, cells))
     if is_comment(above[line]) or len(set(cells)) < width or len(split[line]) != width:
         return _Above(tuple(cells), units, False)
     before = [above[i] for i in written if i < line]
@@ -276,11 +299,9 @@ def _above(above: list[str], delimiter: str, width: int) -> _Above:
 
 
 def _fitted(cells: list[str], width: int) -> list[str] | None:
-    """The cells of a line as wide as the rows, or one cell narrower: rows may end in a sign, or
-    begin with an index that has no name.
-    """
-    if len(cells) == width:
-        return cells
+    """The cells of a line as wide as the rows, but for a sign at the end of the one or the other."""
+    if len(cells) == width or (len(cells) == width + 1 and not cells[-1]):
+        return cells[:width]
     return [*cells, ""] if len(cells) == width - 1 and width > 2 else None
 
 
@@ -312,6 +333,22 @@ def _of_increments(names: list[str], cells: list[str]) -> _Above | None:
     if not step > 0:
         return None
     return _Above(tuple(names), tuple(map(_unit, cells)), False, rate=1.0 / step)
+
+
+def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...] | None:
+    """Units of a file that has them in a line of its own above, which begins with a word for it, as
+    LabVIEW ("Y_Unit_Label") and ControlDesk ("unit") write it.
+    """
+    labels = {cells[0].lower(): cells[1:] for cells in above if cells}
+    if above[-1][0] == "X_Value" and "y_unit_label" in labels:
+        clock = "s" if labels.get("x_dimension", ["Time"])[0] == "Time" else None
+        units = [clock, *map(_unit, labels["y_unit_label"])]
+    else:
+        found = next((labels[w] for w in _UNIT_LABELS if len(labels.get(w, ())) == width - 1), None)
+        if found is None or not any(map(_unit, found)):
+            return None
+        units = [None, *map(_unit, found)]
+    return tuple((units + [None] * width)[:width])
 
 
 def _needed(lines: list[str], first: int) -> int:

@@ -48,7 +48,7 @@ class Sizes:
         if self.rate * self.duration < _MANY:
             return 1
         enough = max(_A_PERIOD * self.fast, _ENOUGH / self.duration)
-        return max(int(self.rate / enough), 1)
+        return max(round(self.rate / enough), 1)
 
     @property
     def cutoff(self) -> float:
