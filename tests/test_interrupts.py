@@ -1,17 +1,19 @@
 """A key stops long work at once, while XLA compiles or runs, and then the process ends well."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import jax
 import pytest
 
-from frictax.interrupts import Keys, Workers, as_part, may_keep, results_of, waited
+from frictax.interrupts import Keys, Workers, as_part, key_waits, may_keep, results_of, waited
 from frictax.programs.executables import config_of
 
 # a shell's background job ignores it
@@ -244,6 +246,88 @@ def test_a_key_that_python_drops_is_raised_again() -> None:
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def heard() -> Any:
+    """Keys are heard as in a terminal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_key_that_became_another_error_is_a_key(heard: Any) -> None:
+    @Keys()
+    def fails(number: int) -> None:
+        try:
+            os.kill(os.getpid(), number)
+        except KeyboardInterrupt as key:
+            raise ValueError("as compiled code does") from key
+        raise ValueError("no key")
+
+    with pytest.raises(KeyboardInterrupt):
+        fails(signal.SIGINT)
+    with pytest.raises(ValueError, match="no key"):
+        fails(0)
+
+
+def test_a_function_with_the_decorator_loses_no_key_also_when_it_calls_itself(heard: Any) -> None:
+    @Keys()
+    def work(depth: int) -> None:
+        if depth:
+            work(depth - 1)
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        work(3)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_key_waits_for_the_end_of_an_import(heard: Any) -> None:
+    after = []
+
+    def imports() -> None:
+        with key_waits():
+            os.kill(os.getpid(), signal.SIGINT)
+            after.append("import")
+
+    with pytest.raises(KeyboardInterrupt):
+        imports()
+    assert after == ["import"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_key_that_left_a_result_is_answered(heard: Any) -> None:
+    with Keys():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            assert may_keep()
+
+
+@pytest.mark.parametrize("name", ["fit", "cycles"])
+def test_keys_at_random_moments_are_heard_within_two_seconds(name: str) -> None:
+    counted(name, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["fit", "posterior", "compare", "missing", "design", "fleet", "fleet-processes", "cycles"],
+)
+def test_fifty_of_fifty_keys_are_heard(name: str) -> None:
+    counted(name, 50)
+
+
+def counted(name: str, count: int) -> None:
+    script = Path(__file__).with_name("keys.py")
+    words = [sys.executable, str(script), name, str(count), "1"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["heard"] == count, made
 
 
 def test_what_a_key_leaves_of_a_part_is_not_kept() -> None:

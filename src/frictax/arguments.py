@@ -1,5 +1,6 @@
 """Checks of arguments, in sentences of one form."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,3 +17,17 @@ def whole(what: str, value: Any, least: int, remedy: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         rule = f"{what} must be a whole number >= {least}, got {value!r}."
         raise ValueError(f"{rule} {remedy}".rstrip())
+
+
+def is_finite_number(value: Any) -> bool:
+    """Return whether a value is one finite number: no truth value, and not too large for a float.
+
+    >>> [is_finite_number(x) for x in (1, 0.5, True, "1", float("nan"), 10**400)]
+    [True, True, False, False, False, False]
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from frictax.interrupts import key_waits
+
 
 class Verb:
     """A method whose function stands in a room above and takes the object first.
@@ -35,7 +37,8 @@ class Verb:
 
     def function(self) -> Callable[..., Any]:
         module, _, name = self.target.partition(":")
-        return getattr(importlib.import_module(module), name)
+        with contextlib.nullcontext() if module in sys.modules else key_waits():
+            return getattr(importlib.import_module(module), name)
 
     def __get__(self, thing: Any, owner: Any = None) -> Callable[..., Any]:
         return self.function() if thing is None else types.MethodType(self.function(), thing)
@@ -111,7 +114,7 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         home = homes()[name]
-        with _no_collection():
+        with _no_collection(), key_waits():
             of = importlib.import_module(f"{home}.{name}" if home == here else home)
         package[name] = of if home == here else getattr(of, name)
         return package[name]

@@ -57,8 +57,9 @@ class _Helper(threading.Thread):
 class Keys(contextlib.ContextDecorator):
     """While this context, or a function with this decorator, lasts no key is lost.
 
-    Python drops what is raised while it collects garbage, and jax has much of that. Here a key is
-    remembered, and raised again by the next call that looks, at the latest when the context ends.
+    Python drops what is raised while it collects garbage, and jax has much of that. Compiled code
+    of jax that calls Python turns it into another error. Here a key is remembered, and raised again
+    by the next call that looks, at the latest when the context ends.
     """
 
     pressed = False
@@ -80,8 +81,28 @@ class Keys(contextlib.ContextDecorator):
         if self.mine:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             pressed, Keys.pressed = Keys.pressed, False
-            if pressed and kind is None:
-                raise KeyboardInterrupt
+            if pressed and (kind is None or issubclass(kind, Exception)):
+                raise KeyboardInterrupt from why
+
+
+@contextlib.contextmanager
+def key_waits() -> Iterator[None]:
+    """A key that comes while this context lasts is heard when it ends.
+
+    For imports: what they leave half done cannot be imported again.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came = list[tuple[int, Any]]()
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(*came[0])
 
 
 def _press(number: int, frame: Any) -> None:
@@ -192,8 +213,13 @@ def may_keep() -> bool:
     """
     is_users = _depth.get() <= 1
     if is_users:
-        Keys.pressed = False
+        answered()
     return is_users
+
+
+def answered() -> None:
+    """Note that what a key asked for is done: it is not raised again."""
+    Keys.pressed = False
 
 
 def processors() -> int:

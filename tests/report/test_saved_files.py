@@ -20,7 +20,7 @@ import frictax as fx
 from frictax.report.saving.fit_file import FORMAT
 from half_written import leave_half_written
 
-from .saved_fits import huber_sweep
+from .saved_fits import SAVED, huber_sweep
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +208,55 @@ def test_content_that_save_never_writes_raises_nothing_but_a_sentence(
             sentences.append(str(why))
     assert len(sentences) > 20
     assert all(path.name in says and "\n" not in says for says in sentences)
+
+
+WRONG = [7, "x", None, True, [], {"jax": 3.0, "dtype": "<f8"}, {"is": "Mass", "has": {}}]
+
+
+def asked(found: fx.FitResult) -> None:
+    """What a user asks of a fit that was loaded, without simulating anything."""
+    _ = str(found), repr(found), found.values, found.intervals, found.to_json(), found.warnings
+    _ = found.residuals, found.weighted_residuals, found.correlation, found.standard_errors
+    _ = found.model, found.identifiability, str(found.uncertainty()), found._repr_html_()
+
+
+@pytest.mark.parametrize("share", [1, pytest.param(12, marks=pytest.mark.slow)])
+def test_a_fit_with_wrong_types_and_a_right_checksum_is_refused_when_it_is_loaded(
+    share: int, tmp_path: Path
+) -> None:
+    content = SAVED.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        head = json.loads(archive.read("fit.json"))
+    everywhere, path, sentences = places(head["thing"], ("thing",)), tmp_path / "x.fit", list[str]()
+    every = [(at, value) for at in everywhere for value in WRONG]
+    some = np.random.default_rng(share).permutation(len(every))[: len(every) * share // 12]
+    for k in some:
+        (*way, last), value = every[k]
+        changed = copy.deepcopy(head)
+        node: Any = changed
+        for step in way:
+            node = node[step]
+        node[last] = value
+
+        def change(members: dict[str, bytes], changed: Any = changed) -> None:
+            members["fit.json"] = json.dumps(changed).encode()
+
+        path.write_bytes(rewritten(content, change))
+        try:
+            found = fx.load_fit(path)
+        except ValueError as why:
+            sentences.append(str(why))
+        else:
+            asked(found)
+    assert len(sentences) > 0.7 * len(some)
+    assert all(path.name in says and "\n" not in says for says in sentences)
+
+
+def test_text_that_a_terminal_would_obey_is_refused(content: bytes, tmp_path: Path) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        members["fit.json"] = members["fit.json"].replace(b"N.s/m", b"N\\u001b[2J")
+
+    assert r"'N\x1b[2J', whose control" in refused(rewritten(content, change), tmp_path / "x.fit")
 
 
 def test_with_numbers_of_32_bits_nothing_is_read(sweep_fit: fx.FitResult, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.annotations import Adjoint, DTypeLike, ScalarLike, Solver, StepSizeController
+from frictax.arguments import is_finite_number
 from frictax.pytree import Pickled
+from frictax.text import brief
 
 if TYPE_CHECKING:
     import diffrax
@@ -87,8 +89,8 @@ class Adaptive(Pickled, eqx.Module):
             plain = value is None or isinstance(value, int | float)
             if not plain and getattr(value, "shape", None) != ():
                 raise ValueError(f"`Adaptive.{name}` must be a number, got {value!r}. {usual}")
-            if plain and value is not None and not (np.isfinite(value) and value > 0):
-                raise ValueError(f"`Adaptive.{name}` must be > 0, got {value}. {usual}")
+            if plain and value is not None and not (is_finite_number(value) and value > 0):
+                raise ValueError(f"`Adaptive.{name}` must be > 0, got {brief(value)}. {usual}")
         for name in ("max_events", "max_steps"):
             value = getattr(self, name)
             if not isinstance(value, int) and (name == "max_steps" or value is not None):
@@ -267,10 +269,11 @@ class OnSamples(Pickled, eqx.Module):
 
     def __check_init__(self) -> None:
         tolerance = self.tolerance
-        if isinstance(tolerance, int | float) and not (np.isfinite(tolerance) and tolerance > 0):
+        plain = isinstance(tolerance, int | float | str)
+        if plain and not (is_finite_number(tolerance) and tolerance > 0):
             raise ValueError(
-                f"`OnSamples.tolerance` must be > 0, got {tolerance}. Leave it out for 1e-7, or"
-                " write None for steps without error control."
+                f"`OnSamples.tolerance` must be > 0, got {brief(tolerance)}. Leave it out for"
+                " 1e-7, or write None for steps without error control."
             )
         if tolerance is not None and np.shape(tolerance) != ():
             raise ValueError(

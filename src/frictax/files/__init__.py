@@ -1,1 +1,1 @@
-"""Files: checks before writing, safe replacement, and folders that only the user writes to."""
+"""Files: checks before reading and writing, safe replacement, locks, and private folders."""

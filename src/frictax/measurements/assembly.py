@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from frictax.arguments import is_finite_number
+from frictax.text import brief
+
 from .checks import no_dates, no_unit_of_dates, numbers
 from .clocks import Channel, Clock, epoch_unit, mean_rate, onto_one
 from .diagnostics import are_held
@@ -113,11 +116,10 @@ def _clock_of(time: Any, rate: Any) -> Column | None:
         )
     if rate is None:
         return column_of("`time`", time)
-    number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
-    if not number or not np.isfinite(rate) or rate <= 0:
+    if not is_finite_number(rate) or rate <= 0:
         raise ValueError(
-            f"`rate` must be a number of samples in a second > 0, got {rate!r}. 1000 is one each"
-            " millisecond."
+            f"`rate` must be a number of samples in a second > 0, got {brief(rate)}. 1000 is one"
+            " each millisecond."
         )
     return None
 

@@ -257,7 +257,7 @@ def numbers(label: str, values: Any) -> np.ndarray:
             array = array / np.timedelta64(1, "s")
         if array.dtype.kind == "O":
             array = array.astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         remedy = "Convert dates with `pandas.to_datetime`, other things with numpy first"
         raise ValueError(f"{what} {brief(values)}. {remedy}.") from None
     if array.dtype.kind == "c":
@@ -359,7 +359,7 @@ def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
         if np.asarray(given).dtype == bool:
             raise TypeError
         sd = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{label} must be a number > 0, got {brief(given)}. Leave it out if it is not known."
         ) from None
@@ -368,12 +368,14 @@ def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
             f"{label} must be one number or one for each of the {n} samples, got shape {sd.shape}."
             " Give one number."
         )
-    wrong = np.flatnonzero(~(np.isfinite(sd) & (sd > 0)))
+    with np.errstate(over="ignore", under="ignore"):
+        square = sd * sd
+    wrong = np.flatnonzero(~(np.isfinite(square) & (square > 0) & (sd > 0)))
     if wrong.size:
         where = f" in {row(int(wrong[0]))}" if sd.ndim else ""
         raise ValueError(
-            f"{label} must be > 0 and finite, got {sd.flat[wrong[0]]:g}{where}. Leave it out if it"
-            " is not known."
+            f"{label} must be > 0 and finite, as its square must, got"
+            f" {sd.flat[wrong[0]]:g}{where}. Leave it out if it is not known."
         )
     return sd * unit.si if sd.ndim else float(sd) * unit.si
 

@@ -6,6 +6,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from frictax.arguments import is_finite_number
 from frictax.text import brief
 
 
@@ -177,4 +178,4 @@ def _names(name: Any) -> bool:
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return is_finite_number(value)

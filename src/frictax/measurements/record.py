@@ -426,7 +426,7 @@ def _bound(record: Record, what: str, value) -> float | None:
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = np.nan
     if np.isnan(number):
         raise ValueError(

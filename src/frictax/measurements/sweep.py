@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from frictax.annotations import ArrayLike, Checked, DataFrame
 from frictax.handover import Verb
+from frictax.text import brief
 from frictax.verbs import SweepVerbs
 
 from . import units
@@ -430,9 +431,11 @@ def _recognised(columns: Sequence[str], role: str) -> str | None:
 
 def _numbers(what: str, values) -> np.ndarray:
     try:
+        if np.asarray(values).dtype == bool:
+            raise TypeError
         array = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"`Sweep` {what} must be numbers, got {values!r}.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"`Sweep` {what} must be numbers, got {brief(values)}.") from None
     if array.ndim != 1 or array.size == 0:
         raise ValueError(
             f"`Sweep` {what} must be one row of numbers, at least one long, got shape"

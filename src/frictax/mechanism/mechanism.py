@@ -49,7 +49,7 @@ class Mechanism(MechanismVerbs, eqx.Module):
     # Static and in the order written: a dict would come back sorted by name after a flatten.
     names: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, *unnamed: Part, **parts: Part) -> None:
+    def __init__(self, /, *unnamed: Part, **parts: Part) -> None:
         if unnamed:
             raise misfit(
                 f"every part needs a name, got {unnamed[0]!r} without one. Write"

@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from frictax.pytree import Pickled, readable
-from frictax.text import suggestion
+from frictax.text import brief, suggestion
 
 from .declaration import Declaration, is_traced
 from .domains import AbstractDomain
@@ -75,14 +75,14 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
     try:
         array = (
             np.asarray(value)
-            if value is None or isinstance(value, str)
+            if value is None or isinstance(value, str | bool)
             else np.asarray(value, dtype=float)
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.asarray(None)
     if array.dtype != float:
         raise ValueError(
-            f"`{name}` must be {kind}, got {value!r}."
+            f"`{name}` must be {kind}, got {brief(value)}."
             f" {'Give it a value' if value is None else 'Convert it first'}."
         )
     if array.ndim == 0 < declaration.ndim:

@@ -82,7 +82,7 @@ def declared(field: Any) -> Declaration | None:
 
 def as_array(value: Any) -> Any:
     """A number or nested list as a float array; a traced value, an array or None as it is."""
-    if value is None or is_traced(value) or isinstance(value, str):
+    if value is None or is_traced(value) or isinstance(value, str | bool):
         return value
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
@@ -91,7 +91,7 @@ def as_array(value: Any) -> Any:
         if isinstance(value, int | float | np.ndarray):
             return jax.device_put(np.array(value, dtype=jax.dtypes.canonicalize_dtype(float)))
         return jnp.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value  # `check` names the field and the value
 
 

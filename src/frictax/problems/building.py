@@ -97,8 +97,21 @@ def build(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
         raise place.error(
             f"needs {missing[0]!r}, an argument of {kind} without a default. Add {missing[0]} = ..."
         )
+    for p in fields:
+        is_asked = "bool" in str(p.annotation) or isinstance(p.default, bool)
+        if p.name in table and not is_asked and _has_truth(table[p.name]):
+            raise place.below(p.name).error(
+                f"must hold no true or false, got {brief(table[p.name], 80)}. Write a number."
+            )
     given = {key: inner(value, place.below(key)) for key, value in table.items() if key != "kind"}
     return checked(lambda: build(**given, **known), place)
+
+
+def _has_truth(value: Any) -> bool:
+    """Return whether a value is true or false, or a list that holds such: Python counts with
+    them.
+    """
+    return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
 def inner(value: Any, place: Place) -> Any:
@@ -112,6 +125,8 @@ def inner(value: Any, place: Place) -> Any:
 
 def machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
     """The mechanism that a table of parts describes, in the order written."""
+    if "cls" in parts:
+        raise place.below("cls").error("is a name that no part can have. Call it otherwise.")
     built = {name: build(table, PARTS, place.below(name)) for name, table in parts.items()}
     return checked(lambda: Mechanism(**built), place)
 

@@ -18,6 +18,8 @@ _WORDS = {
     "List should": "must",
     "Dictionary should": "must",
     "valid dictionary": "table",
+    "valid integer": "whole number",
+    "valid boolean": "truth value, true or false",
     "valid ": "",
     "should": "must",
 }

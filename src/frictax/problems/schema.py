@@ -7,8 +7,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    FiniteFloat,
-    PositiveInt,
     StringConstraints,
     model_validator,
 )
@@ -23,10 +21,15 @@ def _printable(text: str) -> str:
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)
 ]
+# Python counts with true and false, and pydantic takes "1" for a number: not here.
+Number = Annotated[float, Field(strict=True)]
+Truth = Annotated[bool, Field(strict=True)]
+FiniteFloat = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+PositiveInt = Annotated[int, Field(strict=True, gt=0)]
 Letter = Annotated[str, StringConstraints(min_length=1, max_length=1)]
 Decimal = Literal[".", ","]
-Lines = Annotated[int, Field(ge=0)]
-Level = Annotated[float, Field(gt=0.0, lt=1.0)]
+Lines = Annotated[int, Field(strict=True, ge=0)]
+Level = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Made = dict[str, Any] | Text  # a table with a `kind`, or the kind alone
 Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
 
@@ -64,7 +67,7 @@ class FileEntry(Strict):
     delimiter: Letter = ","
     decimal: Decimal = "."
     skip: Lines = 0
-    header: bool = True
+    header: Truth = True
 
 
 class RecordEntry(Strict):
@@ -78,12 +81,12 @@ class RecordEntry(Strict):
     rate: FiniteFloat | None = None
     inputs: dict[Text, AnyColumn] = {}
     outputs: dict[Text, AnyColumn] = {}
-    hold: bool | None = None
+    hold: Truth | None = None
     delimiter: Letter = ","
     decimal: Decimal = "."
     skip: Lines = 0
-    header: bool = True
-    drop_missing: bool = False
+    header: Truth = True
+    drop_missing: Truth = False
     where: dict[Text, Any] = {}
     part: PositiveInt | None = None
     trim: tuple[FiniteFloat, FiniteFloat] | None = None
@@ -110,7 +113,7 @@ class SweepEntry(FileEntry):
     velocity: Name
     force: Name
     sigma: Name | None = None
-    sigma_known: bool = False
+    sigma_known: Truth = False
     breakaway: Name | None = None
     where: dict[Text, Any] = {}
     direction: Literal["both", "positive", "negative"] = "both"
@@ -140,10 +143,10 @@ class FitEntry(Strict):
     priors: list[Made] = []
     instruments: dict[Text, dict[str, FiniteFloat]] = {}
     loss: Made = "Squares"
-    starts: Annotated[int, Field(ge=1, le=100_000)] = 1
+    starts: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
     spread: Annotated[FiniteFloat, Field(ge=0.0)] = 0.5
-    seed: Annotated[int, Field(ge=0)] = 0
-    rounds: Annotated[int, Field(ge=0, le=1000)] | None = None
+    seed: Annotated[int, Field(strict=True, ge=0)] = 0
+    rounds: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = None
     level: Level = 0.95
     tolerance: Annotated[FiniteFloat, Field(gt=0.0)] | None = None
 
@@ -178,21 +181,21 @@ class CompareEntry(Strict):
     """
 
     given: Text = "as given"
-    repeats: Annotated[int, Field(ge=2)] = 4
-    bands: Annotated[int, Field(ge=2)] = 3
+    repeats: Annotated[int, Field(strict=True, ge=2)] = 4
+    bands: Annotated[int, Field(strict=True, ge=2)] = 3
 
 
 class UncertaintyEntry(Strict):
     errors: Made | None = None
     profiles: list[Text] = []
-    draws: Annotated[int, Field(ge=10, le=100_000)] = 200
-    seed: Annotated[int, Field(ge=0)] = 0
+    draws: Annotated[int, Field(strict=True, ge=10, le=100_000)] = 200
+    seed: Annotated[int, Field(strict=True, ge=0)] = 0
 
 
 class ValidationEntry(Strict):
     records: list[Text] = []
     scores: list[Made] = [{"kind": "FreeRun", "measured_start": True}]
-    own_start: bool = False
+    own_start: Truth = False
 
 
 class FleetEntry(Strict):
@@ -207,7 +210,7 @@ class FleetEntry(Strict):
     temperature: Text = "temperature"
     about: Text | None = None
     values: dict[Text, Text] = {}
-    limits: dict[Text, tuple[float, float]] = {}
+    limits: dict[Text, tuple[Number, Number]] = {}
 
 
 class LimitsEntry(Strict):
@@ -239,13 +242,13 @@ class DesignEntry(Strict):
     objective: Made = "FreeRun"
     memory: dict[Text, FiniteFloat] = {}
     over: FiniteFloat | dict[Text, FiniteFloat] | None = None
-    machines: Annotated[int, Field(ge=1, le=1000)] = 6
+    machines: Annotated[int, Field(strict=True, ge=1, le=1000)] = 6
     size: dict[Text, FiniteFloat] = {}
     margins: MarginsEntry | None = None
-    hold: bool = False
-    starts: Annotated[int, Field(ge=1, le=1000)] = 8
-    steps: Annotated[int, Field(ge=1, le=100_000)] = 600
-    seed: Annotated[int, Field(ge=0)] = 0
+    hold: Truth = False
+    starts: Annotated[int, Field(strict=True, ge=1, le=1000)] = 8
+    steps: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 600
+    seed: Annotated[int, Field(strict=True, ge=0)] = 0
 
 
 class ProblemFile(Strict):

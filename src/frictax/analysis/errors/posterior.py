@@ -17,7 +17,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
-from frictax.interrupts import Keys
+from frictax.interrupts import Keys, key_waits
 from frictax.notice import Notice
 from frictax.programs import jitted
 from frictax.progress import Progress, watched
@@ -184,7 +184,8 @@ def posterior(
     friction.f_pos.F_Coulomb  1.2...  N     0.000...   1.2... to 1.2... ...
     """
     _check(found, draws, warmup, chains, samples, level)
-    from . import nuts  # with blackjax
+    with key_waits():
+        from . import nuts  # with blackjax
 
     level = found.level if level is None else level
     n = worth(found) if samples is None else float(samples)

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from frictax.arguments import is_finite_number
 from frictax.parameters import Numbers
 from frictax.pytree import Pickled
+from frictax.text import brief
 
 
 class AbstractPrior(Pickled, eqx.Module):
@@ -95,12 +97,12 @@ def _check_sd(prior: AbstractPrior, sd: float) -> None:
             f"`{type(prior).__name__}.path` must be the path of a parameter, got {prior.path!r}."
             " Write 'mass.m', say."
         )
-    if not (_is_finite(sd) and sd > 0):
+    if not (_is_finite(sd) and 0 < sd * sd < np.inf):
         raise ValueError(
-            f"`{type(prior).__name__}.sd` of {prior.path!r} must be > 0, got {sd!r}. Leave the"
+            f"`{type(prior).__name__}.sd` of {prior.path!r} must be > 0, got {brief(sd)}. Leave the"
             " prior out where nothing is known."
         )
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
+    return is_finite_number(value)
