@@ -109,7 +109,7 @@ def bombs(folder: Path) -> dict[str, str]:
         "quoted.toml": "the key of line 1 has more than 50 parts",
         "nested.toml": "is nested too deeply",
         "tables.toml": "title is missing",
-        "commas.csv": "has two columns called 't'",
+        "commas.csv": "has 2 cells where the header names 500001",
     }
     try:
         import pyarrow as pa
