@@ -57,6 +57,7 @@ def without_comments(text: str) -> str:
 
 
 @pytest.mark.parametrize("of", [*MACHINES, bristles], ids=lambda of: of.__name__)
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("self_contained", [False, True])
 def test_what_is_exported_comes_back_to_the_last_digit(of: Any, self_contained: bool) -> None:
     rng = np.random.default_rng(len(of.__name__))
@@ -201,6 +202,9 @@ def test_text_as_people_have_it_is_read(text: str, values: dict[str, Any], ends:
         ("Modelica.Blocks.Math.Gain g(k=2);", "'Modelica.Blocks.Math.Gain' must be an element"),
         ("parameter Modelica.Units.NonSI.Angle_deg phi = 3;", "must be in SI units, got a Mod"),
         ("friction(redeclare model X = Y)", "a `redeclare` changes a class"),
+        ("f(smoothness=Smoothness.ConstantSegments, peak=2)", "smoothness must be LinearSegments"),
+        ("guide(a=[1, 2], peak(start=true)=F)", "line 1: 'peak' must be a number"),
+        ("parameter Real x = if true then 1 else 2;", "must be a number or an array, got if"),
         ("k = sqrt(2)", "sqrt\\(...\\) must be a number"),
         ("Mass m[3](each m=2);", "array of components. Write each by name"),
         ("SupportFriction f(smoothness=Modelica.Blocks.Types.Smoothness.ContinuousDerivative);",
@@ -216,14 +220,14 @@ def test_what_cannot_be_read_is_refused_in_one_sentence_with_its_line(text: str,
 
 def test_text_that_is_cut_or_changed_anywhere_is_read_or_refused_with_a_sentence() -> None:
     rng, whole, sentences = np.random.default_rng(0), machine_text(sliding()), []
-    for _ in range(300):
+    for _ in range(60):
         a, b = sorted(rng.integers(0, len(whole), 2))
         text = whole[:a] + str(rng.choice(["", "(", "]", ";", "=", "end", '"', "{"])) + whole[b:]
         try:
             fx.from_modelica(text)
         except ValueError as refused:
             sentences.append(str(refused))
-    assert len(sentences) > 100
+    assert len(sentences) > 20
     assert not [sentence for sentence in sentences if "\n" in sentence]
 
 

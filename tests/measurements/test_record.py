@@ -216,7 +216,7 @@ def test_outputs_of_numbered_joints_have_the_unit_of_their_variable() -> None:
     record = fx.Record(t, outputs={name: np.sin((2 + k) * t) for k, name in enumerate(names)})
     assert [record.units[n].si_name for n in names] == ["rad", "rad/s", "m", "m/s", "rad"]
     with pytest.raises(ValueError, match="must all be of a rotation or all of a translation"):
-        fx.Record(t, outputs={"phi1": t, "s1": t})
+        fx.Record(t, outputs={"phi1": t, "s1": t}, units={"s1": "m"})
     for wrong in ("q1", "arm.phi1", "1"):
         with pytest.raises(ValueError, match="must"):
             fx.Record(t, outputs={wrong: t})

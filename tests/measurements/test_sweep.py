@@ -242,4 +242,4 @@ def test_a_frame_without_a_sweep_is_refused_in_a_sentence(frame, options, says) 
     with pytest.raises(ValueError, match=says):
         Sweep.from_pandas(pd.DataFrame(frame), **options)
     with pytest.raises(ValueError, match="needs a DataFrame, got a list"):
-        Sweep.from_pandas([[1, 2]])
+        Sweep.from_pandas([[1, 2]])  # pyright: ignore[reportArgumentType]

@@ -32,7 +32,7 @@ _TOKEN = re.compile(
     |(?P<sign><=|>=|<>|==|:=|\.[-+*/^]|[-+*/^=(){}\[\],;:.<>])""",
     re.VERBOSE | re.DOTALL,
 )
-_LARGEST = 20_000_000  # characters of a text; a record of a million samples has as many
+_LARGEST = 5_000_000  # characters of a text, which take 10 s and 400 MB
 _DEEPEST = 40  # brackets inside each other
 
 # The class that frictax has for the last word of a Modelica class, where the two differ.
@@ -130,7 +130,7 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
             f"`from_modelica` reads {_LARGEST} characters at most, got {len(text)}. Leave out the"
             " tables of drives."
         )
-    return _Reader(text, None if folder is None else Path(folder)).read()
+    return _Reader(text.removeprefix("\ufeff"), None if folder is None else Path(folder)).read()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -562,8 +562,10 @@ class _Reader:
                 continue
             name, value = one.name, _with_units(one)
             self.known[name] = value
-            if not isinstance(value, str | bool) and name not in _WITHOUT_EFFECT:
-                self.values[_RENAMED.get(name, name)] = _as_read(name, value, one.line)
+            if name in _WITHOUT_EFFECT:
+                _check_without_effect(one)
+            elif not isinstance(value, str | bool):
+                self.values[_name_here(name)] = _as_read(name, value, one.line)
 
     def _flat(self, modifiers: Any, above: str = "") -> None:
         """Modifiers of components inside a model, ``guide(friction(peak=1.2))``, by path."""
@@ -571,10 +573,11 @@ class _Reader:
             path = f"{above}{one.name}"
             if one.name in _STARTS and one.attribute("start") is not None:
                 self.values[path] = _number(one, one.attribute("start"))
-            elif one.value is not None:
-                if one.name not in _WITHOUT_EFFECT and not isinstance(one.value, str | bool):
-                    name = f"{above}{_RENAMED.get(one.name, one.name)}"
-                    self.values[name] = _as_read(one.name, _with_units(one), one.line)
+            elif one.value is not None and one.name in _WITHOUT_EFFECT:
+                _check_without_effect(one)
+            elif one.value is not None and not isinstance(one.value, str | bool):
+                name = f"{above}{_name_here(one.name)}"
+                self.values[name] = _as_read(one.name, _with_units(one), one.line)
             else:
                 self._flat(one.inner, f"{path}.")
 
@@ -584,7 +587,7 @@ class _Reader:
         element = _element(kind)
         laws = {}
         for one in component.modifiers:
-            name = _RENAMED.get(one.name, one.name)
+            name = _name_here(one.name)
             if name == "b" and kind == "ElastoBacklash":
                 name = "backlash"
             if name in _WITHOUT_EFFECT:
@@ -661,7 +664,7 @@ class _Reader:
                         self.values[f"{part}.T_ambient"] = _number(one, one.value)
 
     def _signal(self, component: _Component) -> AbstractSignal:
-        values = {_RENAMED.get(m.name, m.name): m for m in component.modifiers}
+        values = {_name_here(m.name): m for m in component.modifiers}
         try:
             if component.kind in _SIGNALS:
                 given = {name: _number(m, m.value) for name, m in values.items()}
@@ -841,6 +844,11 @@ def _as_read(name: str, value: Any, line: int) -> Any:
         except ValueError as error:
             raise ValueError(f"Modelica, line {line}: {name!r} cannot be: {error}") from error
     return value
+
+
+def _name_here(name: str) -> str:
+    """The name that frictax has for a parameter."""
+    return _RENAMED[name] if name in _RENAMED else name
 
 
 def _is_housing(component: _Component, names: set[str]) -> bool:

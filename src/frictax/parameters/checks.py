@@ -35,18 +35,18 @@ def check(model: Any) -> None:
 
 
 @functools.cache
-def _arguments(kind: type) -> tuple[str, ...] | None:
-    """The names of the arguments of a class; None where it takes any."""
+def _arguments(kind: type) -> tuple[str, ...]:
+    """The names of the arguments of a class; none where it takes any."""
     given = inspect.signature(kind).parameters.values()
-    return None if any(p.kind is p.VAR_KEYWORD for p in given) else tuple(p.name for p in given)
+    return () if any(p.kind is p.VAR_KEYWORD for p in given) else tuple(p.name for p in given)
 
 
 class CheckedModule(Pickled, eqx.Module):
     """A module that is checked when it is made."""
 
     def __new__(cls, *args: Any, **fields: Any) -> Any:
-        known = _arguments(cls) if fields else None
-        for name in fields if known is not None else ():
+        known = _arguments(cls) if fields else ()
+        for name in fields if known else ():
             if name not in known:
                 instead = modelica_advice(name, known) or suggestion(name, known)
                 raise TypeError(
