@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -24,7 +25,7 @@ from frictax.interrupts import processors
 LONGEST = 4.0  # [s] before a key
 
 
-def block(force=0.0, fexp=5.0, F_Coulomb=1.0):
+def block(force: Any = 0.0, fexp=5.0, F_Coulomb=1.0):
     law = fx.Stribeck(F_prop=0.2, F_Coulomb=F_Coulomb, F_Stribeck=0.5, fexp=fexp)
     friction = fx.SupportFriction("mass", f_pos=law)
     return fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", force))
@@ -106,9 +107,11 @@ def main(name, count, seed):
             timer = threading.Timer(chance.uniform(0.0, LONGEST), press)
             timer.start()
             try:
-                made = work()
+                made: Any = work()
                 # what was found so far is a result, too
-                was_heard = pressed[0] and any("nterrupted" in w for w in made.warnings)
+                was_heard = pressed[0] and any(
+                    "nterrupted" in w for w in getattr(made, "warnings", ())
+                )
             except KeyboardInterrupt:
                 was_heard = True
             took = time.monotonic() - pressed[0] if pressed[0] else float("nan")

@@ -119,8 +119,15 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "half a start": (
         "[uncertainty]",
         "starts = 1.5\n[uncertainty]",
-        ("fit.starts", "integer", "1.5"),
+        ("fit.starts", "whole number", "1.5"),
     ),
+    "a truth for a number": (
+        "[uncertainty]",
+        "seed = true\n[uncertainty]",
+        ("fit.seed", "whole number", "True"),
+    ),
+    "a truth for a mass": ("m = 1.2", "m = true", ("machine.mass.m", "no true or false", "True")),
+    "a key of many parts": (TITLE, f"{'a.' * 60}a = 1", ("line 2", "more than 50 parts")),
     "a spread below 0": (
         "[uncertainty]",
         "spread = -1\n[uncertainty]",
@@ -139,7 +146,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a seed that is a text": (
         "[uncertainty]",
         'seed = "x"\n[uncertainty]',
-        ("fit.seed", "integer", "'x'"),
+        ("fit.seed", "whole number", "'x'"),
     ),
     "an objective that is not there": (
         'kind = "InverseDynamics"',

@@ -315,3 +315,20 @@ def test_lossy_gears_are_the_librarys() -> None:
         "Components.LossyGear gear(ratio=2.0, lossTable=[0.0, 0.5, 0.5, 0.0, 0.0]);"
         in machine_text(machines.lossy_gear())
     )
+
+
+@pytest.mark.parametrize(
+    "end", ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "*/\n", "\n\n"]
+)
+def test_a_comment_stays_a_comment(end: str) -> None:
+    block = fx.Mechanism(mass=fx.Mass(m=2.0))
+    plain = machine_text(block)
+    for comment in (f"first{end}end Machine; model X", [f"first{end}end Machine; model X"]):
+        lines = machine_text(block, comment=comment).splitlines()
+        assert [line for line in lines if not line.startswith("  //")] == plain.splitlines()
+
+
+@pytest.mark.parametrize("name", ["1a", "", "model", "end", "Real", "2"])
+def test_a_name_that_modelica_does_not_take_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="must be an identifier of Modelica, got"):
+        machine_text(fx.Mechanism(mass=fx.Mass(m=2.0)), name)

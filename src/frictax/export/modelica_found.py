@@ -33,7 +33,7 @@ def to_modelica(
     tolerance: float = 1e-3,
     v_max: float | None = None,
     rows: int = 200,
-    comment: Iterable[str] | None = None,
+    comment: str | Iterable[str] | None = None,
 ) -> str:
     """The identified machine as a runnable model under what drove it in `record`, the first motion
     unless given; of a sweep, the modifier that holds its curve to `tolerance`, see
@@ -73,7 +73,7 @@ def write_identified(
     tolerance: float = 1e-3,
     v_max: float | None = None,
     rows: int = 200,
-    comment: Iterable[str] | None = None,
+    comment: str | Iterable[str] | None = None,
 ) -> list[Path]:
     """The same into `folder`, with the file of long records beside it; returns the paths."""
     times = {"start_time": start_time, "stop_time": stop_time, "interval": interval}

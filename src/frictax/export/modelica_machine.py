@@ -12,7 +12,7 @@ from frictax.mechanism import HeatCapacitor, Mechanism, ThermalConductor
 from .modelica_elements import with_all_that_they_need
 from .modelica_parts import write_part
 from .modelica_sheet import Sheet
-from .modelica_words import identifier, number
+from .modelica_words import comment_lines, model_name, number
 
 VERSION = "4.0.0"  # of the Modelica Standard Library: the oldest with these names
 
@@ -29,7 +29,7 @@ def machine_text(
     tolerance: float = 1e-3,
     v_max: float | None = None,
     rows: int = 200,
-    comment: Iterable[str] = (),
+    comment: str | Iterable[str] = (),
 ) -> str:
     """A complete, runnable Modelica model of a machine, its parts under their names and with their
     values.
@@ -40,7 +40,7 @@ def machine_text(
 
     **Arguments:**
 
-    - `name` of the model; `comment`: lines to stand at its top.
+    - `name` of the model, no word of Modelica; `comment`: a text or lines to stand at its top.
     - `self_contained`: whether all elements are written out, so that the text needs no library.
     - `start_time`, `stop_time`, `interval` [s] and `accuracy` of the experiment.
     - `tolerance`: error of a law's table relative to the law at rest; `v_max` [m/s or rad/s]: how
@@ -48,7 +48,8 @@ def machine_text(
     - `rows`: with the library, a longer `Sampled` is read from the file of the parameter `tables`,
       see `write_machine`.
 
-    **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read.
+    **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read, and
+    for a name that is no identifier.
 
     **Source:** Modelica Language Specification 3.6; the elements' modes: M. Otter, H. Elmqvist, S.
     E. Mattsson, CACSD 1999.
@@ -77,7 +78,7 @@ def machine_text(
     end Block;
     """
     sheet = _written(machine, self_contained, tolerance, v_max, rows)
-    name = identifier(name, sheet.taken)
+    name = model_name(name, sheet.taken)
     settings = [
         ("StartTime", start_time),
         ("StopTime", stop_time),
@@ -95,7 +96,7 @@ def machine_text(
     return "\n".join(
         [
             f"model {name}",
-            *(f"  // {line}".rstrip() for line in comment),
+            *comment_lines(comment),
             *own,
             *files,
             *sheet.declarations,
@@ -132,7 +133,7 @@ def write_machine(
     text = machine_text(machine, name, **options)
     how = {"self_contained", "tolerance", "v_max", "rows"} & options.keys()
     sheet = _written(machine, **{key: options[key] for key in how})
-    folder, name = Path(folder), identifier(name, sheet.taken)
+    folder, name = Path(folder), model_name(name, sheet.taken)
     texts = {folder / f"{name}.mo": text + "\n"}
     if sheet.tables:
         texts[folder / table_name(name)] = _tables(sheet.tables)

@@ -2,11 +2,13 @@
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table, TemperatureDependent
+from frictax.text import brief, printable
 
 from .modelica import sample
 
@@ -50,6 +52,34 @@ def plain_name(name: str) -> str:
     plain = re.sub(r"_u([0-9a-f]{4})", lambda m: chr(int(m[1], 16)), name.strip("'"))
     bare = plain.rstrip("_")
     return bare if bare in _RESERVED else plain
+
+
+def model_name(name: Any, taken: Any = ()) -> str:
+    """The name of a model as Modelica takes it, see `identifier`.
+
+    **Raises:** `ValueError` for what begins with a digit, is empty, or is a word of Modelica.
+
+    >>> model_name("Axis_2")
+    'Axis_2'
+    """
+    if not isinstance(name, str) or not name or name[0].isdigit() or name in _RESERVED:
+        raise ValueError(
+            f"`name` must be an identifier of Modelica, got {brief(name)}. Begin it with a letter,"
+            " and take no word of the language."
+        )
+    return identifier(name, taken)
+
+
+def comment_lines(comment: str | Iterable[str]) -> list[str]:
+    """Lines of comment at the top of a model. A line end begins another comment, so that nothing of
+    a text becomes part of the model.
+
+    >>> comment_lines("bench 3\\nend Machine;"), comment_lines(["a", "*/ b"])
+    (['  // bench 3', '  // end Machine;'], ['  // a', '  // */ b'])
+    """
+    texts = [comment] if isinstance(comment, str) else comment
+    lines = [line for text in texts for line in str(text).splitlines() or [""]]
+    return [f"  // {printable(line)}".rstrip() for line in lines]
 
 
 def matrix(rows: Any) -> str:

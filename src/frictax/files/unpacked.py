@@ -104,7 +104,9 @@ def check_parquet(path: Path) -> None:
 
 def _length(texts: Any) -> float:
     """Return the length [bytes] of all texts of an array that is kept as a dictionary."""
-    import pyarrow.compute as compute  # pyright: ignore[reportMissingImports]
+    import pyarrow.compute  # pyright: ignore[reportMissingImports]
+
+    compute: Any = pyarrow.compute
 
     if not hasattr(texts, "dictionary"):
         return float(texts.nbytes)
