@@ -306,7 +306,8 @@ def test_what_a_linear_machine_is_guessed_from_is_a_unit_or_the_users_word(tmp_p
     }
     (tmp_path / "g.csv").write_text("\n".join(["t,F,q", *rows]))
     assert first_draft(tmp_path / "g.csv").machine == "rotor"
-    done = frictax("init", str(tmp_path / "g.csv"), "--machine", "axis", "--yes")
+    named = ("--position", "q[mm]", "--machine", "axis", "--yes")
+    done = frictax("init", str(tmp_path / "g.csv"), *named)
     assert done.exit_code == 0, done.output
     problem = read(tmp_path / "g")
     assert isinstance(problem.data, dict)

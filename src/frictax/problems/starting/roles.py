@@ -59,7 +59,7 @@ ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
 _ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # by REP 103
 # Sizes [the role's unit] that need no question: the usual range of the largest number in a record.
-_USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 50.0), "N": (1e-2, 5000.0)}
+_USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}  # names of angles, not of turns
 _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # of microcontrollers
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}

@@ -86,7 +86,7 @@ def sizes(draft: Draft) -> Sizes:
 
 def has_gravity(draft: Draft) -> bool:
     """Whether the machine is an arm rather than a rotor: a torque over the sine of the angle
-    explains half of what inertia, friction and an offset do not, and a parabola explains less.
+    explains most of what inertia, friction and an offset do not, and a parabola explains less.
     """
     position = draft.columns.get("position")
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
@@ -113,8 +113,8 @@ def has_gravity(draft: Draft) -> bool:
         )
 
     without, sine, parabola = rest(), rest(np.sin(s), np.cos(s)), rest(s, s * s)
-    much = without > 0.01 * np.sum((pushed - np.mean(pushed)) ** 2)
-    return bool(much and sine < 0.5 * without and sine < parabola)
+    much = without > 1e-3 * np.sum((pushed - np.mean(pushed)) ** 2)
+    return bool(much and sine < 0.3 * without and sine < parabola)
 
 
 def drive_brakes(draft: Draft) -> bool:
