@@ -130,9 +130,13 @@ class Record(RecordVerbs):
         **Arguments:** `rate` of the samples [Hz] where no column holds the time; `skip`: how many
         lines stand before that of the column names; ``header=False`` where there is none, so that
         columns have numbers only; `delimiter`, ``" "`` for any number of spaces; `decimal`;
-        ``drop_missing=True`` leaves out rows in which a number is missing. Lines that begin with
-        ``#`` are comments. Text may be in UTF-8, in UTF-16 with its mark, or in the code page of
-        Windows.
+        ``drop_missing=True`` leaves out rows in which a number is missing or is none, lines with
+        another number of cells, and times that repeat, where these are few; `notes` counts them.
+        ``where={"drive": 1}`` keeps the rows with these values; `part` is which of the parts
+        between which the clock starts again, the first being 1. Lines that begin with ``#`` are
+        comments. Text may be in UTF-8, in UTF-16 with its mark, or in the code page of Windows. A
+        workbook (.xlsx, with the extra `excel`) and a JSON log (.json, .jsonl) are read as the CSV
+        file that they could be saved as.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """

@@ -299,7 +299,7 @@ def _above(above: list[str], delimiter: str, width: int) -> _Above:
 
 
 def _fitted(cells: list[str], width: int) -> list[str] | None:
-    """The cells of a line as wide as the rows, but for a sign at the end of the one or the other."""
+    """The cells of a line as wide as the rows, but for a sign at the end of one of them."""
     if len(cells) == width or (len(cells) == width + 1 and not cells[-1]):
         return cells[:width]
     return [*cells, ""] if len(cells) == width - 1 and width > 2 else None
@@ -332,7 +332,11 @@ def _of_increments(names: list[str], cells: list[str]) -> _Above | None:
     step = read_number(cells[small.index("increment")], ".")
     if not step > 0:
         return None
-    return _Above(tuple(names), tuple(map(_unit, cells)), False, rate=1.0 / step)
+    told = (
+        "sample" if cell.lower() == "sequence" else name
+        for name, cell in zip(names, cells, strict=True)
+    )
+    return _Above(tuple(told), tuple(map(_unit, cells)), False, rate=1.0 / step)
 
 
 def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...] | None:

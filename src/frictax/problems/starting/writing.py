@@ -141,8 +141,7 @@ def _lacks(draft: Draft) -> bool:
 
 
 def _column(column: Chosen, draft: Draft) -> str:
-    name = column.name if draft.shape.header else column.number
-    parts = [f"column = {_quoted(name) if isinstance(name, str) else name}"]
+    parts = [f"column = {_key_of(column.number, draft)}"]
     by = column.factor or 1.0
     note = f" # {column.name}" if column.name and not draft.shape.header else ""
     if column.per_turn is not None:
@@ -169,20 +168,27 @@ def _column(column: Chosen, draft: Draft) -> str:
         note += f" # it starts again at {_number(draft.shape.wraps[column.number - 1])}"
     if column.role == "time" and column.number - 1 in draft.shape.nanoseconds:
         more = draft.shape.nanoseconds[column.number - 1]
-        told = _quoted(draft.shape.names[more]) if draft.shape.header else str(more + 1)
-        parts.append(f"nanoseconds = {told}")
+        parts.append(f"nanoseconds = {_key_of(more + 1, draft)}")
     if column.clock is not None:
         shape, own = draft.shape, column.clock
-        clock = _quoted(shape.names[own - 1]) if shape.header else str(own)
+        clock = _key_of(own, draft)
         unit = shape.units[own - 1] or "s"
         parts.append(f'time = {{ column = {clock}, unit = "{unit}" }}')
     return f"{{ {', '.join(parts)} }}{note}"
 
 
+def _key_of(number: int, draft: Draft) -> str:
+    """The name of a column as TOML has it; its number where the name is missing or repeats."""
+    names = draft.shape.names
+    name = names[number - 1]
+    told = draft.shape.header and bool(name) and names.count(name) == 1
+    return _quoted(name) if told else str(number)
+
+
 def _sweep(draft: Draft, folder: Path) -> str:
     velocity, force = draft.columns["velocity"], draft.columns["force"]
     names = {
-        role: _quoted(column.name) if draft.shape.header else str(column.number)
+        role: _key_of(column.number, draft)
         for role, column in (("velocity", velocity), ("force", force))
     }
     both = _both_directions(draft)
