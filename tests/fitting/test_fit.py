@@ -178,7 +178,7 @@ def test_a_row_of_large_sigma_counts_for_nothing() -> None:
     assert fit(Coulomb, sweep).values["F_prop"] == pytest.approx(1.0, rel=1e-9)
 
 
-ADAM = Optax(optax.adam(optax.cosine_decay_schedule(0.3, 2000)))
+ADAM = Optax(optax.adam(optax.cosine_decay_schedule(0.3, 4000)), steps=4000, rounds=10)
 
 
 @pytest.mark.slow_after(2)
