@@ -336,7 +336,11 @@ def test_optax_and_levenberg_marquardt_end_alike_on_forces(seen, rule) -> None:
     )
     newton = fx.fit(block(m=2.0), seen, free=free, objective=objective)
     other = fx.fit(
-        block(m=2.0), seen, free=free, objective=objective, method=fx.Optax(rule, steps=3000)
+        block(m=2.0),
+        seen,
+        free=free,
+        objective=objective,
+        method=fx.Optax(rule, steps=3000, rounds=10),
     )
     assert other.converged
     for path, value in newton.values.items():

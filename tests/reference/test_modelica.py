@@ -116,7 +116,8 @@ def test_start_flags_are_true_where_the_library_s_are_at_the_time_of_the_event(
     table = table_of(reference_folder / f"{file}.csv")
     end = float(table["time"][-1])
     events = fx.simulate(build(), np.array([0.0, end]), REFERENCE).events
-    times = np.asarray(events.time[: int(events.count)])
+    # A sample at the last digit of a time may be before the event of another run.
+    times = np.asarray(events.time[: int(events.count)]) + 1e-13
     run = fx.simulate(build(), np.unique([0.0, *times, end]), REFERENCE)
     for part in parts:
         for flag, sign in (("startForward", 1), ("startBackward", -1)):
@@ -131,7 +132,7 @@ def test_start_flags_are_true_where_the_library_s_are_at_the_time_of_the_event(
                 )
                 if events.names[int(i)] == part and int(new) == sign and int(old) in (0, -sign)
             ]
-            assert set(ours.tolist()) <= set(turns), (part, flag)
+            assert all(min(abs(t - turn) for turn in turns) < 1e-9 for t in ours), (part, flag)
 
 
 def test_flanges_of_a_friction_are_where_its_body_is_relative_to_the_support(

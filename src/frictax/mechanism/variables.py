@@ -32,6 +32,7 @@ from .thermal import (
 # [m/s or rad/s] The speed up to which a contact begins to slide: that from which on Modelica's
 # tools let the mode change.
 _NO_SPEED = 1e-10
+_NO_RATE = 1e-6  # [m/s2 or rad/s2] Rounding of an acceleration that is 0 at breakaway.
 # Velocity and acceleration of the sliding faces: of what slides, of what turns, of a gear.
 _OF_FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
 
@@ -72,7 +73,7 @@ class Breakaway:
         """Whether the sliding faces have no velocity yet, and gain one in `direction`."""
         has = vars(self)
         v, a = next((has[v], has[a]) for v, a in _OF_FACES if v in has)
-        return (jnp.abs(v) <= _NO_SPEED) & (direction * a >= 0)
+        return (jnp.abs(v) <= _NO_SPEED) & (direction * a >= -_NO_RATE)
 
 
 class NoBreakaway:

@@ -57,7 +57,7 @@ def in_turned_coordinates(
         start = jnp.zeros(turn.shape[1])
         if isinstance(method, Optax):
             at, count, converged = method.minimise(
-                lambda u: problem.misfit(z + turn @ u, noise) / level, start, steps
+                lambda u: problem.misfit(z + turn @ u, noise) / level, start
             )
         else:
             assert isinstance(method, LevenbergMarquardt)
@@ -84,9 +84,9 @@ def in_turned_coordinates(
         return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
 
     def going(carry) -> Any:
-        _, converged, rounds, steps = carry
-        left = steps < method.most if isinstance(method, Optax) else True
-        return ((rounds < 2) | (~converged & (rounds < _TURNS))) & left
+        _, converged, rounds, _ = carry
+        most = method.most_rounds if isinstance(method, Optax) else _TURNS
+        return ((rounds < 2) | ~converged) & (rounds < most)
 
     zero = jnp.zeros((), jnp.int32)
     z, converged, _, steps = jax.lax.while_loop(

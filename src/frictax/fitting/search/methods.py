@@ -12,7 +12,7 @@ from frictax.annotations import GradientTransformation
 from frictax.parameters import Integer
 from frictax.pytree import Pickled
 
-_ROUND, _MOST = 2000, 20_000  # steps of a round and of all, unless given
+_STEPS, _ROUNDS = 2000, 10  # of a round, and rounds of a search, unless `steps` are given
 
 Residuals = Callable[[Float[Array, " p"]], Float[Array, " n"]]
 
@@ -66,9 +66,9 @@ class Optax(AbstractMethod):
 
     - `transformation`: L-BFGS with its line search unless given; ``optax.adam(0.1)`` works too, in
       some thousand steps.
-    - `steps`: how many steps a search takes at most, all of them in one round unless it meets the
-      tolerance before; then a second round, in the coordinates of its end, has the others. Unless
-      given, 20 000 in rounds of 2000.
+    - `steps`: how many steps a round takes at most; `rounds`: how many rounds a search takes at
+      most. Each begins at the end of the one before, in the coordinates there, and ends where it
+      meets the tolerance. Unless given, one round of `steps`, or ten of 2000.
     - `tolerance` on the gradient's norm.
 
     >>> import optax
@@ -78,6 +78,7 @@ class Optax(AbstractMethod):
     transformation: GradientTransformation | None = eqx.field(static=True, default=None)
     steps: int | None = eqx.field(static=True, default=None)
     tolerance: float = eqx.field(static=True, default=1e-7)
+    rounds: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
         if self.transformation is not None and not hasattr(self.transformation, "update"):
@@ -85,19 +86,25 @@ class Optax(AbstractMethod):
                 "`Optax.transformation` must be an optax transformation, got"
                 f" {self.transformation!r}. Write optax.adam(0.1), say."
             )
-        _check_method(self, "steps", self.most, self.tolerance)
+        _check_method(self, "steps", self.steps_of_round, self.tolerance)
+        if self.rounds is not None and self.rounds < 1:
+            raise ValueError(
+                f"`Optax.rounds` must be >= 1, got {self.rounds}. Leave it out for one round."
+            )
 
     @property
-    def most(self) -> int:
-        """Steps of all rounds together."""
-        return _MOST if self.steps is None else self.steps
+    def steps_of_round(self) -> int:
+        return _STEPS if self.steps is None else self.steps
+
+    @property
+    def most_rounds(self) -> int:
+        usual = _ROUNDS if self.steps is None else 1
+        return usual if self.rounds is None else self.rounds
 
     def minimise(
-        self, residuals: Residuals, start: Float[Array, " p"], done: Integer
+        self, residuals: Residuals, start: Float[Array, " p"]
     ) -> tuple[Float[Array, " p"], Integer, Bool[Array, ""]]:
-        """Return the end of a round, its number of steps, and whether it met the tolerance; `done`:
-        the steps of the rounds before.
-        """
+        """Return the end of a round, its number of steps, and whether it met the tolerance."""
         import optax
 
         rule = optax.with_extra_args_support(
@@ -109,7 +116,7 @@ class Optax(AbstractMethod):
 
         def going(carry) -> Array:
             _, _, gradient, step = carry
-            return (step < most) & (jnp.linalg.norm(gradient) > self.tolerance)
+            return (step < self.steps_of_round) & (jnp.linalg.norm(gradient) > self.tolerance)
 
         def advance(carry) -> Any:
             u, state, gradient, step = carry
@@ -119,7 +126,6 @@ class Optax(AbstractMethod):
             u = optax.apply_updates(u, updates)
             return u, state, jax.grad(objective)(u), step + 1
 
-        most = jnp.minimum(_ROUND if self.steps is None else self.steps, self.most - done)
         first = (start, rule.init(start), jax.grad(objective)(start), jnp.asarray(0))
         u, _, gradient, step = jax.lax.while_loop(going, advance, first)
         return u, step, jnp.linalg.norm(gradient) <= self.tolerance

@@ -28,7 +28,7 @@ from frictax.parameters import check
 from .things import Packed, Unpacked, called, handed_over
 
 # Rises by 1 when a stored class gets, loses or renames a field: see tests/report/test_formats.py.
-FORMAT = 5
+FORMAT = 6
 _HEAD = "fit.json"
 _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}

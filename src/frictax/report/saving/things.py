@@ -48,6 +48,7 @@ _NO_DEFAULT = dataclasses.MISSING
 BEFORE: dict[tuple[str, str], Any] = {
     ("OnSamples", "tolerance"): None,  # steps were as long as the samples say
     ("InverseDynamics", "at_samples"): True,  # there was no weak form
+    ("Optax", "rounds"): 10,  # of `steps` each
 }
 
 
