@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from frictax.measurements import Record
-from frictax.measurements.columns import text_of
+from frictax.measurements.reading.columns import text_of
 from frictax.text import suggestion
 
 from .table import needs_pyarrow

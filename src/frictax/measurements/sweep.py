@@ -13,8 +13,8 @@ from frictax.handover import Verb
 from frictax.verbs import SweepVerbs
 
 from . import units
-from .columns import Decimal
-from .tables import csv_table
+from .reading.columns import Decimal
+from .reading.tables import csv_table
 
 if TYPE_CHECKING:
     from .record import Record
