@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.measurements.columns import read_columns
-from frictax.measurements.wraps import find_seams, find_wrap, unwrapped
+from frictax.measurements.reading.columns import read_columns
+from frictax.measurements.reading.wraps import find_seams, find_wrap, unwrapped
 from frictax.problems.starting.shape import shape_of
 
 T = np.arange(400) / 100.0

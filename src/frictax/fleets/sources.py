@@ -12,7 +12,7 @@ import numpy as np
 
 from frictax.files.unpacked import check_parquet
 from frictax.measurements import Record
-from frictax.measurements.columns import text_of
+from frictax.measurements.reading.columns import text_of
 from frictax.text import suggestion
 
 from .table import needs_pyarrow

@@ -12,9 +12,9 @@ from .checks import no_dates, no_unit_of_dates, numbers
 from .clocks import Channel, Clock, epoch_unit, mean_rate, onto_one
 from .diagnostics import are_held
 from .readers import Column, column_of, columns_of
-from .tables import Table
+from .reading.tables import Table
+from .reading.wraps import find_seams, find_wrap, unwrapped
 from .units import TIME, VELOCITY_OF, named_in, spelled
-from .wraps import find_seams, find_wrap, unwrapped
 
 # of a column's name, and other than SI
 _FEW = 0.01  # share of the rows that may repeat a time, or begin a part, to be taken as an accident

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from frictax.text import amount
 
 from .diagnostics import gaps
-from .tables import Table
+from .reading.tables import Table
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,11 +18,11 @@ from frictax.verbs import RecordVerbs
 from . import checks, units as units_
 from .assembly import assemble
 from .clocks import held_means, nearest_line
-from .columns import Decimal
 from .diagnostics import gaps, suspicions
 from .noise import Ticks, find_glitches, find_ticks, lost_ticks
 from .readers import Column
-from .tables import Table, csv_table, mat_table, pandas_table, parquet_table
+from .reading.columns import Decimal
+from .reading.tables import Table, csv_table, mat_table, pandas_table, parquet_table
 
 AnyColumn = str | int | Column
 

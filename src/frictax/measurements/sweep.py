@@ -15,8 +15,8 @@ from frictax.text import brief
 from frictax.verbs import SweepVerbs
 
 from . import units
-from .columns import Decimal
-from .tables import csv_table, pandas_table
+from .reading.columns import Decimal
+from .reading.tables import csv_table, pandas_table
 
 if TYPE_CHECKING:
     from .record import Record

@@ -7,7 +7,7 @@ import numpy as np
 
 from frictax.measurements.checks import FEWEST
 from frictax.measurements.clocks import mean_rate
-from frictax.measurements.tables import csv_table
+from frictax.measurements.reading.tables import csv_table
 from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
 
 from .evidence import coasts, swings_down

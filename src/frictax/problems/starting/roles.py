@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from frictax.measurements.reading.wraps import find_wrap, unwrapped
 from frictax.measurements.units import (
     ACCELERATION,
     ELECTRIC,
@@ -16,7 +17,6 @@ from frictax.measurements.units import (
     named_in,
     spelled,
 )
-from frictax.measurements.wraps import find_wrap, unwrapped
 from frictax.text import suggestion
 
 from .evidence import coasts, is_speed_of, position_units, speed_scale, time_units

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from frictax.measurements.cells import (
+from frictax.measurements.clocks import epoch_unit
+from frictax.measurements.reading.cells import (
     is_code,
     is_date,
     is_grouped,
@@ -18,9 +19,8 @@ from frictax.measurements.cells import (
     number_with_unit,
     read_number,
 )
-from frictax.measurements.clocks import epoch_unit
-from frictax.measurements.columns import existing_file, is_comment, text_file
-from frictax.measurements.tables import Table, csv_table
+from frictax.measurements.reading.columns import existing_file, is_comment, text_file
+from frictax.measurements.reading.tables import Table, csv_table
 from frictax.measurements.units import named_in, spelled
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first

@@ -22,7 +22,7 @@ from frictax.files.replacing import finish_interrupted, write_whole
 from frictax.files.targets import check_target
 from frictax.fitting import FitResult
 from frictax.measurements import Record, Sweep
-from frictax.measurements.columns import existing_file
+from frictax.measurements.reading.columns import existing_file
 from frictax.parameters import check
 
 from .things import Packed, Unpacked, called, handed_over

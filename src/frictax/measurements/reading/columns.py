@@ -222,8 +222,8 @@ class _Scan:
 
 def _scanned(path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int) -> _Scan:
     """Count the cells of each line from the byte `start` on. Lines without quotation marks and
-    comments are compared with the pattern of signs that as many equal lines have, some megabytes
-    at a time.
+    comments are compared with the pattern of signs of as many equal lines, some megabytes at a
+    time.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
