@@ -37,7 +37,7 @@ def test_a_rate_that_no_float_holds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("v\n1\n2\n3\n4\n")
     with pytest.raises(ValueError, match="`rate` must be a number of samples"):
         fx.Record.from_csv(tmp_path / "a.csv", rate=10**400, outputs={"mass.v": "v"})
-    with pytest.raises(ValueError, match="must be > 0 and finite, as its square must, got 1e\+300"):
+    with pytest.raises(ValueError, match="must be > 0 and finite, as its square must"):
         TAKES["sd"](1e300)
 
 
