@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # diffrax is imported where it is used: a run on samples with the usual steps needs none of it, and
 # it takes longer to import than all of frictax.
 
-_LARGEST = np.finfo(float).max
+_LARGEST = float(np.finfo(float).max)
 
 
 EVENTS = 1000  # room for events beside known switches of drives where no `max_events` is given
