@@ -21,7 +21,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, wait
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OFTEN = 0.2  # seconds after which a waiting thread looks up: on Windows no key wakes it
 _PATIENCE = 0.3  # seconds that the end of the process waits for a call that was left to itself
@@ -63,6 +65,10 @@ class Keys(contextlib.ContextDecorator):
     """
 
     pressed = False
+
+    if TYPE_CHECKING:
+
+        def __call__(self, func: _Function) -> _Function: ...  # pyright: ignore
 
     def _recreate_cm(self) -> "Keys":
         return Keys()  # for each call of a function its own

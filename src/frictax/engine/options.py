@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.annotations import Adjoint, DTypeLike, ScalarLike, Solver, StepSizeController
-from frictax.arguments import is_finite_number
 from frictax.pytree import Pickled
-from frictax.text import brief
 
 if TYPE_CHECKING:
     import diffrax
 
 # diffrax is imported where it is used: a run on samples with the usual steps needs none of it, and
 # it takes longer to import than all of frictax.
+
+_LARGEST = float(np.finfo(float).max)
 
 
 EVENTS = 1000  # room for events beside known switches of drives where no `max_events` is given
@@ -89,8 +89,8 @@ class Adaptive(Pickled, eqx.Module):
             plain = value is None or isinstance(value, int | float)
             if not plain and getattr(value, "shape", None) != ():
                 raise ValueError(f"`Adaptive.{name}` must be a number, got {value!r}. {usual}")
-            if plain and value is not None and not (is_finite_number(value) and value > 0):
-                raise ValueError(f"`Adaptive.{name}` must be > 0, got {brief(value)}. {usual}")
+            if plain and value is not None and not 0 < value <= _LARGEST:
+                raise ValueError(f"`Adaptive.{name}` must be > 0, got {value!r:.60}. {usual}")
         for name in ("max_events", "max_steps"):
             value = getattr(self, name)
             if not isinstance(value, int) and (name == "max_steps" or value is not None):
@@ -269,10 +269,11 @@ class OnSamples(Pickled, eqx.Module):
 
     def __check_init__(self) -> None:
         tolerance = self.tolerance
-        plain = isinstance(tolerance, int | float | str)
-        if plain and not (is_finite_number(tolerance) and tolerance > 0):
+        is_number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
+        is_wrong = isinstance(tolerance, bool | str)
+        if is_wrong or (is_number and not 0 < tolerance <= _LARGEST):
             raise ValueError(
-                f"`OnSamples.tolerance` must be > 0, got {brief(tolerance)}. Leave it out for"
+                f"`OnSamples.tolerance` must be > 0, got {tolerance!r:.60}. Leave it out for"
                 " 1e-7, or write None for steps without error control."
             )
         if tolerance is not None and np.shape(tolerance) != ():

@@ -17,7 +17,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
-from frictax.interrupts import Keys, key_waits
+from frictax.interrupts import key_waits
 from frictax.notice import Notice
 from frictax.programs import jitted
 from frictax.progress import Progress, watched
@@ -125,7 +125,6 @@ class Posterior(Estimated, PosteriorVerbs):
     __repr__ = __str__
 
 
-@Keys()
 def posterior(
     found: FitResult,
     *,

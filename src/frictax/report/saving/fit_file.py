@@ -163,8 +163,10 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             thing = Unpacked(arrays, own, of_format < FORMAT, largest).of(head["thing"])
             found = thing if isinstance(thing, FitResult) else thing.found
             check(found.start)
-            _check_whole(found)
-            _ = str(thing), thing.warnings  # of codes that are known here
+            _ = found.warnings, thing.warnings  # of codes that are known here
+            if of_format == FORMAT:  # an older file may lack what a print needs
+                _check_whole(found)
+                _ = str(thing)
             off = _off(found) if own else 0.0
     except Exception as why:  # whatever a file holds that `save` would not have written
         says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})"
