@@ -269,9 +269,10 @@ class OnSamples(Pickled, eqx.Module):
 
     def __check_init__(self) -> None:
         tolerance = self.tolerance
-        is_number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
         is_wrong = isinstance(tolerance, bool | str)
-        if is_wrong or (is_number and not 0 < tolerance <= _LARGEST):
+        if isinstance(tolerance, int | float):
+            is_wrong = is_wrong or not 0 < tolerance <= _LARGEST
+        if is_wrong:
             raise ValueError(
                 f"`OnSamples.tolerance` must be > 0, got {tolerance!r:.60}. Leave it out for"
                 " 1e-7, or write None for steps without error control."
