@@ -56,26 +56,6 @@ def test_intervals_of_20_seeds_hold_the_truth_and_those_of_white_residuals_do_no
     assert min(others) < 0.7
 
 
-def test_the_first_page_shows_the_coverage_of_these_scores() -> None:
-    page = (RECOVERY.parents[1] / "README.md").read_text(encoding="utf-8")
-
-    def held(machine: str, imperfection: str, contestant: str) -> str:
-        key = (machine, imperfection, contestant)
-        shares = [
-            round(100 * float(r["coverage"]))
-            for r in rows()
-            if (r["machine"], r["imperfection"], r["contestant"]) == key
-        ]
-        low, high = min(shares), max(shares)
-        return f"{low}" if low == high else f"{low} to {high}"
-
-    kinds = ("white", "AR .9", "narrowband", "encoder")
-    for machine in dict.fromkeys(r["machine"] for r in rows()):
-        ours = " | ".join(held(machine, kind, "frictax") for kind in kinds)
-        theirs = "; ".join(held(machine, kind, "scipy") for kind in kinds)
-        assert f"| {machine} | {ours} | {theirs} |" in page
-
-
 def test_of_missing_terms_the_table_is_that_of_the_counts_and_right_machines_lack_next_to_nothing(
     module,
 ) -> None:

@@ -362,7 +362,7 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     ),
     "dates as text": (
         frame(FRAME.assign(t=["2026-01-01 00:00:00"] * 11)),
-        ["Column 't'", "`pandas.to_datetime`"],
+        ["Column 't'", "the same time in all rows", "rate=..."],
     ),
     "dates in a column of milliseconds": (
         frame(

@@ -234,7 +234,7 @@ def test_what_a_record_does_not_tell_is_borrowed_and_what_failed_is_counted() ->
     assert np.all(np.abs(borrowed - truth[:10, 1]) < 4 * error)
     assert np.allclose(error, np.sqrt(1 - 0.9**2), rtol=0.2)
     assert "3 of 400" not in str(found)
-    assert "4 of 400 records have no numbers" in str(found)
+    assert "4 of 400 records have no estimates" in str(found)
 
 
 def test_a_number_at_its_bound_is_taken_as_it_is() -> None:

@@ -65,7 +65,7 @@ def test_a_number_that_is_not_told_cannot_pass() -> None:
     fleet = table({"a": [5.0, 5.0], "b": [1.0, 1.0]}, {"a": [0.1, 0.1], "b": [0.1, np.nan]})
     found = fx.verdicts(fleet, {"a": (0, 10), "b": (0, 2)})
     assert found.table["verdict"].tolist() == ["pass", "cannot tell"]
-    assert found.table["why"].tolist()[1] == "b is not told"
+    assert found.table["why"].tolist()[1] == "b has no estimate"
 
 
 @pytest.mark.parametrize(

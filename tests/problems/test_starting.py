@@ -173,7 +173,7 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     ),
     "words": (("words.csv",), 1, "words.csv holds no lines of numbers"),
     "mat": (("run.mat",), 1, "run.mat is not a text file, and init reads text only."),
-    "workbook": (("run.xlsx",), 1, "run.xlsx is a workbook, not text. Save its sheet as CSV"),
+    "workbook": (("run.xlsx",), 1, "run.xlsx is a workbook, not text"),
     "this folder": ((".",), 1, ". is a folder, not a file: name the file. It holds comma.csv"),
     "a velocity": (
         ("comma.csv", "--position", "angle [rad][rpm]"),

@@ -312,12 +312,17 @@ def _check_parts(table: Table, clock: Column, t: np.ndarray) -> None:
             " first of them."
         )
     step = np.diff(t)
-    if np.sum(step == 0) > _FEW * t.size and not np.any(step < 0):
+    if np.sum(step == 0) > max(2, _FEW * t.size) and not np.any(step < 0):
+        if t[-1] == t[0]:
+            raise ValueError(
+                f"Column {table.name(clock.name)!r} of {table.source} has the same time in all"
+                " rows. Check how it was exported, or give rate=... in Hz in place of `time`."
+            )
         unit = TIME.get(spelled(_unit_of(clock, table) or "s"))
         rate = mean_rate(t) / (1.0 if unit is None else unit.si)
         raise ValueError(
-            f"Column {table.name(clock.name)!r} of {table.source} repeats the time before in"
-            f" {np.sum(step == 0)} rows: it has too few digits for its samples. Give"
+            f"Column {table.name(clock.name)!r} of {table.source} repeats the time of the"
+            f" row before {np.sum(step == 0)} times: it has too few digits for its samples. Give"
             f" rate={rate:.15g}, their mean rate in Hz, in place of `time` if they are evenly"
             " spaced."
         )

@@ -68,8 +68,8 @@ class Record(RecordVerbs):
     ... )
     >>> print(record)
     record: 201 samples, 2 s, 100 Hz, uniform
-      input   drive     0 to 1 N        joined by straight lines
-      output  mass.s    0 to 80 mm      sd 0.1 mm
+      input   drive   0 to 1 N    interpolated linearly
+      output  mass.s  0 to 80 mm  sd 0.1 mm
     >>> record.sd, record.outputs["mass.s"][-1].round(6)
     ({'mass.s': 0.0001}, np.float64(0.08))
     """

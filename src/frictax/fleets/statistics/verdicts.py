@@ -141,7 +141,7 @@ def verdicts(
     >>> found.table["verdict"].tolist()
     ['pass', 'cannot tell', 'fail']
     >>> print(found)
-    3 records: 1 pass, 1 fail, 1 cannot be told
+    3 records: 1 pass, 1 fail, 1 undecided
     ...
     """
     table = frames.table_of(table)

@@ -266,7 +266,7 @@ class Draft:
                 f" the numbers, so the file has {starts.size + 1} parts. Give {flag} to read the"
                 f" first{', or --part with its number' if by else ''}.",
             )
-        if not (np.mean(steps == 0) > _COARSE and np.all(steps >= 0)):
+        if not (np.mean(steps == 0) > _COARSE and np.all(steps >= 0) and np.any(steps > 0)):
             return None
         rate = mean_rate(t) / TIME[time.unit].si
         return Missing(
