@@ -1,4 +1,4 @@
-"""A machine linearised about a state, in the modes that its contacts have there."""
+"""The linear system of a machine about a state, for constant modes."""
 
 from collections.abc import Iterable
 

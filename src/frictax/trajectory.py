@@ -1,4 +1,4 @@
-"""What a run returns: states, each part's variables under their Modelica names, events, energy."""
+"""Results of a run: states, variables of each part with Modelica's names, events and energy."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Settings of XLA and of memory with which simulations on a CPU run several times faster."""
+"""Settings of XLA and of memory that make simulations on a CPU several times faster."""
 
 import contextlib
 import ctypes

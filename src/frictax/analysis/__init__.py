@@ -1,6 +1,8 @@
-"""What a fit is worth: `errors` (how well its numbers are known), `derived` (what follows from
-them), `residuals` (what it leaves), `selection` (which law, which parts), `planning` (what a record
-could tell), `replay` (runs beside the record).
+"""Judge a fit: standard errors, residuals, missing terms and choice of models.
+
+Read in this order: `errors` (standard errors and intervals), `derived` (derived quantities),
+`residuals` (patterns in residuals), `missing` (score tests for missing terms), `selection` (laws
+and structures), `planning` (expected accuracy before a fit), `replay` (runs beside the record).
 """
 
 from .derived.derived import Derived as Derived

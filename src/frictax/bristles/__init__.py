@@ -1,4 +1,4 @@
-"""Bristles: what friction does before it slides."""
+"""Bristles: models of the motion before sliding."""
 
 from .bristle import AbstractBristle as AbstractBristle
 from .dahl import Dahl as Dahl

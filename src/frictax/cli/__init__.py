@@ -1,4 +1,4 @@
-"""The command line: `frictax fit`, `frictax compare`, `frictax data`."""
+"""The command line, `frictax`: one module for each command or group of commands."""
 
 import os
 import signal

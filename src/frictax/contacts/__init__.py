@@ -1,4 +1,4 @@
-"""Where friction acts: the elements of the Modelica Standard Library."""
+"""Friction elements of the Modelica Standard Library."""
 
 from .bearing_friction import BearingFriction as BearingFriction
 from .brake import Brake as Brake

@@ -1,7 +1,7 @@
-"""Public records of measured machines: what there is, where it is at home, and how to get it.
+"""Public records of measured machines, with source, licence and checksum.
 
-fx.data.path("emps")     # the folder, where it is here
-fx.data.fetch("emps")    # gets it from its home first
+    fx.data.path("emps")     # its folder on this computer
+    fx.data.fetch("emps")    # the same, after a download if necessary
 """
 
 from .registry import (

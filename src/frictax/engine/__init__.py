@@ -1,6 +1,6 @@
-"""The engine: walks a hybrid system from mode to mode.
+"""The engine: simulate a hybrid system from event to event.
 
-It knows flow, guard and jump, and nothing of friction.
+A system is three functions: flow, guard and jump. The engine does not know friction.
 """
 
 from .options import Adaptive as Adaptive, Engine as Engine, OnSamples as OnSamples

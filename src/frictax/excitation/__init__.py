@@ -1,4 +1,4 @@
-"""Experiments that tell: excitations designed by exact gradients of what a record will show."""
+"""Design of experiments: excitations that identify the parameters best within limits."""
 
 from .design import design as design
 from .designed import Design as Design

@@ -1,1 +1,1 @@
-"""Results in the form that other tools read."""
+"""Export to Modelica, MuJoCo and URDF, and parameters read from Modelica."""

@@ -1,11 +1,11 @@
-"""The inverse problem: which friction explains a measurement.
+"""Fit laws to sweeps and machines to motion records.
 
     sweep = fx.Sweep.from_csv("sweep.csv", velocity="omega", force="torque")
     found = fx.fit(fx.Stribeck, sweep)
     print(found)
 
-Read in this order: `problem` (what is predicted of the data, and what is minimised), `search`
-(how), `fit`, `result` (the answer, and what the data cannot tell).
+Read in this order: `problem` (predictions and the cost), `search` (the optimiser), `fit`, `result`
+(estimates and identifiability).
 """
 
 from .fit import Bounds as Bounds, Data as Data, Law as Law, Own as Own, fit as fit

@@ -1,10 +1,9 @@
-"""Fleets: one machine's fit for each of thousands of records, on all processors or a cluster, and
-what the table of all fits tells.
+"""Fit thousands of records on all processors or a cluster, and evaluate their table.
 
-Read in this order: `sources` (where records are), `task` (what is done with each), `chunk` (the one
-function that does it, a table out of a list of records), `plan` and `parts` (what is done when, and
-what is done already), `workers` and `cluster` (by whom), `fleet`; then `statistics` (the
-population, drift, end-of-line verdicts) and `page` (their report).
+Read in this order: `sources` (the records), `task` (the work for each record), `chunk` (the
+function that turns a list of records into a table), `plan` and `parts` (order of the work, finished
+parts), `workers` and `cluster` (processes), `fleet`; then `statistics` (population, drift,
+verdicts) and `page` (their report).
 """
 
 from .chunk import fitted_chunk as fitted_chunk

@@ -1,4 +1,4 @@
-"""Sliding characteristics: friction force over a speed v >= 0."""
+"""Friction laws: sliding friction as a function of the speed v >= 0."""
 
 from .as_law import as_law as as_law
 from .coulomb import Coulomb as Coulomb

@@ -1,4 +1,4 @@
-"""Measured data: motion records and steady sweeps, read, checked, with units. numpy only."""
+"""Motion records and steady sweeps, with units and checks. It uses numpy and pandas only."""
 
 from .readers import Column as Column
 from .record import Record as Record

@@ -1,4 +1,4 @@
-"""Bodies, what acts between them, and their assembly to a hybrid system."""
+"""Bodies, connections, drives and their assembly into a hybrid system."""
 
 from frictax.handover import lazily
 

@@ -1,8 +1,8 @@
-"""A parameter's domain and unit, declared on the field that holds it.
+"""Domains and units of parameters, declared at the field.
 
-Physical values live in the model; only a fit leaves them for unconstrained space, through
-`to_unconstrained` and `from_unconstrained`. A fit may move what its user names by path, such as
-``"friction.peak"``.
+A model contains physical values. A fit transforms them to unconstrained values by
+`to_unconstrained` and back by `from_unconstrained`. Paths such as ``"friction.peak"`` name the
+parameters of a fit.
 """
 
 from .checks import CheckedModule as CheckedModule, check as check, check_value as check_value

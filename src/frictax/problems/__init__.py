@@ -1,4 +1,4 @@
-"""Problem files: what is to be identified, from which data, and how it is judged."""
+"""Problem files: data, machine, free parameters and validation in one file."""
 
 from .building import ProblemError as ProblemError
 from .checking import check as check

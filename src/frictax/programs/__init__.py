@@ -1,4 +1,4 @@
-"""Compiled programs: kept for the next process, found without tracing, stopped by a key."""
+"""Compiled programs: cached on disk for the next process, and interruptible."""
 
 from .calls import kept_call as kept_call
 from .executables import jitted as jitted, kept as kept

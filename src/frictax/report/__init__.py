@@ -1,4 +1,4 @@
-"""Results as figures, as one HTML file and as JSON."""
+"""Figures, HTML reports, JSON, and saved fits."""
 
 from frictax.handover import lazily
 

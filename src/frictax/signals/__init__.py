@@ -1,4 +1,4 @@
-"""Drives over time: smooth between switches, whose times are known in advance."""
+"""Drives over time, smooth between switching times that are known in advance."""
 
 from .as_signal import as_signal as as_signal
 from .function import Function as Function
