@@ -191,7 +191,7 @@ def test_broken_lines_are_named_with_their_number_and_dropped_on_request(tmp_pat
     record = read(path, drop_missing=True)
     assert record.n == T.size - 4
     assert "2 lines of f.csv have another number of cells, the first line 104" in record.notes[0]
-    assert "2 of 398 rows of f.csv lack a number, the first line 304" in record.notes[1]
+    assert "2 of 398 rows of f.csv have no number, the first line 304" in record.notes[1]
     assert shape_of(path).broken == 3
     columns = read_columns(path, drop=True)
     assert [columns.place(i) for i in (0, 99, 100, 199)] == [

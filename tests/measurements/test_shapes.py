@@ -194,7 +194,7 @@ def test_of_a_file_with_gaps_the_whole_rows_stay_and_it_says_how_many_do_not() -
     gone = [5, 6, 20, *range(25, 33)]
     np.testing.assert_allclose(record.t, np.delete(T, gone), atol=1e-12)
     assert record.notes == (
-        "3 of 33 rows of gaps.csv lack a number, the first line 7 of gaps.csv: they are left out.",
+        "3 of 33 rows of gaps.csv have no number, the first line 7 of gaps.csv: they are left out.",
     )
     assert any("gap" in warning and "0.045 s" in warning for warning in record.warnings)
 

@@ -60,9 +60,9 @@ def test_what_is_no_problem_file_is_told_with_the_command_that_writes_one(
     folder = problem()
     (folder / "my run.CSV").write_text("t [s],i [A]\n0,1\n")
     for named, error, words in (
-        (folder / "my run.CSV", ProblemError, "my run.CSV is a record, no problem file. Name a"),
+        (folder / "my run.CSV", ProblemError, "my run.CSV is a record, not a problem file. Name a"),
         (folder / "my run.CSV", ProblemError, f"`frictax init '{folder / 'my run.CSV'}'` writes."),
-        (folder / "nowhere", FileNotFoundError, "there is no such file. Name a folder with a"),
+        (folder / "nowhere", FileNotFoundError, "There is no file or folder named"),
         (folder.parent / "other", FileNotFoundError, "which `frictax init` writes for a record."),
     ):
         with pytest.raises(error, match=re.escape(words)):

@@ -68,10 +68,7 @@ from .working import (
 
 app = typer.Typer(
     name="frictax",
-    help=(
-        "Find the friction of a machine from measurements, with error bars and a word on what they"
-        " cannot tell."
-    ),
+    help=("Find the friction of a machine from measurements, with intervals and notices."),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -190,7 +187,7 @@ def _everywhere(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version and leave."
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:

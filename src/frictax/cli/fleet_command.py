@@ -56,7 +56,7 @@ def fleet(
     ] = None,
     resume: Annotated[
         bool,
-        option(OUT, "--resume", help="Go on with what an interrupted run has left."),
+        option(OUT, "--resume", help="Continue an interrupted run."),
     ] = False,
     overwrite: Overwrite = False,
     allow_code: AllowCode = False,

@@ -48,7 +48,7 @@ def init(
         option(
             DATA,
             metavar="HZ",
-            help="Samples in a second, where no column holds the time.",
+            help="Samples per second, if there is no time column.",
             callback=positive_number,
         ),
     ] = None,

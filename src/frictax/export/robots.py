@@ -32,7 +32,7 @@ _RESIST = (
     QuadraticSpeedDependentTorque,
 )
 
-_NO_BRISTLE = "Lost: the bristle; what moves a little before it slides stands still here."
+_NO_BRISTLE = "Lost: the bristle. Motion before sliding is not modelled."
 
 
 @dataclasses.dataclass(frozen=True)

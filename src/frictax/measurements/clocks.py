@@ -137,7 +137,7 @@ def _rows(
     note = []
     if partly.size:
         note.append(
-            f"{partly.size} of {some.size} rows of {table.source} lack a number, the first"
+            f"{partly.size} of {some.size} rows of {table.source} have no number, the first"
             f" {table.place(int(partly[0]))}: they are left out."
         )
     rows = np.flatnonzero(~some)
@@ -188,7 +188,7 @@ def _doubts(table: Table, channel: Channel, times: np.ndarray, t: np.ndarray) ->
     if channel.kind == "outputs" and step > 1.01 * at:
         yield (
             f"{this} has a sample each {amount(step, 's')}, the record's times are"
-            f" {amount(at, 's')} apart: what is read between its samples is no measurement. Take"
+            f" {amount(at, 's')} apart: what is read between its samples is not a measurement. Take"
             " its clock as `time`."
         )
     wide = gaps(times)

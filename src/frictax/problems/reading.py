@@ -34,14 +34,17 @@ def find(path: str | Path) -> Path:
     given = Path(path)
     file = given / NAME if given.is_dir() else given
     if not file.is_file():
-        here = "this folder has none" if given.is_dir() else "there is no such file"
+        wrong = (
+            f"The folder {given} does not contain a {NAME}."
+            if given.is_dir()
+            else f'There is no file or folder named "{given}".'
+        )
         raise FileNotFoundError(
-            f"{given} is no problem: {here}. Name a folder with a {NAME}, which `frictax init`"
-            " writes for a record."
+            f"{wrong} Name a folder with a {NAME}, which `frictax init` writes for a record."
         )
     if file.suffix.lower() in _RECORDS:
         raise ProblemError(
-            f"{file.name} is a record, no problem file. Name a folder with a {NAME}, which `frictax"
+            f"{file.name} is a record, not a problem file. Name a folder with a {NAME}, which `frictax"
             f" init {shlex.quote(str(given))}` writes."
         )
     return file

@@ -148,7 +148,7 @@ class Missing(MissingVerbs):
         return amount(x, self.unit) if self.unit else f"{x:.3g} sd"
 
     def __str__(self) -> str:
-        lines = [f"What the model lacks (misfit {self._size(self.misfit)})", *self.sentences]
+        lines = [f"Missing terms of the model (misfit {self._size(self.misfit)})", *self.sentences]
         lines += aligned(*self.rows())
         if self.untold:
             lines.append(self.untold_in_words)
