@@ -44,8 +44,8 @@ def find(path: str | Path) -> Path:
         )
     if file.suffix.lower() in _RECORDS:
         raise ProblemError(
-            f"{file.name} is a record, not a problem file. Name a folder with a {NAME}, which `frictax"
-            f" init {shlex.quote(str(given))}` writes."
+            f"{file.name} is a record, not a problem file. Name a folder with a {NAME}, which"
+            f" `frictax init {shlex.quote(str(given))}` writes."
         )
     return file
 
