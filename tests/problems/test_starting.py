@@ -199,7 +199,7 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a clock that jumps": (
         ("jumps.csv", "--torque-constant", "1"),
         2,
-        "t [s] of jumps.csv repeats the time of the row before 1 times. Give --rate 1.056, its",
+        "t [s] of jumps.csv repeats the time of the row before once. Give --rate 1.08, its",
     ),
 }
 

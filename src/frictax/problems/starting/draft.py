@@ -269,10 +269,12 @@ class Draft:
         if not (np.mean(steps == 0) > _COARSE and np.all(steps >= 0) and np.any(steps > 0)):
             return None
         rate = mean_rate(t) / TIME[time.unit].si
+        count = int(np.sum(steps == 0))
+        often = "once" if count == 1 else f"{count} times"
         return Missing(
             f"--rate {rate:.4g}",
             f"{time.label} of {self.file.name} repeats the time of the row before"
-            f" {int(np.sum(steps == 0))} times. Give --rate {rate:.4g}, its mean rate in Hz, if the"
+            f" {often}. Give --rate {rate:.4g}, its mean rate in Hz, if the"
             " samples are evenly spaced, or write the time with more digits.",
         )
 
