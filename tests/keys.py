@@ -1,9 +1,9 @@
 """Long work that is stopped by keys at random moments: how many keys were heard, and how soon.
 
 `python keys.py NAME COUNT SEED [LIMIT]` repeats the work NAME in one process, each time with a key
-after a random time, half of the times with all compiled programs forgotten. It prints a line of JSON: the
-count of keys, how many were heard within LIMIT [s] (2), and the longest time from a key to its
-exception.
+after a random time, half of the times with all compiled programs forgotten. It prints a line of
+JSON: the count of keys, how many were heard within LIMIT [s] (2), and the longest time from a key
+to its exception.
 """
 
 import json
