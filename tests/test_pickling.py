@@ -24,7 +24,10 @@ def test_a_fit_that_was_pickled_answers_what_nobody_asked_before() -> None:
 
 
 @pytest.mark.slow
-def test_fits_come_back_from_processes_as_they_were_made_there() -> None:
+def test_fits_come_back_from_processes_as_they_were_made_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")  # for the processes
     spawned = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=spawned) as pool:
         founds = list(pool.map(fitted, [noisy_sweep(seed) for seed in range(3)]))
