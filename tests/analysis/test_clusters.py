@@ -170,7 +170,7 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
     ]
     assert (
         f"white noise would give intervals {min(narrower):.2g} to {max(narrower):.2g} times"
-        " narrower; it does not apply here." in line
+        " narrower." in line
     )
 
 

@@ -205,7 +205,7 @@ def test_the_ripple_of_a_motor_is_told_in_newton_metres_and_how_often_it_comes_i
     assert ripple.unit == "N.m"
     assert ripple.numbers["per turn"] == pytest.approx(12.0, rel=0.005)
     assert ripple.effect == pytest.approx(0.3, rel=0.1)
-    assert "Torque that the model lacks on arm" in ripple.sentence
+    assert "Residual torque on arm" in ripple.sentence
     assert "times a turn" in ripple.sentence
 
 

@@ -106,7 +106,7 @@ def test_a_sweep_of_white_rows_prints_the_intervals_of_white_rows_and_says_so() 
     v = np.linspace(0.1, 2.0, 12)
     error = 0.1 * np.random.default_rng(1).standard_normal(12)
     found = fx.fit(fx.Coulomb, fx.Sweep(v, force(v, 0.0) + error, None, None))
-    assert str(found).count("Intervals (Guarded): residuals taken as white (10 degrees") == 1
+    assert str(found).count("Intervals (Guarded): independent residuals (10 degrees") == 1
     np.testing.assert_array_equal(
         found.uncertainty().half_widths, found.uncertainty(fx.White()).half_widths
     )
@@ -137,5 +137,5 @@ def test_many_fits_of_a_sweep_have_the_intervals_of_single_ones() -> None:
 def test_of_five_rows_no_memory_is_told() -> None:
     v, f = np.array([-0.1, 0.1, 0.5, 1.0, -0.5]), np.array([-5.2, 5.1, 6.0, 7.1, -6.1])
     found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
-    assert "residuals taken as white" in found.spread.says
+    assert "independent residuals" in found.spread.says
     assert {n.code for n in found.spread.notices} == {"autocorrelation-not-excluded"}

@@ -175,8 +175,7 @@ def machine_report_text(
         to_mind=(),
         warnings=[*_warnings(found, seen.study), *map(str, seen.notices), *_ended(seen.motions)],
         friction=(
-            f"Band: {level} at each speed, of these errors. Points: what the smoothed motion asks"
-            " for."
+            f"Band: pointwise {level} interval. Points: friction computed from the smoothed motion."
         ),
         motions=moved,
         fit=moving,

@@ -18,7 +18,7 @@ from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, canvas, headed, plain, 
 _ROW, _HEAD, _LINE = 2.05, 0.45, 0.155
 _COLOURS = {1: FORWARD, -1: BACKWARD, 0: CYCLE[0]}
 _TITLES = {
-    "whiteness": "memory",
+    "whiteness": "autocorrelation",
     "speed": "over speed",
     "position": "over position",
     "direction": "forward and backward",

@@ -38,7 +38,7 @@ class White(AbstractErrors):
     def spread(self, found: FitResult) -> Spread:
         dof = np.inf if found.problem.noise_known else found.dof
         return Spread(
-            found.full_covariance, SameDegreesOfFreedom(dof), None, "residuals taken as white"
+            found.full_covariance, SameDegreesOfFreedom(dof), None, "independent residuals"
         )
 
 

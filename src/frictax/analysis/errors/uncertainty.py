@@ -163,10 +163,7 @@ def in_words(found: FitResult) -> list[str]:
     if list(ends) == ["1"]:
         return [f"{out} The usual formula for white noise gives intervals of the same width."]
     how = f"{' to '.join(ends)} times {'narrower' if narrower else 'as wide'}"
-    return [
-        f"{out} The usual formula for white noise would give intervals {how}; it does not"
-        " apply here."
-    ]
+    return [f"{out} The usual formula for white noise would give intervals {how}."]
 
 
 def usual_spread(found: FitResult) -> Spread:

@@ -61,7 +61,7 @@ def subject(x: Series) -> str:
     """What a sentence is about, at its beginning."""
     if not x.is_force:
         return f"Residual of {x.of}"
-    return f"{'Torque' if x.unit == 'N.m' else 'Force'} that the model lacks on {x.of}"
+    return f"Residual {'torque' if x.unit == 'N.m' else 'force'} on {x.of}"
 
 
 def ending(found: Regressed, x: Series) -> str:

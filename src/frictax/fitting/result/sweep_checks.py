@@ -136,7 +136,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
     kept = (np.sign(r[1:]) == np.sign(r[:-1])) & next_to[:, None]
     tests = {
         "runs of one sign": np.sum(kept, axis=0),
-        "likeness of neighbours": np.sum((r[1:] * r[:-1])[next_to], axis=0),
+        "autocorrelation of neighbouring rows": np.sum((r[1:] * r[:-1])[next_to], axis=0),
         "slow waves over the speed": sum(_waves(r[ahead == way]) for way in np.unique(ahead)),
     }
     group = np.cumsum(np.concatenate([[True], np.diff(speed) != 0])) - 1

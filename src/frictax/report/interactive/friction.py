@@ -54,7 +54,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     data = _measured(study, contacts) if si else None
     if data is not None:
         v, f = (a[:: max(a.size // _POINTS, 1)] for a in data)
-        points = plotly.trace(v, f / size, "markers", "what the data ask for")
+        points = plotly.trace(v, f / size, "markers", "from the measured motion")
         traces.insert(0, points | {"marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
         # single samples beyond this would make the curve flat
         most = 1.6 * float(np.quantile(np.abs(data[1] / size), 0.98))

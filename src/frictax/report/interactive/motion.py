@@ -86,7 +86,7 @@ def _motion(
                 draw(values, size, colour, says, width=width, yaxis=axis, **first)
         if simulated is not None:
             left = measured - simulated
-            axis, size = panel("left", _unit(record, name), [np.nan_to_num(left)], 0.5)
+            axis, size = panel("residual", _unit(record, name), [np.nan_to_num(left)], 0.5)
             draw(left, size, CYCLE[0], "", width=0.9, yaxis=axis)
             sd: Any = record.sd.get(name)
             if sd is not None:

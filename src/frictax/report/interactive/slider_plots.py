@@ -185,7 +185,7 @@ def _figure(
             moves.append({"targets": [two], "slopes": _short(slopes / left_size)})
         traces += [measured | seen, curve | seen | {"legendgroup": "simulated"}]
         traces.append(below | {"yaxis": lower, "showlegend": False})
-        for j, (title, where) in enumerate(((channel.name, unit), ("left", left_unit))):
+        for j, (title, where) in enumerate(((channel.name, unit), ("residual", left_unit))):
             layout[plotly.nth("yaxis", 2 * c + j + 1)] = plotly.axis("") | {
                 "domain": domains[2 * c + j],
                 "title": {"text": f"{plotly.text(title)} [{where}]", "font": {"size": 12}},
