@@ -324,11 +324,13 @@ def test_control_c_and_sigterm_end_a_running_process_with_130_and_one_word(
     assert not (folder / "c.json").exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces of processes")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="uses a namespace of processes, which Linux alone has"
+)
 def test_sigterm_ends_process_1_of_a_container(folder: Path) -> None:
     apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this system allows no namespace of processes: run it as root to try process 1")
+        pytest.skip("needs the right to make a namespace of processes (unshare), as root has")
     os.mkfifo(folder / "slow.csv")
     with (
         _process("fit", "slow.csv", *COLUMNS, before=apart) as process,

@@ -219,11 +219,11 @@ def may_keep() -> bool:
     """
     is_users = _depth.get() <= 1
     if is_users:
-        answered()
+        note_key_answered()
     return is_users
 
 
-def answered() -> None:
+def note_key_answered() -> None:
     """Note that what a key asked for is done: it is not raised again."""
     Keys.pressed = False
 

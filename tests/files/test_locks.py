@@ -14,14 +14,16 @@ from pathlib import Path
 import pytest
 
 from frictax.files import locks
-from frictax.files.locks import locked
+from frictax.files.locks import hold_lock
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes as POSIX does")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="Windows has no signals that end a process"
+)
 
 HOLDS = """
 import sys, time, pathlib
-from frictax.files.locks import locked
-with locked(pathlib.Path(sys.argv[1]), "fleet.parquet", "name another file"):
+from frictax.files.locks import hold_lock
+with hold_lock(pathlib.Path(sys.argv[1]), "fleet.parquet", "name another file"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -56,7 +58,7 @@ def ended(process: subprocess.Popen) -> None:
 
 
 def take(lock: Path) -> None:
-    with locked(lock, "fleet.parquet", "name another file"):
+    with hold_lock(lock, "fleet.parquet", "name another file"):
         assert lock.exists()
 
 
@@ -98,7 +100,7 @@ def test_a_lock_of_process_1_that_was_killed_is_taken_though_a_process_1_lives(l
 def test_process_1_of_a_container_refuses_others_and_leaves_no_lock_for_ever(lock: Path) -> None:
     apart = ["unshare", "--pid", "--fork", "--kill-child"]
     if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this system allows no namespace of processes: run it as root to try process 1")
+        pytest.skip("needs the right to make a namespace of processes (unshare), as root has")
     process = holder(lock, *apart)
     try:
         assert "process 1 on " in refused(lock)
@@ -114,13 +116,15 @@ def test_process_1_of_a_container_refuses_others_and_leaves_no_lock_for_ever(loc
             time.sleep(0.05)
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root to be two")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root, to act as two users"
+)
 def test_a_lock_of_another_users_living_process_is_not_stolen(lock: Path) -> None:
     process = holder(lock)
     asks = HOLDS.replace(
-        "with locked",  # after all modules are loaded, which the other user may not read
-        "import os\nwith locked(pathlib.Path(sys.argv[1] + '0'), '', ''):\n    pass\n"
-        "os.setuid(65534)\nwith locked",
+        "with hold_lock",  # after all modules are loaded, which the other user may not read
+        "import os\nwith hold_lock(pathlib.Path(sys.argv[1] + '0'), '', ''):\n    pass\n"
+        "os.setuid(65534)\nwith hold_lock",
     )
     for folder in [one for one in lock.parents if Path(tempfile.gettempdir()) in one.parents]:
         folder.chmod(folder.stat().st_mode | 0o055)
@@ -165,7 +169,7 @@ def test_a_lock_of_another_host_counts_as_long_as_its_file_changes(lock: Path, q
 
 
 def test_a_process_that_has_a_lock_goes_on_to_change_its_file(lock: Path, quick: None) -> None:
-    with locked(lock, "fleet.parquet", "name another file"):
+    with hold_lock(lock, "fleet.parquet", "name another file"):
         assert locks._changes(lock)
     assert not lock.exists()
 

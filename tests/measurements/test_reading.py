@@ -9,7 +9,7 @@ import pytest
 
 import frictax as fx
 from frictax.measurements.reading.columns import read_columns
-from frictax.measurements.reading.wraps import find_seams, find_wrap, unwrapped
+from frictax.measurements.reading.wraps import find_seams, find_wrap, unwrap_column
 from frictax.problems.starting.shape import shape_of
 
 T = np.arange(400) / 100.0
@@ -147,7 +147,7 @@ def test_any_smooth_motion_is_the_same_after_it_has_wrapped_and_been_unwrapped()
         found = find_wrap(motion % size)
         assert found is not None
         assert found.range == size
-        back = unwrapped(motion % size, size)
+        back = unwrap_column(motion % size, size)
         np.testing.assert_allclose(back - back[0], motion - motion[0], atol=1e-9 * size)
         assert find_seams(back, size).size == 0
 

@@ -150,13 +150,13 @@ def init(
         else:
             assert record is not None
             draft = with_signs(_decided(_drafted(record, given), yes))
-            if sentence := draft.unused([role for role in ROLES if given[role] is not None]):
+            if sentence := draft.unused_option([role for role in ROLES if given[role] is not None]):
                 end(sentence)
             name = record.stem if record.suffix else f"{record.name}-problem"
             folder = record.with_name(name) if out is None else out
             written = write_problem(draft, folder, overwrite=overwrite)
             simulated = draft.machine != "sweep"
-            typer.echo(_described(draft))
+            typer.echo(_describe_draft(draft))
     typer.echo(f"Written: {', '.join(map(str, written))}")
     code = any(path.suffix == ".py" for path in written)
     for line in next_commands(folder, allow_code=code, simulated=simulated):
@@ -258,7 +258,7 @@ def _columns_asked(draft: "Draft") -> "Draft":
     """Show what each column is taken for, and take corrections."""
     from frictax.problems.starting import ROLES, with_columns
 
-    typer.echo(_described(draft))
+    typer.echo(_describe_draft(draft))
     lack = draft.lacking()
     open_ = [lack] if lack else draft.unknown_counts()
     for sentence in [c.doubt for c in draft.used if c.doubt] + [one.says for one in open_]:
@@ -294,7 +294,7 @@ def _columns_asked(draft: "Draft") -> "Draft":
     return dataclasses.replace(draft, columns=columns)
 
 
-def _described(draft: "Draft") -> str:
+def _describe_draft(draft: "Draft") -> str:
     """What each column is taken for."""
     import numpy as np
 

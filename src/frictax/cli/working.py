@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from frictax.interrupts import answered, stop_as_by_key
+from frictax.interrupts import note_key_answered, stop_as_by_key
 from frictax.progress import Work, watched
 from frictax.text import printable
 
@@ -43,7 +43,7 @@ def say_why(sentence: str) -> None:
 def end(sentence: str, code: int = USAGE) -> NoReturn:
     """Say why on the error stream, and leave with that exit code."""
     if code == INTERRUPTED:
-        answered()
+        note_key_answered()
     say_why(sentence)
     raise typer.Exit(code)
 

@@ -179,7 +179,7 @@ def _clutch(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _laws(sheet: Sheet, name: str, part: Any, pos: str, unit: str) -> tuple[bool, list[str], str]:
-    """Whether it needs an element of our own, its modifiers, and what is to be said."""
+    """Return whether it needs an element of our own, its modifiers, and what is to be said."""
     neg = pos.replace("_pos", "_neg")
     law, back = getattr(part, pos), getattr(part, neg)
     table, said = sheet.table(law, f"{name}.{pos}", unit)

@@ -78,7 +78,6 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
 _RENAMED = {"mue_pos": "mu_pos", "freqHz": "f", "phi0": "s0", "phi_ref": "s_ref"}
 _STARTS = ("s", "v", "phi", "w", "T")
 _BRISTLE = {"sigma_0": "sigma_0", "sigma_1": "sigma_1", "z_start": "z", "z_ba": "z_ba"}
-_SI = "kg kg.m2 m m/s m/s2 rad rad/s rad/s2 s 1 N N.m Hz W J J/K W/K K 1/s 1/K %".split()
 
 
 def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]:
@@ -99,8 +98,8 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
 
     **Returns:** path -> number, array, `Table` or signal, in the order of the text.
 
-    **Raises:** `ValueError`, one sentence with the line, for what is no parameter of an element
-    that frictax has.
+    **Raises:** `ValueError`, one sentence with the line, for a name that is not a parameter of an
+    element in frictax.
 
     >>> import frictax as fx
     >>> values = fx.from_modelica("f_pos=[0,5;1,3], peak=1.1")
@@ -142,7 +141,7 @@ class _Token:
 
 @dataclasses.dataclass(frozen=True)
 class _Modifier:
-    """``name(inner) = value``; `value` is None where there is no ``=``."""
+    """A modifier ``name(inner) = value``, with the `value` None if there is no ``=``."""
 
     name: str
     inner: tuple["_Modifier", ...]
@@ -174,30 +173,30 @@ class _Component:
 
 
 class _Reader:
-    """A text from its first to its last token."""
+    """A recursive-descent parser of Modelica text, and the parameters that it found."""
 
     def __init__(self, text: str, folder: Path | None) -> None:
         self.folder = folder
-        self.tokens = [*_tokens(text), _Token("end", "", text.count("\n") + 1)]
+        self.tokens = [*_tokenize(text), _Token("end", "", text.count("\n") + 1)]
         self.at, self.depth = 0, 0
         self.known: dict[str, Any] = {}  # parameters of the text itself, by name
         self.components: list[_Component] = []
-        self.joined: list[tuple[str, str]] = []
+        self.connections: list[tuple[str, str]] = []
         self.values: dict[str, Any] = {}
 
     def read(self) -> dict[str, Any]:
         if self._begins_with_modifiers():
-            self._own_parameters(self._modifiers_to("end"))
+            self._add_parameters(self._parse_modifiers_to("end"))
         else:
             while self.now.kind != "end":
-                self._statement()
+                self._parse_statement()
         names = {component.name for component in self.components}
         for component in self.components:
             if component.kind in _BESIDE or _is_housing(component, names):
                 continue
             if component.kind not in _SIGNALS and component.kind not in _TABLES:
-                self._component(component)
-        self._connected()
+                self._add_component(component)
+        self._add_connections()
         if not self.values:
             raise ValueError(
                 "`from_modelica` must be given text with parameters, got none. Write"
@@ -217,28 +216,28 @@ class _Reader:
         return token
 
     def has(self, *texts: str) -> bool:
-        """Whether the next token is one of these words or signs."""
+        """Return whether the next token is one of these words or signs."""
         return self.now.text in texts and self.now.kind != "string"
 
     def take(self, text: str) -> bool:
-        """Whether the next token is `text`, which is then passed."""
+        """Skip the next token if it is `text`, and return whether it was."""
         found = self.has(text)
         if found:
             self.next()
         return found
 
-    def need(self, text: str) -> None:
+    def expect(self, text: str) -> None:
         if not self.take(text):
-            raise _refused(self.now, f"{text!r} must stand before {self._shown()}")
+            raise _error_at(self.now, f"{text!r} must stand before {self._next_shown()}")
 
-    def _shown(self) -> str:
+    def _next_shown(self) -> str:
         return repr(brief(self.now.text, 30)[1:-1]) if self.now.kind != "end" else "the end"
 
-    def _path(self) -> str:
+    def _parse_path(self) -> str:
         """A name, or names that are joined by dots."""
         self.take(".")
         if self.now.kind != "name":
-            raise _refused(self.now, f"a name must stand in place of {self._shown()}")
+            raise _error_at(self.now, f"a name must stand in place of {self._next_shown()}")
         names = [self.next().text]
         while self.has(".") and self.tokens[self.at + 1].kind == "name":
             self.next()
@@ -253,30 +252,32 @@ class _Reader:
         words = [t.text for t in self.tokens[:8] if t.text not in ("final", "each")]
         kinds = [t.kind for t in self.tokens[:8] if t.text not in ("final", "each")]
         named = kinds[:1] == ["name"] and words[1:2] == ["="]
-        attributes = kinds[:1] == ["name"] and words[1:2] == ["("] and words[0] not in _elements()
+        attributes = (
+            kinds[:1] == ["name"] and words[1:2] == ["("] and words[0] not in _known_classes()
+        )
         return named or attributes
 
-    def _statement(self) -> None:
+    def _parse_statement(self) -> None:
         """A declaration, the head or the end of a class, an equation."""
         if self.now.kind == "string":
             self.next()  # what a class is, in words
         elif self.has(";", "public", "protected"):
             self.next()
         elif self.has("within", "import", "annotation"):
-            self._to_semicolon()
+            self._skip_to_semicolon()
         elif self.has("end"):
-            self._to_semicolon()
+            self._skip_to_semicolon()
         elif self.has("equation", "algorithm", "initial"):
-            self._equations()
+            self._parse_equations()
         elif self.has("extends"):
             self.next()
-            self._path()
-            self._flat(self._bracketed())
-            self._to_semicolon()
+            self._parse_path()
+            self._add_nested(self._parse_modifiers())
+            self._skip_to_semicolon()
         elif self._is_class():
-            self._class()
+            self._parse_class()
         else:
-            self._declaration()
+            self._parse_declaration()
 
     def _is_class(self) -> bool:
         words = [t.text for t in self.tokens[self.at : self.at + 4]]
@@ -285,38 +286,38 @@ class _Reader:
         kinds = ("model", "record", "package", "block", "class", "function", "connector", "type")
         return bool(words) and words[0] in kinds
 
-    def _class(self) -> None:
+    def _parse_class(self) -> None:
         """The head of the class that is read, or a class that elements are written out in, which is
         passed over.
         """
         while not self.has("model", "record", "package", "block", "class"):
             if self.has("function", "connector", "type"):
-                self._past_class()
+                self._skip_class()
                 return
             self.next()
         kind = self.now.text
         name = self.tokens[self.at + 1].text
         if name in elements() or kind == "function":
-            self._past_class()
+            self._skip_class()
             return
         self.next()
         self.next()
 
-    def _past_class(self) -> None:
-        """Behind the end of a class of a text that needs no library."""
+    def _skip_class(self) -> None:
+        """Skip a class that the text defines because it uses no library."""
         first = self.next()
         name = self.next().text
         if self.has("="):  # connector RealInput = input Real "...";
-            self._to_semicolon()
+            self._skip_to_semicolon()
             return
         while self.now.kind != "end":
             if self.take("end") and self.take(name):
-                self._to_semicolon()
+                self._skip_to_semicolon()
                 return
             self.next()
-        raise _refused(first, f"`end {name};` is missing")
+        raise _error_at(first, f"`end {name};` is missing")
 
-    def _to_semicolon(self) -> None:
+    def _skip_to_semicolon(self) -> None:
         depth = 0
         while self.now.kind != "end":
             token = self.next()
@@ -324,30 +325,30 @@ class _Reader:
             if depth <= 0 and token.text == ";" and token.kind == "sign":
                 return
 
-    def _equations(self) -> None:
+    def _parse_equations(self) -> None:
         """Equations hold no parameters; ``connect`` says which signal drives what."""
         self.next()
         while self.now.kind != "end" and not self.has("end", "public", "protected"):
             if self.has("annotation"):
-                self._to_semicolon()
+                self._skip_to_semicolon()
             elif self.take("connect"):
-                self.need("(")
-                a = self._path()
+                self.expect("(")
+                a = self._parse_path()
                 if self.has("["):  # y[1] of a table
                     while not self.take("]"):
                         self.next()
-                self.need(",")
-                self.joined.append((a, self._path()))
-                self._to_semicolon()
+                self.expect(",")
+                self.connections.append((a, self._parse_path()))
+                self._skip_to_semicolon()
             elif self.has("if", "when", "for", "while"):
                 word = self.next().text
                 while self.now.kind != "end" and not (self.take("end") and self.take(word)):
                     self.next()
-                self._to_semicolon()
+                self._skip_to_semicolon()
             else:
-                self._to_semicolon()
+                self._skip_to_semicolon()
 
-    def _declaration(self) -> None:
+    def _parse_declaration(self) -> None:
         """``final parameter Real peak = 1.1 "...";``, ``Mass mass(m=2) "...";`` or a class with
         modifiers and without a name.
         """
@@ -356,47 +357,51 @@ class _Reader:
             "final", "parameter", "constant", "inner", "outer", "replaceable", "redeclare", "each"
         ):
             is_parameter |= self.next().text in ("parameter", "constant")
-        kind = self._path()
+        kind = self._parse_path()
         if self.has("("):  # no name: the modifiers of one element
-            kind = self._kind(kind, first)
-            self.components.append(_Component(kind, "", self._bracketed(), first.line))
-            self._behind()
+            kind = self._check_kind(kind, first)
+            self.components.append(_Component(kind, "", self._parse_modifiers(), first.line))
+            self._parse_end()
             return
-        self._dimensions()
+        self._skip_dimensions()
         while True:
             name = self.now
             if name.kind != "name":
-                raise _refused(name, f"the name of a {kind} must stand before {self._shown()}")
+                raise _error_at(
+                    name, f"the name of a {kind} must stand before {self._next_shown()}"
+                )
             self.next()
-            if self._dimensions() and not is_parameter:
-                raise _refused(name, f"{name.text!r} is an array of components. Write each by name")
-            inner = self._bracketed()
-            value = self._expression() if self.take("=") else None
+            if self._skip_dimensions() and not is_parameter:
+                raise _error_at(
+                    name, f"{name.text!r} is an array of components. Write each by name"
+                )
+            inner = self._parse_modifiers()
+            value = self._parse_expression() if self.take("=") else None
             if is_parameter:
                 _check_type(kind, name)
                 if value is not None:
                     modifier = _Modifier(plain_name(name.text), inner, value, name.line)
-                    self._own_parameters([modifier])
+                    self._add_parameters([modifier])
             else:
-                kind_here = self._kind(kind, first)
+                kind_here = self._check_kind(kind, first)
                 self.components.append(
                     _Component(kind_here, plain_name(name.text), inner, name.line)
                 )
             if not self.take(","):
                 break
-        self._behind()
+        self._parse_end()
 
-    def _behind(self) -> None:
-        """What may follow a declaration: words, an annotation, a semicolon."""
+    def _parse_end(self) -> None:
+        """Skip the end of a declaration: description, annotation, semicolon."""
         while self.now.kind == "string" or self.has("+"):
             self.next()
         if self.has("annotation"):
             self.next()
-            self._past_brackets()
+            self._skip_brackets()
         if self.now.kind != "end":
-            self.need(";")
+            self.expect(";")
 
-    def _past_brackets(self) -> None:
+    def _skip_brackets(self) -> None:
         depth = 0
         while self.now.kind != "end":
             token = self.next()
@@ -404,101 +409,101 @@ class _Reader:
             if depth == 0:
                 return
 
-    def _dimensions(self) -> bool:
-        """Whether dimensions such as ``[:, 2]`` stand here, which are passed."""
+    def _skip_dimensions(self) -> bool:
+        """Skip dimensions such as ``[:, 2]``, and return whether there were any."""
         if not self.has("["):
             return False
-        self._past_brackets()
+        self._skip_brackets()
         return True
 
-    def _kind(self, path: str, at: _Token) -> str:
+    def _check_kind(self, path: str, at: _Token) -> str:
         last = path.rpartition(".")[2]
-        if "Rotational" in path and f"Rotational{last}" in _elements():
+        if "Rotational" in path and f"Rotational{last}" in _known_classes():
             last = f"Rotational{last}"
-        if last not in _elements():
-            raise _refused(
+        if last not in _known_classes():
+            raise _error_at(
                 at,
                 f"{brief(path)[1:-1]!r} must be an element that frictax has or a `parameter`."
-                f"{suggestion(last, _elements())} Leave its line out",
+                f"{suggestion(last, _known_classes())} Leave its line out",
             )
         return last
 
     # -- modifiers and values
 
-    def _bracketed(self) -> tuple[_Modifier, ...]:
+    def _parse_modifiers(self) -> tuple[_Modifier, ...]:
         if not self.take("("):
             return ()
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise _refused(self.now, f"brackets must be at most {_DEEPEST} deep")
-        found = tuple(self._modifiers_to(")"))
+            raise _error_at(self.now, f"brackets must be at most {_DEEPEST} deep")
+        found = tuple(self._parse_modifiers_to(")"))
         self.depth -= 1
-        self.need(")")
+        self.expect(")")
         return found
 
-    def _modifiers_to(self, end: str) -> Iterator[_Modifier]:
+    def _parse_modifiers_to(self, end: str) -> Iterator[_Modifier]:
         """The modifiers up to a sign, or to the end of the text."""
         while not self.has(end) and self.now.kind != "end":
             if end == "end" and self.take("("):  # brackets about all of them
-                yield from self._modifiers_to(")")
-                self.need(")")
+                yield from self._parse_modifiers_to(")")
+                self.expect(")")
             elif self.now.kind == "string" or self.has(";"):
                 self.next()
             else:
-                yield self._modifier()
+                yield self._parse_modifier()
                 while self.now.kind == "string":
                     self.next()
             if not self.take(",") and not self.take(";"):
                 if not self.has(end) and self.now.kind != "end":
-                    raise _refused(self.now, f"a comma must stand before {self._shown()}")
+                    raise _error_at(self.now, f"a comma must stand before {self._next_shown()}")
 
-    def _modifier(self) -> _Modifier:
+    def _parse_modifier(self) -> _Modifier:
         while self.has("final", "each"):
             self.next()
         if self.has("redeclare", "replaceable"):
-            raise _refused(self.now, "a `redeclare` changes a class, which frictax does not read")
+            raise _error_at(self.now, "a `redeclare` changes a class, which frictax does not read")
         line = self.now.line
-        name = ".".join(map(plain_name, self._path().split(".")))
-        inner = self._bracketed()
-        value = self._expression() if self.take("=") else None
+        name = ".".join(map(plain_name, self._parse_path().split(".")))
+        inner = self._parse_modifiers()
+        value = self._parse_expression() if self.take("=") else None
         if value is None and not inner:
-            raise _refused(self.now, f"{name!r} must have a value. Write {name}=...")
+            raise _error_at(self.now, f"{name!r} must have a value. Write {name}=...")
         return _Modifier(name, inner, value, line)
 
-    def _expression(self) -> Any:
+    def _parse_expression(self) -> Any:
         """Numbers with + and -, * and /, ^."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise _refused(self.now, f"brackets must be at most {_DEEPEST} deep")
-        value = self._signed()
+            raise _error_at(self.now, f"brackets must be at most {_DEEPEST} deep")
+        value = self._parse_sign()
         while self.has("+", "-", ".+", ".-"):
             token = self.next()
-            value = _computed(token, value, self._product())
+            value = _evaluate(token, value, self._parse_product())
         self.depth -= 1
         return value
 
-    def _signed(self) -> Any:
+    def _parse_sign(self) -> Any:
         if self.has("+", "-"):
             token = self.next()
-            value = self._product()
-            return value if token.text == "+" else _computed(token, 0.0, value, negative=True)
-        return self._product()
+            value = self._parse_product()
+            return value if token.text == "+" else _evaluate(token, 0.0, value, negative=True)
+        return self._parse_product()
 
-    def _product(self) -> Any:
-        value = self._power()
+    def _parse_product(self) -> Any:
+        value = self._parse_power()
         while self.has("*", "/", ".*", "./"):
             token = self.next()
-            value = _computed(token, value, self._power())
+            value = _evaluate(token, value, self._parse_power())
         return value
 
-    def _power(self) -> Any:
-        value = self._primary()
+    def _parse_power(self) -> Any:
+        value = self._parse_primary()
         if self.has("^", ".^"):
             token = self.next()
-            value = _computed(token, value, self._primary())
+            value = _evaluate(token, value, self._parse_primary())
         return value
 
-    def _primary(self) -> Any:
+    def _parse_primary(self) -> Any:
         token = self.now
         if token.kind == "number":
             return float(self.next().text)
@@ -507,67 +512,67 @@ class _Reader:
         if self.has("true", "false"):
             return self.next().text == "true"
         if self.has("-", "+"):
-            return self._signed()
+            return self._parse_sign()
         if self.take("("):
-            value = self._expression()
-            self.need(")")
+            value = self._parse_expression()
+            self.expect(")")
             return value
         if self.take("["):
-            return self._matrix(token)
+            return self._parse_matrix(token)
         if self.take("{"):
-            return self._array(token)
+            return self._parse_array(token)
         if token.kind == "name":
-            return self._named(token)
-        raise _refused(token, f"a value must stand in place of {self._shown()}")
+            return self._parse_name(token)
+        raise _error_at(token, f"a value must stand in place of {self._next_shown()}")
 
-    def _named(self, token: _Token) -> Any:
-        path = self._path()
+    def _parse_name(self, token: _Token) -> Any:
+        path = self._parse_path()
         if path.rpartition(".")[2] == "pi" and path in ("pi", "Modelica.Constants.pi"):
             return math.pi
         if self.has("("):
-            raise _refused(token, f"{path}(...) must be a number. Write its value")
+            raise _error_at(token, f"{path}(...) must be a number. Write its value")
         if plain_name(path) in self.known:
             return self.known[plain_name(path)]
         return _Word(path)
 
-    def _matrix(self, token: _Token) -> np.ndarray:
+    def _parse_matrix(self, token: _Token) -> np.ndarray:
         """``[0, 5; 1, 3]``."""
         rows: list[list[Any]] = [[]]
         while True:
-            rows[-1].append(self._expression())
+            rows[-1].append(self._parse_expression())
             if self.take(";"):
                 rows.append([])
             elif not self.take(","):
                 break
-        self.need("]")
+        self.expect("]")
         return _numbers(token, rows)
 
-    def _array(self, token: _Token) -> np.ndarray:
+    def _parse_array(self, token: _Token) -> np.ndarray:
         """``{{0, 5}, {1, 3}}``."""
         entries: list[Any] = []
         while not self.has("}"):
-            entries.append(self._expression())
+            entries.append(self._parse_expression())
             if not self.take(","):
                 break
-        self.need("}")
+        self.expect("}")
         return _numbers(token, entries)
 
     # -- what it means
 
-    def _own_parameters(self, modifiers: Any) -> None:
+    def _add_parameters(self, modifiers: Any) -> None:
         """Parameters of the text itself: of a record, or a list of modifiers."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
-                self._flat([one])  # friction(peak=1.2): of a component of its own
+                self._add_nested([one])  # friction(peak=1.2): of a component of its own
                 continue
-            name, value = one.name, _with_units(one)
+            name, value = one.name, _value_in_si(one)
             self.known[name] = value
             if name in _WITHOUT_EFFECT:
                 _check_without_effect(one)
             elif not isinstance(value, str | bool):
-                self.values[_name_here(name)] = _as_read(name, value, one.line)
+                self.values[_RENAMED.get(name, name)] = _check_value(name, value, one.line)
 
-    def _flat(self, modifiers: Any, above: str = "") -> None:
+    def _add_nested(self, modifiers: Any, above: str = "") -> None:
         """Modifiers of components inside a model, ``guide(friction(peak=1.2))``, by path."""
         for one in modifiers:
             path = f"{above}{one.name}"
@@ -576,18 +581,18 @@ class _Reader:
             elif one.value is not None and one.name in _WITHOUT_EFFECT:
                 _check_without_effect(one)
             elif one.value is not None and not isinstance(one.value, str | bool):
-                name = f"{above}{_name_here(one.name)}"
-                self.values[name] = _as_read(one.name, _with_units(one), one.line)
+                name = f"{above}{_RENAMED.get(one.name, one.name)}"
+                self.values[name] = _check_value(one.name, _value_in_si(one), one.line)
             else:
-                self._flat(one.inner, f"{path}.")
+                self._add_nested(one.inner, f"{path}.")
 
-    def _component(self, component: _Component) -> None:
+    def _add_component(self, component: _Component) -> None:
         kind, above = component.kind, f"{component.name}." if component.name else ""
         bristle = kind.endswith(("LuGreFriction", "ElastoPlasticFriction"))
-        element = _element(kind)
+        element = _parameters_of(kind)
         laws = {}
         for one in component.modifiers:
-            name = _name_here(one.name)
+            name = _RENAMED.get(one.name, one.name)
             if name == "b" and kind == "ElastoBacklash":
                 name = "backlash"
             if name in _WITHOUT_EFFECT:
@@ -599,10 +604,10 @@ class _Reader:
             elif bristle and name.rpartition("_")[2] in ("forward", "backward"):
                 laws[name] = one
             elif name == "lossTable" and kind == "LossyGear" and above:
-                self._losses(above, one)
+                self._add_loss_table(above, one)
             elif name in element:
                 _check_unit(one, element[name])
-                self.values[above + name] = _as_read(name, _with_units(one), one.line)
+                self.values[above + name] = _check_value(name, _value_in_si(one), one.line)
             else:
                 known = [*element, *_WITHOUT_EFFECT]
                 instead = modelica_advice(name, element) or suggestion(name, known)
@@ -611,9 +616,9 @@ class _Reader:
                     f" {component.kind}.{instead} It has: {', '.join(element)}."
                 )
         if bristle:
-            self._bristle_laws(above, kind, laws)
+            self._add_bristle_laws(above, kind, laws)
 
-    def _losses(self, above: str, one: _Modifier) -> None:
+    def _add_loss_table(self, above: str, one: _Modifier) -> None:
         rows = np.asarray(one.value)
         if rows.ndim != 2 or rows.shape[1] != 5:
             raise ValueError(
@@ -623,8 +628,8 @@ class _Reader:
         for k, field in enumerate(("w", "eta_mf1", "eta_mf2", "tau_bf1", "tau_bf2")):
             self.values[above + field] = rows[:, k]
 
-    def _bristle_laws(self, above: str, kind: str, laws: dict[str, _Modifier]) -> None:
-        """The laws of a contact with a bristle, with the viscous part that stands beside them."""
+    def _add_bristle_laws(self, above: str, kind: str, laws: dict[str, _Modifier]) -> None:
+        """Add the laws of a contact with a bristle, with their viscous part."""
         field = "tau" if kind.startswith("Rotational") else "f"
         found = {}
         for way in ("forward", "backward"):
@@ -642,10 +647,10 @@ class _Reader:
         if fade is not None and (inverse := _number(fade, fade.value)) > 0:
             self.values[f"{above}bristle.v_d"] = 1.0 / inverse
 
-    def _connected(self) -> None:
-        """Signals and temperatures by ``connect``: of the part that they drive."""
+    def _add_connections(self) -> None:
+        """Add signals and temperatures to the parts that ``connect`` joins them to."""
         kinds = {component.name: component for component in self.components}
-        for a, b in self.joined:
+        for a, b in self.connections:
             for source, sink in ((a, b), (b, a)):
                 name, _, _ = source.partition(".")
                 name = plain_name(name)
@@ -658,18 +663,20 @@ class _Reader:
                     target = kinds.get(part)
                     if target is not None and target.kind.endswith("Position"):
                         field = "s"
-                    self.values[f"{part}.{field}"] = self._signal(here)
+                    self.values[f"{part}.{field}"] = self._make_signal(here)
                 elif here.kind == "FixedTemperature":
                     for one in here.modifiers:
                         self.values[f"{part}.T_ambient"] = _number(one, one.value)
 
-    def _signal(self, component: _Component) -> AbstractSignal:
-        values = {_name_here(m.name): m for m in component.modifiers}
+    def _make_signal(self, component: _Component) -> AbstractSignal:
+        values = {_RENAMED.get(m.name, m.name): m for m in component.modifiers}
         try:
             if component.kind in _SIGNALS:
                 given = {name: _number(m, m.value) for name, m in values.items()}
                 return _SIGNALS[component.kind](**given)
-            rows = np.asarray(values["table"].value) if "table" in values else self._file(values)
+            rows = (
+                np.asarray(values["table"].value) if "table" in values else self._read_file(values)
+            )
             words = {n: m.value.last for n, m in values.items() if isinstance(m.value, _Word)}
             hold = component.kind == "Held" or words.get("smoothness") == "ConstantSegments"
             return Sampled(rows[:, 0], rows[:, 1], hold=hold)
@@ -679,7 +686,7 @@ class _Reader:
                 f"Modelica, line {component.line}: {component.name!r} cannot be a signal: {says}"
             ) from error
 
-    def _file(self, values: Mapping[str, _Modifier]) -> np.ndarray:
+    def _read_file(self, values: Mapping[str, _Modifier]) -> np.ndarray:
         """The table of a drive that is in a file."""
         asked = values["tableName"].value if "tableName" in values else ""
         file = values["fileName"].value if "fileName" in values else ""
@@ -700,14 +707,14 @@ class _Reader:
 
 
 @functools.cache
-def _elements() -> frozenset[str]:
+def _known_classes() -> frozenset[str]:
     """The last words of the classes that are read."""
     parts = (_PARTS, _SIGNALS, _SAME, _TABLES, _BESIDE)
     return frozenset(name for names in parts for name in names)
 
 
 @functools.cache
-def _element(kind: str) -> dict[str, Declaration | None]:
+def _parameters_of(kind: str) -> dict[str, Declaration | None]:
     """The parameters of an element by the name in Modelica, each with frictax's declaration."""
     part = _PARTS.get(_SAME.get(kind, kind))
     if part is None:
@@ -718,15 +725,15 @@ def _element(kind: str) -> dict[str, Declaration | None]:
     return out | ({"lossTable": None} if part is LossyGear else {})
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def _tokenize(text: str) -> Iterator[_Token]:
     at, line = 0, 1
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
             rest = text[at : at + 20].splitlines()[0]
             if rest.startswith(('"', "/*", "'")):
-                raise _refused(_Token("", "", line), f"{rest!r} has no end")
-            raise _refused(_Token("", "", line), f"{rest[:1]!r} is no sign of Modelica")
+                raise _error_at(_Token("", "", line), f"{rest!r} has no end")
+            raise _error_at(_Token("", "", line), f"{rest[:1]!r} is no sign of Modelica")
         kind = str(found.lastgroup)
         if kind != "space":
             yield _Token(kind, found[0], line)
@@ -734,15 +741,15 @@ def _tokens(text: str) -> Iterator[_Token]:
         at = found.end()
 
 
-def _refused(token: _Token, sentence: str) -> ValueError:
+def _error_at(token: _Token, sentence: str) -> ValueError:
     return ValueError(f"Modelica, line {token.line}: {sentence}.")
 
 
-def _computed(token: _Token, a: Any, b: Any, negative: bool = False) -> Any:
+def _evaluate(token: _Token, a: Any, b: Any, negative: bool = False) -> Any:
     for value in (a, b):
         if not isinstance(value, float | np.ndarray):
             says = getattr(value, "path", value)
-            raise _refused(token, f"{says!r} must be a number. Write its value")
+            raise _error_at(token, f"{says!r} must be a number. Write its value")
     if negative:
         return -b
     try:
@@ -755,18 +762,18 @@ def _computed(token: _Token, a: Any, b: Any, negative: bool = False) -> Any:
                 "^": lambda: float(a) ** float(b),
             }[token.text.removeprefix(".")]()
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise _refused(token, f"{a!r} {token.text} {b!r} has no value ({error})") from error
+        raise _error_at(token, f"{a!r} {token.text} {b!r} has no value ({error})") from error
 
 
 def _numbers(token: _Token, entries: Any) -> np.ndarray:
     try:
         return np.array(entries, dtype=float)
     except (TypeError, ValueError):
-        raise _refused(token, "an array must have rows of numbers, all of one length") from None
+        raise _error_at(token, "an array must have rows of numbers, all of one length") from None
 
 
 def _number(one: _Modifier, value: Any) -> float:
-    value = _as_read(one.name, value, one.line)
+    value = _check_value(one.name, value, one.line)
     if not isinstance(value, float):
         raise ValueError(
             f"Modelica, line {one.line}: {one.name!r} must be a number, got {brief(value)}. Write"
@@ -775,10 +782,10 @@ def _number(one: _Modifier, value: Any) -> float:
     return value
 
 
-def _with_units(one: _Modifier) -> Any:
+def _value_in_si(one: _Modifier) -> Any:
     """The value of a modifier, its attributes checked."""
     unit = one.attribute("unit")
-    if unit is not None and unit not in _SI and not _is_of_si(str(unit)):
+    if unit is not None and unit != "%" and not _is_of_si(str(unit)):
         raise ValueError(
             f"Modelica, line {one.line}: {one.name!r} must be in SI units, got unit={unit!r}."
             " Convert its value."
@@ -788,7 +795,7 @@ def _with_units(one: _Modifier) -> Any:
 
 
 def _is_of_si(unit: str) -> bool:
-    """Whether a unit is made of SI units without a prefix, such as N.m.s/rad."""
+    """Return whether a unit consists of SI units without a prefix, such as N.m.s/rad."""
     letters = [part for part in re.split(r"[./()0-9-]+", unit) if part]
     return all(
         part in ("N", "m", "s", "rad", "kg", "K", "J", "W", "Hz", "V", "A") for part in letters
@@ -810,7 +817,7 @@ def _check_unit(one: _Modifier, declaration: Declaration | None) -> None:
 def _check_type(kind: str, at: _Token) -> None:
     """Raise `ValueError` for a type whose values are not in SI units."""
     if "NonSI" in kind:
-        raise _refused(at, f"{at.text!r} must be in SI units, got a {kind}. Convert its value")
+        raise _error_at(at, f"{at.text!r} must be in SI units, got a {kind}. Convert its value")
 
 
 def _check_without_effect(one: _Modifier) -> None:
@@ -825,7 +832,7 @@ def _check_without_effect(one: _Modifier) -> None:
         )
 
 
-def _as_read(name: str, value: Any, line: int) -> Any:
+def _check_value(name: str, value: Any, line: int) -> Any:
     """A table of friction as a `Table`, a number or an array as it is; raises for anything else."""
     if not isinstance(value, float | np.ndarray):
         says = getattr(value, "path", value)
@@ -846,12 +853,7 @@ def _as_read(name: str, value: Any, line: int) -> Any:
     return value
 
 
-def _name_here(name: str) -> str:
-    """The name that frictax has for a parameter."""
-    return _RENAMED[name] if name in _RENAMED else name
-
-
 def _is_housing(component: _Component, names: set[str]) -> bool:
-    """Whether it is the ground that `to_modelica` writes for a part without one."""
+    """Return whether a component is the ground that `to_modelica` adds to a part."""
     owner = component.name.removesuffix("_housing")
     return component.kind.endswith("Fixed") and owner != component.name and owner in names

@@ -123,7 +123,7 @@ class Sheet:
         self.connect(f"{name}.{output}", to)
 
     def turns(self, flange: Flange) -> bool:
-        """Whether what a flange belongs to turns."""
+        """Return whether what a flange belongs to turns."""
         return bool(is_rotational(self.machine.parts[flange.part]))
 
     def starts(self, name: str, variables: tuple[str, ...]) -> list[str]:

@@ -1,10 +1,10 @@
-"""Locks that one process holds while it writes to a place, seen from all hosts of a shared disk.
+"""Locks for writing, which all processes, users, containers and hosts of a shared disk respect.
 
-The system's own lock on the lock file (flock) says whether a process of this host works: it ends
-with that process, whoever started it and in whichever container. Many shared disks do not pass such
-locks on to other hosts, and some systems have none. Therefore the process that has the lock also
-changes its file every few seconds: a file that does not change any more was left by a process that
-was killed. No clocks are compared, and process numbers are only for the message.
+A lock of the system on the lock file (flock) shows whether a process of this host is at work. It
+ends with its process, in any container and for any user. Many shared disks do not pass such locks
+to other hosts, and some systems do not support them. Therefore the process that has the lock also
+changes its file every few seconds. A file that no longer changes belongs to a process that was
+killed. Clocks are not compared, and process numbers are only for the message.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os,
 
 
 @contextlib.contextmanager
-def locked(path: Path, what: str, remedy: str) -> Iterator[None]:
+def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Hold the lock `path`, which is made and removed again.
 
     **Arguments:** `what` is written meanwhile, such as "fleet.parquet"; `remedy`: what another
@@ -41,7 +41,7 @@ def locked(path: Path, what: str, remedy: str) -> Iterator[None]:
     `PermissionError` if another user left it and only that user may remove it.
     """
     ended = threading.Event()
-    file = _taken(path, what, remedy)
+    file = _take_lock(path, what, remedy)
     beating = threading.Thread(target=_beat, args=(file, ended), daemon=True)
     try:
         beating.start()
@@ -59,7 +59,7 @@ def locked(path: Path, what: str, remedy: str) -> Iterator[None]:
             os.close(file)
 
 
-def _taken(path: Path, what: str, remedy: str) -> int:
+def _take_lock(path: Path, what: str, remedy: str) -> int:
     """Return the lock file, open and locked."""
     while True:
         try:
@@ -76,7 +76,7 @@ def _taken(path: Path, what: str, remedy: str) -> int:
 def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
     """Remove a lock whose process has ended; raise `FileExistsError` if it works."""
     try:
-        file = _opened(path)
+        file = _open_existing(path)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -89,8 +89,8 @@ def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
         is_known_dead = is_free is True and owner.get("system") == _system()
         if is_free is False or (not is_known_dead and _changes(path)):
             raise FileExistsError(
-                f"{what} is at work in another process: {_described(owner)}. Wait for its end, end"
-                f" it, or {remedy}."
+                f"{what} is at work in another process: {_owner_shown(owner)}. Wait for its end,"
+                f" end it, or {remedy}."
             )
         if is_at(path, file):
             if os.name == "nt":
@@ -107,7 +107,7 @@ def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
             os.close(file)
 
 
-def _opened(path: Path) -> int:
+def _open_existing(path: Path) -> int:
     try:
         file = os.open(path, os.O_RDWR | _FLAGS)
     except PermissionError:  # of another user
@@ -165,7 +165,7 @@ def _owner(path: Path) -> dict[str, Any]:
     return owner if isinstance(owner, dict) else {}
 
 
-def _described(owner: dict[str, Any]) -> str:
+def _owner_shown(owner: dict[str, Any]) -> str:
     host, process, began = (owner.get(name) for name in ("host", "process", "began"))
     if not (isinstance(host, str) and isinstance(process, int) and isinstance(began, str)):
         return "one that its lock does not name"

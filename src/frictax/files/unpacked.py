@@ -52,10 +52,10 @@ def _mat_parts(path: Path) -> Iterator[bytes]:
             stream = zlib.decompressobj() if kind == _COMPRESSED else None
             while left > 0 and (packed := file.read(min(left, _STEP))):
                 left -= len(packed)
-                yield from [packed] if stream is None else _inflated(stream, packed)
+                yield from [packed] if stream is None else _inflate(stream, packed)
 
 
-def _inflated(stream: Any, packed: bytes) -> Iterator[bytes]:
+def _inflate(stream: Any, packed: bytes) -> Iterator[bytes]:
     while packed:
         try:
             yield stream.decompress(packed, _STEP)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from frictax import __version__
-from frictax.files.locks import locked
+from frictax.files.locks import hold_lock
 from frictax.files.replacing import finish_interrupted, write_whole
 from frictax.files.targets import check_target
 
@@ -90,5 +90,5 @@ class Parts:
         target = check_target(self.out, "the table of the fleet")
         needs_pyarrow()
         lock = target.with_name(f".{target.name}.lock")
-        with locked(lock, str(self.out), "name another file as `out`"):
+        with hold_lock(lock, str(self.out), "name another file as `out`"):
             yield

@@ -13,7 +13,7 @@ from .clocks import Channel, Clock, epoch_unit, mean_rate, onto_one
 from .diagnostics import are_held
 from .readers import Column, column_of, columns_of
 from .reading.tables import Table
-from .reading.wraps import find_seams, find_wrap, unwrapped
+from .reading.wraps import find_seams, find_wrap, unwrap_column
 from .units import TIME, VELOCITY_OF, named_in, spelled
 
 # of a column's name, and other than SI
@@ -160,7 +160,7 @@ def _values(table: Table, column: Column, role: str, gaps: bool) -> np.ndarray:
 
 
 def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np.ndarray:
-    """What was read of a column, as numbers times its factor."""
+    """Return the contents of a column as numbers, multiplied by its factor."""
     told = table.name(column.name)
     label = f"Column {told!r} of {table.source} for {role}"
     if role.endswith("the time"):
@@ -173,8 +173,8 @@ def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np
 def _times(
     table: Table, clock: Column, role: str, gaps: bool, found: list[str]
 ) -> tuple[np.ndarray, str | None]:
-    """The times of a clock and their unit: without the jumps of a counter, with the nanoseconds of
-    a column of its own. Times since 1970 count from the first, so that their digits are kept.
+    """Return the times of a clock and their unit. Jumps of a counter are removed, and nanoseconds
+    of another column are added. Times since 1970 count from the first one, to keep their digits.
     """
     name = table.name(clock.name)
     read = table.column(clock.name, role, gaps)
@@ -201,16 +201,17 @@ def _times(
         values = values + 1e-9 * numbers(f"Column {clock.nanoseconds!r} of {table.source}", more)
         values -= values[np.isfinite(values)][0] if np.isfinite(values).any() else 0.0
     if clock.unwrap is not False and _starts_of(values).size:
-        wrap = None if _is_range(clock.unwrap) else find_wrap(values / clock.factor, rising=True)
-        size = float(clock.unwrap) if _is_range(clock.unwrap) else wrap and wrap.range  # pyright: ignore
-        if size and clock.unwrap is None:
+        raw = values / clock.factor
+        wrap = None if _is_range(clock.unwrap) else find_wrap(raw, rising=True)
+        if wrap is not None and clock.unwrap is None:
             raise ValueError(
-                f"Column {name!r} of {table.source} for {role} wraps at {size:.15g}: it starts"
-                f" again in {table.place(int(wrap.samples[0]))}. Give unwrap=True in its"  # pyright: ignore
+                f"Column {name!r} of {table.source} for {role} wraps at {wrap.range:.15g}: it"
+                f" starts again in {table.place(int(wrap.samples[0]))}. Give unwrap=True in its"
                 " `Column`."
             )
-        if size:
-            values = clock.factor * unwrapped(values / clock.factor, size, rising=True)
+        size = clock.unwrap if wrap is None else wrap.range
+        if _is_range(size):
+            values = clock.factor * unwrap_column(raw, float(size), rising=True)
     return values, unit
 
 
@@ -250,7 +251,7 @@ def _without_wraps(
                 " trim the record there."
             )
         return values
-    smooth = unwrapped(raw, size)
+    smooth = unwrap_column(raw, size)
     for at in find_seams(smooth, size)[:3]:
         found.append(
             f"Column {told!r} of {table.source} jumps by {smooth[at] - smooth[at - 1]:.6g} in"

@@ -115,7 +115,7 @@ def _saturated(
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Whether the signal comes to samples begin...end, or leaves them, as fast as it moves
+    """Return whether the signal comes to samples begin...end, or leaves them, as fast as it moves
     elsewhere and without slowing down before.
     """
     step = quantum(x)
@@ -137,8 +137,8 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Whether the samples, counted away from the extreme, begin at a usual speed that is no slower
-    than a little further on.
+    """Return whether the samples, counted away from the extreme, begin at a usual speed that is no
+    slower than a little further on.
     """
     if x.size < 2 * width:
         return False

@@ -171,7 +171,7 @@ def column_of(what: str, given: Any) -> Column:
 
 
 def _names(name: Any) -> bool:
-    """Whether it can be a column's name, or its number."""
+    """Return whether it can be a column's name, or its number."""
     if isinstance(name, str):
         return bool(name.strip())
     return isinstance(name, int) and not isinstance(name, bool) and name >= 1

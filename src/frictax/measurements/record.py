@@ -250,7 +250,7 @@ class Record(RecordVerbs):
 
     @property
     def uniform(self) -> bool:
-        """Whether every step is the median one to a thousandth of it."""
+        """Return whether every step is the median one to a thousandth of it."""
         step = np.diff(self.t)
         usual = np.median(step)
         return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)

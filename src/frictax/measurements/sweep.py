@@ -225,7 +225,7 @@ class Sweep(SweepVerbs):
             )
 
         def read(given: str | None, role: str) -> tuple[Any, Any]:
-            found = _recognised(table.header, role) if given is None else given
+            found = _recognise_column(table.header, role) if given is None else given
             return found, None if found is None else np.asarray(table.column(found, role))[rows]
 
         (of_v, v), (of_f, f) = read(velocity, "velocity"), read(force, "force")
@@ -356,7 +356,7 @@ class Sweep(SweepVerbs):
 
     @property
     def rotational(self) -> bool:
-        """Whether speeds are rad/s and forces N.m, rather than m/s and N."""
+        """Return whether speeds are rad/s and forces N.m, rather than m/s and N."""
         return self.velocity_unit.rotational
 
     _repr_html_ = Verb("frictax.report.notebook.cards:sweep_html")
@@ -405,7 +405,7 @@ def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
     return next((word for word in words if word in known), None)
 
 
-def _recognised(columns: Sequence[str], role: str) -> str | None:
+def _recognise_column(columns: Sequence[str], role: str) -> str | None:
     """The column that is the `role` of a sweep, by its unit or its name; None for an optional role
     that no column has.
     """

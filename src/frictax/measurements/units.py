@@ -134,12 +134,12 @@ def split_channel(name: str) -> tuple[str, str]:
     return last[len(variable) :], variable
 
 
-def related(name: str, of: Mapping[str, str]) -> str | None:
+def related_channel(name: str, of: Mapping[str, str]) -> str | None:
     """The output that measures another variable of the same body or joint, by a table such as
     `VELOCITY_OF`; None for a variable that is not in the table.
 
-    >>> related("arm.phi", VELOCITY_OF), related("phi1", VELOCITY_OF), related("arm.f", VELOCITY_OF)
-    ('arm.w', 'w1', None)
+    >>> [related_channel(name, VELOCITY_OF) for name in ("arm.phi", "phi1", "arm.f")]
+    ['arm.w', 'w1', None]
     """
     _, variable = split_channel(name)
     _, dot, last = name.rpartition(".")

@@ -4,7 +4,7 @@ frictax has instead, or why there is nothing.
 
 from collections.abc import Iterable
 
-_TIMES = "Leave it out: frictax locates events in time, whatever the speed."
+_TIMES = "Leave it out: frictax locates events in time, at any speed."
 _SCALES = "It scales or chooses a state for Modelica's solvers. Leave it out."
 _ELEMENT_4 = "since version 4.0 of the Modelica Standard Library"
 _FLANGE = (
@@ -124,13 +124,13 @@ _NAMES: dict[str, tuple[str, str]] = {
 
 
 def modelica_advice(name: str, known: Iterable[str]) -> str:
-    """Say what to write instead of the Modelica parameter `name`, where `known` are the names that
-    there are. Empty for any other name.
+    """Return a sentence on what to write instead of the Modelica parameter `name`; `known` are the
+    names that exist. It is empty for any other name.
 
     >>> modelica_advice("mue_pos", ["body", "mu_pos", "peak"])
     " Did you mean 'mu_pos'? It is called so since version 4.0 of the Modelica Standard Library."
     >>> modelica_advice("v_small", ["body", "mu_pos"])
-    ' Leave it out: frictax locates events in time, whatever the speed.'
+    ' Leave it out: frictax locates events in time, at any speed.'
     """
     if name not in _NAMES:
         return ""

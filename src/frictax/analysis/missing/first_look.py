@@ -14,7 +14,7 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import integral
 from frictax.fitting.result.step_error import long_steps, with_smooth_inputs
 from frictax.fitting.search.run import advanced, begun
-from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related, split_channel
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related_channel, split_channel
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 
@@ -236,8 +236,8 @@ def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
     t, out = np.asarray(prepared.t), {}
     for name in channels:
         body, _ = split_channel(name)
-        s = related(name, POSITION_OF) or name
-        if (v := related(s, VELOCITY_OF)) is None:
+        s = related_channel(name, POSITION_OF) or name
+        if (v := related_channel(s, VELOCITY_OF)) is None:
             continue
         s = channels[s] if s in channels else integral(t, channels[v])
         v = channels[v] if v in channels else np.gradient(s, t)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.measurements.filters import smooth
-from frictax.measurements.units import VELOCITY_OF, related
+from frictax.measurements.units import VELOCITY_OF, related_channel
 from frictax.parameters import Numbers
 from frictax.programs import kept
 
@@ -75,7 +75,7 @@ def _corrected(
         of, order = seen_in(name, prepared.names)
         if order < 0 or of not in names:
             continue
-        rate = related(of, VELOCITY_OF)
+        rate = related_channel(of, VELOCITY_OF)
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
         value, slope = _joined(np.asarray(prepared.t)[rows], value, slope)

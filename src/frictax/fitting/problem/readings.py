@@ -16,7 +16,7 @@ from frictax.engine.options import Engine
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.noise import cutoff_of
-from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related_channel
 from frictax.mechanism import Mechanism
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, get, is_traced
@@ -129,11 +129,11 @@ def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
     """The channel that a state is read from, and as which derivative of it."""
     if name in channels:
         return name, 0
-    velocity = related(name, VELOCITY_OF)
+    velocity = related_channel(name, VELOCITY_OF)
     return (
         (velocity, -1)
         if velocity is not None and velocity in channels
-        else (related(name, POSITION_OF) or name, 1)
+        else (related_channel(name, POSITION_OF) or name, 1)
     )
 
 
@@ -223,7 +223,7 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
     """
     return {
         name: min(
-            cutoff or cutoff_of(record.t, x, int(related(name, VELOCITY_OF) is not None)),
+            cutoff or cutoff_of(record.t, x, int(related_channel(name, VELOCITY_OF) is not None)),
             LARGEST_CUTOFF * record.rate,
         )
         for name, x in record.outputs.items()
@@ -232,7 +232,7 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
 
 def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
     """The state `name` over the record, (n,), where that measures it or its position; else None."""
-    for of, order in ((name, "x"), (related(name, POSITION_OF), "v")):
+    for of, order in ((name, "x"), (related_channel(name, POSITION_OF), "v")):
         if of in record.ticks:
             forward = np.sign(record.outputs[of][-1] - record.outputs[of][0])
             return record.outputs[of] if order == "x" else forward * record.ticks[of].speed
@@ -251,7 +251,7 @@ def known_states(
     for name in names:
         if isinstance(machine, Mechanism) and _BENT.search(name):
             continue
-        of, rate = related(name, POSITION_OF), related(name, VELOCITY_OF)
+        of, rate = related_channel(name, POSITION_OF), related_channel(name, VELOCITY_OF)
         found = smoothed_state(record, name, cutoffs)
         if found is not None:
             out[name] = found

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from frictax.measurements.noise import memory, noise_of_output
 from frictax.measurements.record import Record
-from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related, split_channel
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related_channel, split_channel
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 from frictax.programs import kept
@@ -197,7 +197,7 @@ def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) ->
     (3 rate) times its variance [1/s2], for as long as a window lasts.
     """
     f = getattr(prepared, "cutoffs", {}).get(name)
-    is_position = related(name, VELOCITY_OF) is not None
+    is_position = related_channel(name, VELOCITY_OF) is not None
     if f is None or not is_position or not isinstance(objective, Windows) or objective.free_starts:
         return 1.0
     speed = 8.0 * np.pi**2 * float(f) ** 3 / (3.0 * record.rate)

@@ -1,5 +1,5 @@
-"""What the texts of a column mean: numbers, numbers with a unit or with a sign between thousands,
-dates and times of day, or words.
+"""Meaning of the texts of a column: numbers, also with units or thousands separators, dates, times
+of day, or words.
 
 A text file is read by pandas. Only columns that pandas does not read as numbers come here.
 """
@@ -15,14 +15,14 @@ import numpy as np
 from .. import units
 
 ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
-# How files write that there is no number, in small letters; and dashes or question marks alone.
+# How files write a missing number, in small letters; and dashes or question marks alone.
 MISSING = ("", "nan", "-nan", "na", "n/a", "null", "none", "<na>", "nil")
 MISSING += ("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "-", "--", "---", "----", "?", "*")
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
 _DURATION = re.compile(r"(?:\d{1,4}:)?\d{1,2}:\d\d(?:\.\d*)?")
 _NUMBER_UNIT = re.compile(r"([+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?)\s*([^\d\s.,].*)")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{1,16}[hH]|16#[0-9a-fA-F_]{1,16}")
-_BETWEEN = ".,' \u2019\u00a0\u202f"  # signs that stand between thousands
+_BETWEEN = ".,' \u2019\u00a0\u202f"  # thousands separators
 # Dates that are not ISO 8601; both orders of day and month, of which the one that rises is taken.
 _DATES = tuple(
     f"{date} {clock}".strip()
@@ -34,14 +34,14 @@ _MOST_BROKEN = 0.1  # share of the cells of a column of numbers that may hold so
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
-    """What a column of texts holds.
+    """The meaning of a column of texts.
 
     - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 from
       the first, or from 0 for durations), "codes" (0x1F) or "words" (`values` are NaN).
-    - `values`, NaN or NaT where there is no number; `wrong`: cells that are neither missing nor
-      like the others, such as "ERR timeout" among numbers.
-    - `unit` that stands behind each number, None where none does.
-    - `note`: a sentence part on what was understood, "" for plain numbers.
+    - `values`, NaN or NaT for missing numbers; `wrong`: other cells without a value, such as
+      "ERR timeout" among numbers.
+    - `unit` behind each number, or None.
+    - `note`: a part of a sentence on the interpretation, "" for plain numbers.
     """
 
     kind: str
@@ -52,18 +52,18 @@ class Cells:
 
     @property
     def few_wrong(self) -> bool:
-        """Whether so few cells are wrong that their rows may be left out."""
+        """Return whether few enough cells are wrong to drop their rows."""
         return bool(np.sum(self.wrong) <= _MOST_BROKEN * self.wrong.size)
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell says that there is no number."""
+    """Return whether a cell is a missing number."""
     text = cell.strip()
     return text.lower() in MISSING or text.startswith(ERRORS)
 
 
 def is_date(cell: str) -> bool:
-    """Whether a cell holds a date or a time of day.
+    """Return whether a cell is a date or a time of day.
 
     >>> [is_date(cell) for cell in ("2024-01-31 10:00:00.005", "31.1.2024", "10:30", "0.5", "a:1")]
     [True, True, True, False, False]
@@ -73,7 +73,7 @@ def is_date(cell: str) -> bool:
 
 
 def read_number(text: str, decimal: str) -> float:
-    """The number that a cell holds; NaN where it holds none or is not finite."""
+    """Return the number in a cell; NaN if it is not a finite number."""
     if "_" in text or (decimal != "." and "." in text):  # Python would read 1_000
         return np.nan
     try:
@@ -84,7 +84,7 @@ def read_number(text: str, decimal: str) -> float:
 
 
 def read_cells(texts: Sequence[str], decimal: str) -> Cells:
-    """What the texts of a column mean.
+    """Return the meaning of the texts of a column.
 
     >>> read_cells(["0.1 sec", "0.2 sec"], ".").values, read_cells(["0.1 sec"], ".").unit
     (array([0.1, 0.2]), 's')
@@ -135,29 +135,31 @@ _THOUSANDS = "has a sign between thousands, which is read so"
 
 
 def is_code(cell: str) -> bool:
-    """Whether a cell is a number of base 16: 0x1F, 1Fh, 16#1F."""
+    """Return whether a cell is a hexadecimal number: 0x1F, 1Fh, 16#1F."""
     return _HEX.fullmatch(cell) is not None
 
 
 def is_grouped(cell: str, decimal: str) -> bool:
-    """Whether a cell has a sign between thousands."""
-    return any(_grouped(sign, decimal).fullmatch(cell) for sign in _BETWEEN if sign != decimal)
+    """Return whether a cell has thousands separators."""
+    return any(
+        _thousands_pattern(sign, decimal).fullmatch(cell) for sign in _BETWEEN if sign != decimal
+    )
 
 
 @functools.cache
-def _grouped(sign: str, decimal: str) -> re.Pattern[str]:
+def _thousands_pattern(sign: str, decimal: str) -> re.Pattern[str]:
     between, point = re.escape(sign), re.escape(decimal)
     return re.compile(rf"[+-]?\d{{1,3}}(?:{between}\d{{3}})+(?:{point}\d*)?")
 
 
 def _with_thousands(cells: list[str], decimal: str) -> np.ndarray | None:
-    """The numbers of cells that all have one sign between thousands; None where they do not, or
-    where that sign may be a decimal one ("1,234").
+    """Return the numbers of cells that all have the same thousands separator; None otherwise, or if
+    the separator may be a decimal sign ("1,234").
     """
     for sign in _BETWEEN:
         if sign == decimal or sign not in cells[0]:
             continue
-        if not all(map(_grouped(sign, decimal).fullmatch, cells)):
+        if not all(map(_thousands_pattern(sign, decimal).fullmatch, cells)):
             return None
         sure = sign not in ".," or any(decimal in c or c.count(sign) > 1 for c in cells)
         plain = [c.replace(sign, "").replace(decimal, ".") for c in cells]
@@ -166,7 +168,7 @@ def _with_thousands(cells: list[str], decimal: str) -> np.ndarray | None:
 
 
 def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
-    """The number and the unit of a cell such as "0.1 sec"; None where it has none that is known."""
+    """Return the number and the unit of a cell such as "0.1 sec"; None without a known unit."""
     found = _NUMBER_UNIT.fullmatch(cell)
     unit = units.named_in(f"[{found[2]}]") if found else None
     if found is None or unit is None or np.isnan(number := read_number(found[1], decimal)):
@@ -175,8 +177,8 @@ def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
 
 
 def _with_units(cells: list[str], decimal: str) -> tuple[np.ndarray, str | None]:
-    """The numbers of cells that have a unit, NaN where there is none, and the unit of most; None
-    where most have no unit that is known.
+    """Return the numbers of cells with a unit (NaN for others), and the unit of most cells; None if
+    most cells do not have a known unit.
     """
     found = [number_with_unit(cell, decimal) for cell in cells]
     unit, many = collections.Counter(f and f[1] for f in found).most_common(1)[0]
@@ -186,8 +188,8 @@ def _with_units(cells: list[str], decimal: str) -> tuple[np.ndarray, str | None]
 
 
 def _dates(cells: list[str]) -> np.ndarray:
-    """Dates and times of day as timedelta64 from the first, durations from 0; NaT where a cell is
-    none.
+    """Return dates and times of day as timedelta64 from the first, durations from 0; NaT for other
+    cells.
     """
     import pandas as pd
 
@@ -209,8 +211,8 @@ def _dates(cells: list[str]) -> np.ndarray:
 
 
 def _dates_of_other_forms(texts, pd):
-    """The dates by the form that reads most of them; of two that read as many, the one in which
-    time runs on with the smallest steps.
+    """Return the dates in the format that reads most of them. Of two formats that read as many, the
+    one with the smallest steps of time is used.
     """
     best, found = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
     for form in _DATES:

@@ -1,8 +1,8 @@
-"""Text files of columns, read by pandas, or one sentence on what is wrong with a line.
+"""The reader of all text files: columns by pandas, or one sentence that names the wrong line.
 
-Every text file of the package is read here: once for its lines, which must all have as many cells,
-and once by pandas for its numbers. Cells are looked at one by one only in columns that are not
-plain numbers, and for the sentence that names a line.
+A file is read twice: once for its lines, which must have the same number of cells, and once by
+pandas for its numbers. Single cells are read only in columns that are not plain numbers, and for
+error messages.
 """
 
 import codecs
@@ -76,7 +76,7 @@ class Columns:
         return frame.iloc[:, 0].to_numpy(dtype=object)
 
     def place(self, row: int) -> str:
-        """Where a row stands: "line 7"; the first line of a file is 1."""
+        """Return the place of a row in the file: "line 7"; the first line is 1."""
         before = self.skipped - np.arange(self.skipped.size)
         line = self.first + row + int(np.searchsorted(before, row, side="right"))
         return f"{self.rows_are} {line}"
@@ -167,7 +167,7 @@ def read_columns(
             names.append("")
     else:
         names = [str(i + 1) for i in range(len(names))]
-    found = _scanned(path, raw, start, delimiter, len(names), number)
+    found = _scan_lines(path, raw, start, delimiter, len(names), number)
     if found.broken and not drop:
         raise _broken_line(path, found, names, text, number, header)
     if not found.n:
@@ -220,7 +220,9 @@ class _Scan:
     broken: dict[int, int] = dataclasses.field(default_factory=dict)
 
 
-def _scanned(path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int) -> _Scan:
+def _scan_lines(
+    path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
+) -> _Scan:
     """Count the cells of each line from the byte `start` on. Lines without quotation marks and
     comments are compared with the pattern of signs of as many equal lines, some megabytes at a
     time.
@@ -275,12 +277,11 @@ class TextFile:
 
 
 def text_file(path: Path) -> TextFile:
-    """The text of a file as UTF-8 with lines that end in a line feed: of a file in UTF-8, in UTF-16
-    or UTF-32 where its first bytes say so (as a spreadsheet's "Unicode text"), else in the code
-    page of Windows for western Europe (as its "CSV" is there). A workbook and a JSON log become
-    lines separated by commas.
+    """Return the text of a file in UTF-8, with line feeds. The file may be in UTF-8, in UTF-16 or
+    UTF-32 with a byte order mark, or in the Windows code page 1252. A workbook and a JSON log
+    become lines with commas.
 
-    **Raises:** `ValueError` for what is no text.
+    **Raises:** `ValueError` for a file that is not text.
     """
     raw = path.read_bytes()
     if (document := document_as_csv(path, raw)) is not None:
@@ -299,7 +300,12 @@ def _plain_text(path: Path, raw: bytes) -> bytes:
     _check_signs(path, head)
     if b"\r" in head and head.count(b"\r") != head.count(b"\r\n"):
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):  # a line that is none
+    if raw[:5].lower() in (
+        b"sep=,",
+        b"sep=;",
+        b"sep=\t",
+        b"sep=|",
+    ):  # a directive for spreadsheets, not a row
         raw = b"#" + raw
     return raw
 
@@ -333,7 +339,7 @@ def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
 
 
 def _lines_kept(raw: bytes, skip: int) -> Iterator[tuple[int, int, str]]:
-    """Number, place and text of the lines after `skip` that are neither blank nor comments."""
+    """Yield number, position and text of lines after `skip`, without blank lines and comments."""
     at = 0
     for number in range(1, 1 << 62):
         if at >= len(raw):
@@ -348,14 +354,14 @@ def _lines_kept(raw: bytes, skip: int) -> Iterator[tuple[int, int, str]]:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line begins with #, and not with what a spreadsheet writes for a value that it does
-    not have.
+    """Return whether a line is a comment: it begins with #, but not with an error of a spreadsheet
+    such as #N/A.
     """
     return line.lstrip().startswith("#") and not line.lstrip().startswith(ERRORS)
 
 
 def existing_file(path: str | Path, suffix: str) -> Path:
-    """The file at `path`; where there is none, a sentence with the nearest name, or the files of a
+    """Return the file at `path`, or raise an error with the nearest name, or with the files of a
     folder that end in `suffix`.
     """
     if not isinstance(path, str | Path) or not str(path).strip():

@@ -15,13 +15,12 @@ from .columns import existing_file, missing_column, read_columns, twice
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Table:
-    """The columns of a source: its name and theirs, how one is read, and where a row stands (for
-    messages).
+    """A source of columns: text file, workbook, JSON log, MAT-file, Parquet or `DataFrame`.
 
     - `read` gives column j, the first being 0: numbers, dates, or texts.
     - `row` says which row one is: "line 7", "row 3 (counted from 0)".
-    - `texts` gives the cells of column j; None where the source is no text.
-    - `decimal` sign of texts; `drop`: whether cells that hold no number count as missing; `notes`:
+    - `texts` gives the cells of column j; None if the source is not text.
+    - `decimal` sign of texts; `drop`: whether other cells than numbers count as missing; `notes`:
       what was doubtful in the source; `chosen`: the rows that are read, None for all; `broken`:
       how many lines were left out.
     """
@@ -39,11 +38,11 @@ class Table:
     _known: dict[int, Cells] = dataclasses.field(default_factory=dict)
 
     def place(self, i: int) -> str:
-        """Where row i of those that are read stands: "line 7 of run.csv"."""
+        """Return the place of row i with the source: "line 7 of run.csv"."""
         return f"{self.row_of(i)} of {self.source}"
 
     def row_of(self, i: int) -> str:
-        """Where row i of those that are read stands: "line 7"."""
+        """Return the place of row i: "line 7"."""
         return self.row(int(i if self.chosen is None else self.chosen[i]))
 
     def name(self, name: str | int) -> str:
@@ -58,7 +57,7 @@ class Table:
         return self.header[name - 1]
 
     def position(self, name: str | int, role: str) -> int:
-        """Where a column stands, the first being 0.
+        """Return the index of a column, the first being 0.
 
         **Raises:** `ValueError` that names the nearest and all.
         """
@@ -91,7 +90,7 @@ class Table:
     def column(
         self, name: str | int, role: str, gaps: bool = False, empty: float | None = None
     ) -> np.ndarray:
-        """A column: numbers, dates, or what else a source that is no text holds.
+        """Return a column: numbers, dates, or the objects of a `DataFrame` or a MAT-file.
 
         **Arguments:** `gaps`: whether a number that is missing is NaN, else it is an error in a
         text; `empty`: what an empty cell stands for, None for a missing number.
@@ -107,7 +106,7 @@ class Table:
         return values if self.chosen is None or values.ndim != 1 else values[self.chosen]
 
     def cells(self, j: int) -> Cells | None:
-        """What column j holds where it is texts; None elsewhere."""
+        """Return the meaning of column j if it is texts; None otherwise."""
         values = self.read(j)
         if values.dtype.kind not in "OUST":
             return None
@@ -295,9 +294,7 @@ def mat_table(path: str | Path) -> Table:
             f"{path.name} is a MAT-file of version 7.3. Save it in MATLAB with save('{path.name}',"
             " '-v7'), which this package reads."
         ) from None
-    except (
-        Exception
-    ):  # scipy raises whatever the bytes provoke: MatReadError, TypeError, zlib.error, ...
+    except Exception:  # scipy raises errors of many kinds: MatReadError, TypeError, zlib.error, ...
         raise ValueError(
             f"{path.name} is not a MAT-file that can be read. Save it in MATLAB with"
             f" save('{path.name}', '-v7')."
@@ -357,7 +354,7 @@ def pandas_table(frame: Any, source: str) -> Table:
             else frame.index.to_frame().iloc[:, frame.index.names.index(index[j - len(columns)])]
         )
         if pd.api.types.is_datetime64_any_dtype(series.dtype):
-            series = series - series.iloc[0]  # whatever the time zone
+            series = series - series.iloc[0]  # in any time zone
         if pd.api.types.is_timedelta64_dtype(series.dtype):
             return series.to_numpy()
         if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(

@@ -1,5 +1,4 @@
-"""Counters and angles that start again at the end of their range: which range that is, and the
-same numbers without the jumps.
+"""Counters and angles that wrap at the end of their range: find the range, and remove the jumps.
 
 An encoder of 4096 counts, an angle from -180 to 180 deg, a 16-bit counter and a clock of 32 bits in
 microseconds wrap. A square wave, a reset and lost samples do not.
@@ -32,7 +31,7 @@ _SEAM = 0.25  # share of the range above which a step between samples must be ex
 
 @dataclasses.dataclass(frozen=True)
 class Wrap:
-    """The range of a column that wraps, in its own unit, and the samples before which it does."""
+    """The range of a column that wraps, in its own unit, and the samples after each jump."""
 
     range: float
     samples: Int[np.ndarray, " k"]
@@ -41,11 +40,11 @@ class Wrap:
 def find_wrap(
     values: Float[np.ndarray, " n"], turn: float | None = None, rising: bool = False
 ) -> Wrap | None:
-    """The range at which a column wraps; None where nothing shows that it does.
+    """Return the range at which a column wraps; None if it does not wrap.
 
-    Each jump of more than half of the range of the numbers must be one range, but for the motion
-    that the samples beside it show, to 2 %. The range is one of a turn (360, 2 pi, 1), or of
-    counts: a power of two or a round number.
+    A jump is a step of more than half of the extent of the numbers. Each jump must be one range,
+    within 2 %, after the motion of the neighbouring samples is subtracted. The range is that of a
+    turn (360, 2 pi, 1), or of counts (a power of two or a round number).
 
     **Arguments:** `turn`: another range that is likely, such as the counts in a turn; `rising`:
     whether the column is a clock, which only rises. NaN are passed over.
@@ -90,7 +89,7 @@ def find_wrap(
 
 
 def _is_smooth(values: np.ndarray, rising: bool) -> bool:
-    """Whether no step is a jump; False where numbers are missing."""
+    """Return whether no step is a jump; False if numbers are missing."""
     step = np.diff(values)
     if rising:
         return bool(np.all(step >= 0))
@@ -99,7 +98,7 @@ def _is_smooth(values: np.ndarray, rising: bool) -> bool:
 
 
 def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usual: float) -> bool:
-    """Whether all numbers lie from `low` to `range_` above it, and jumps lead from end to end."""
+    """Return whether all numbers are in one range above `low`, and jumps go from end to end."""
     room, little = max(3.0 * usual, _NEAR * range_), 5e-3 * range_
     if x.min() < low - little or x.max() > low + range_ + little:
         return False
@@ -108,7 +107,7 @@ def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usu
 
 
 def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarray:
-    """The mean step of the `beside` samples on either side of each jump that are no jumps."""
+    """Return the mean step of the `beside` samples on both sides of each jump, without jumps."""
     calm = np.delete(np.arange(step.size), jumps)
     if not calm.size:
         return np.zeros(jumps.size)
@@ -117,27 +116,31 @@ def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarr
     return (sums[high] - sums[low]) / (high - low)
 
 
-def unwrapped(values: Float[np.ndarray, " n"], range_: float, rising: bool = False) -> np.ndarray:
-    """The column without the jumps of its range: each step is the one nearest to 0, or of a clock
-    the one that rises. NaN stay.
+def unwrap_column(
+    values: Float[np.ndarray, " n"], range_: float, rising: bool = False
+) -> Float[np.ndarray, " n"]:
+    """Return a column without the jumps of its range: each step is the one nearest to 0, or for a
+    clock (`rising`) the one that rises. NaN stay.
 
-    >>> unwrapped(np.array([350.0, 355.0, 0.0, 5.0, 355.0]), 360.0)
+    >>> unwrap_column(np.array([350.0, 355.0, 0.0, 5.0, 355.0]), 360.0)
     array([350., 355., 360., 365., 355.])
     """
     out = np.array(values, dtype=float)
     there = np.flatnonzero(np.isfinite(out))
-    step = np.diff(out[there])
-    turns = -np.floor(step / range_) if rising else -np.round(step / range_)
     if rising:
-        turns = np.where(step >= 0, 0.0, turns)
-    out[there[1:]] += range_ * np.cumsum(turns)
+        step = np.diff(out[there])
+        turns = np.where(step >= 0, 0.0, -np.floor(step / range_))
+        out[there[1:]] += range_ * np.cumsum(turns)
+    else:
+        out[there] = np.unwrap(out[there], period=range_)
     return out
 
 
 def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray, " k"]:
-    """The samples of an unwrapped column before which it jumps by a quarter of the range or more,
-    and by more than three times what the samples on either side show: samples were lost, or the
+    """Return the samples of an unwrapped column before which it jumps: samples were lost, or the
     counter was reset.
+
+    A jump is at least a quarter of the range, and more than three times the steps beside it.
     """
     there = np.flatnonzero(np.isfinite(values))
     step = np.diff(np.asarray(values, dtype=float)[there])

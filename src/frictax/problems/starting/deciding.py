@@ -1,11 +1,11 @@
-"""From a file and a user's options to a draft: what options name counts before what is guessed."""
+"""Make a draft from a file and a user's options, which override guesses."""
 
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
 from .draft import DRIVEN, Draft, first_draft, machine_of
-from .roles import by_speeds, guessed, role_of, seconds, told
+from .roles import by_speeds, guess_columns, named_column, role_of, seconds
 from .sizes import drive_brakes, has_gravity
 
 # The machine to which a constant belongs.
@@ -21,7 +21,7 @@ _MACHINE_OF = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a user names: `machine`, `rate` [Hz], columns by role, constants by name; which rows
+    """Options of a user: `machine`, `rate` [Hz], columns by role, constants by name; which rows
     are read, by the values `where` or by the `part` of a file whose clock starts again.
     """
 
@@ -58,7 +58,7 @@ def of_machine(draft: Draft, machine: str) -> Draft:
     """The draft of another machine: units that were guessed are those of its kind of motion."""
     other = dataclasses.replace(draft, machine=machine, sure=True)
     if not other.turns:
-        other = dataclasses.replace(other, columns=guessed(draft.shape, True, draft.rate))
+        other = dataclasses.replace(other, columns=guess_columns(draft.shape, True, draft.rate))
     return other
 
 
@@ -66,7 +66,7 @@ def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
     """The draft with columns as the user names them; a column has one role."""
     columns, by = dict(draft.columns), dict[int, str]()
     for role, text in named.items():
-        chosen = told(role, text, draft.shape, columns.get(role), draft.turns)
+        chosen = named_column(role, text, draft.shape, columns.get(role), draft.turns)
         if (other := by.setdefault(chosen.number, role)) != role:
             raise ValueError(
                 f"{chosen.label} is named both as --{other} and as --{role}. Leave out one of them."

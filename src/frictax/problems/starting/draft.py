@@ -15,7 +15,7 @@ from .roles import (
     COUNTS,
     Chosen,
     clocks_of,
-    guessed,
+    guess_columns,
     is_linear,
     turns_by_words,
     without_wraps,
@@ -80,7 +80,7 @@ class Missing:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draft:
-    """What is known of a problem.
+    """A problem file in progress: what is known of the record and the machine.
 
     - `file`, `shape`: the record and its layout.
     - `machine`: one of `MACHINES`; `sure`: whether the file or the user says so.
@@ -181,7 +181,9 @@ class Draft:
             return self._no_column("current" if self.turns else "force")
         if machine != "sweep" and "time" not in have and self.rate is None:
             return Missing("--rate HZ", f"{self._no_times()} {self._its_columns()}")
-        checks = (check(column) for column in self.used for check in (self._still, self._mixed))
+        checks = (
+            check(column) for column in self.used for check in (self._still, self._of_other_kind)
+        )
         return next(filter(None, (*checks, self._repeats())), None)
 
     def _its_columns(self) -> str:
@@ -222,7 +224,7 @@ class Draft:
             ),
         )
 
-    def _mixed(self, column: Chosen) -> Missing | None:
+    def _of_other_kind(self, column: Chosen) -> Missing | None:
         """That a column's unit belongs to the other kind of motion than the machine."""
         if column.role in ("time", "current", "pressing"):
             return None
@@ -279,7 +281,7 @@ class Draft:
         )
 
     def undecided(self) -> list[Missing]:
-        """What is guessed or not known, in the order in which it is asked."""
+        """Return what is guessed or unknown, in the order of the questions."""
         out = list[Missing]()
         if not self.sure:
             out.append(
@@ -325,7 +327,7 @@ class Draft:
                 )
         return out
 
-    def unused(self, roles: list[str]) -> str | None:
+    def unused_option(self, roles: list[str]) -> str | None:
         """Why an option that is named is not used; `roles`: the columns that the user names."""
         a, drive = with_article(self.machine), self.drive
         used = {column.role for column in self.used}
@@ -395,8 +397,8 @@ def first_draft(
     where: dict[str, str] | None = None,
     part: int | None = None,
 ) -> Draft:
-    """What names and numbers of a file tell; `rate` [Hz] where no column holds the time; `where`
-    and `part` as of a `Draft`.
+    """Return a draft from the names and numbers of a file; `rate` [Hz] where no column holds the
+    time; `where` and `part` as of a `Draft`.
 
     **Raises:** `FileNotFoundError`, or `ValueError` where it holds no table of numbers.
     """
@@ -412,7 +414,7 @@ def first_draft(
             f"{file.name} has {rows} rows of numbers, and a record needs at least {FEWEST}. Check"
             " how it was exported."
         )
-    columns = guessed(shape, rate=rate)
+    columns = guess_columns(shape, rate=rate)
     if rate is None and "time" not in columns:
         rate = shape.rate
     machine, sure = machine_of(columns, shape, rate)
@@ -445,7 +447,7 @@ def _of_part(shape: Shape, part: int | None) -> Shape:
 
 
 def _column_of_parts(shape: Shape, starts: np.ndarray) -> str:
-    """NAME=VALUE of a column that has one value in each part; "" if there is none."""
+    """NAME=VALUE of a column that has one value in each part; or ""."""
     for j, name in enumerate(shape.names):
         parts = np.split(shape.values[:, j], starts)
         firsts = [part[0] for part in parts]
@@ -488,7 +490,7 @@ def machine_of(
 
 
 def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
-    """Whether the speed falls towards rest, as of a machine that nothing drives."""
+    """Return whether the speed falls towards rest, as of a machine that nothing drives."""
     for role in ("velocity", "position"):
         if role in columns:
             x = shape.values[:, columns[role].number - 1]

@@ -1,6 +1,4 @@
-"""What the numbers of a record say about a guess: which column is the speed of which, which unit
-gives a plausible motion, whether a machine coasts.
-"""
+"""Tests of guesses by the numbers of a record: derivatives, plausible units, coasting machines."""
 
 import dataclasses
 
@@ -25,7 +23,7 @@ _COASTING = 0.05  # of the range: the most by which the speed of a coasting mach
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """One or several units that the numbers allow, the likelier first."""
+    """Units that the numbers allow, the most likely one first."""
 
     units: tuple[str, ...]
 
@@ -91,8 +89,8 @@ def top_speed(t: Samples, x: Samples) -> float:
 
 
 def is_speed_of(t: Samples, x: Samples, other: Samples) -> bool:
-    """Whether `other` is the derivative of `x`, up to a factor and an offset: its integral follows
-    `x`, which noise and the steps of an encoder hardly disturb.
+    """Return whether `other` is the derivative of `x`, up to a factor and an offset: its integral
+    follows `x`, which noise and the steps of an encoder hardly disturb.
     """
     return speed_scale(t, x, other) is not None
 
@@ -119,7 +117,8 @@ def speed_scale(t: Samples, x: Samples, other: Samples) -> float | None:
 
 
 def coasts(v: Samples) -> bool:
-    """Whether the speed `v` falls to rest, or towards it, and never rises again but by noise.
+    """Return whether the speed `v` falls to rest, or towards it, and does not rise again except for
+    noise.
 
     >>> import numpy as np
     >>> t = np.linspace(0.0, 60.0, 601)
@@ -144,7 +143,8 @@ def coasts(v: Samples) -> bool:
 
 
 def swings_down(x: Samples) -> bool:
-    """Whether `x` swings about its last value with less and less amplitude, as a free pendulum.
+    """Return whether `x` swings about its last value with a decreasing amplitude, like a free
+    pendulum.
 
     >>> import numpy as np
     >>> t = np.linspace(0.0, 20.0, 2001)

@@ -1,4 +1,4 @@
-"""Which column of a file is what, and in which unit: guessed from names, and checked by numbers."""
+"""Roles and units of the columns of a file, from their names, checked by their numbers."""
 
 import dataclasses
 import re
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.measurements.reading.wraps import find_wrap, unwrapped
+from frictax.measurements.reading.wraps import find_wrap, unwrap_column
 from frictax.measurements.units import (
     ACCELERATION,
     ELECTRIC,
@@ -37,7 +37,7 @@ _WORDS = {
     "position": "s x q phi theta pos position angle winkel weg lage enc encoder counts cnt angulo"
     " ist",
 }
-# Of columns that are neither motion nor drive, whatever their numbers look like.
+# Words in names of columns that are not motion and not a drive.
 _OTHER_WORDS = set(
     "acc accel acceleration beschleunigung qdd ddq temp temperature temperatur status state id err"
     " error mode flag enable enabled".split()
@@ -63,18 +63,23 @@ _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}  # names of angles, not of turns
 _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # of microcontrollers
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
-_COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)  # where counters wrap, whatever a turn has
+_COUNTERS_OF_BITS = (
+    2.0**15,
+    2.0**16,
+    2.0**31,
+    2.0**32,
+)  # ranges of counters, independent of the counts per turn
 _SAME_SCALE = 0.02  # share by which a measured ratio of speeds may differ from that of two units
 
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """A column and what it is.
+    """A column with its role and unit.
 
-    - `number`: where it stands, the first being 1; `name`: as the file has it, "" if it has none.
+    - `number`: where it stands, the first being 1; `name`: as the file has it, or "".
     - `unit`; `per_turn`: of an encoder's counts, None elsewhere or where it is not known.
     - `factor`: how many of `unit` one recorded unit is, where the user scales the column.
-    - `sure`: whether file, numbers or user determine role and unit, so that they are no guess.
+    - `sure`: whether file, numbers or user determine role and unit, or whether they are a guess.
     - `doubt`: why a guess cannot be taken unasked, a sentence; "" where it can.
     - `others`: further units that the numbers allow.
     - `clock`: the number of the column that holds its own times; None for the record's.
@@ -102,7 +107,9 @@ class Chosen:
 
     @property
     def choices(self) -> str:
-        """What a user may type for it: its unit, or each of those that its numbers allow."""
+        """Return what a user can type for the column: its unit, or each unit that its numbers
+        allow.
+        """
         if self.unit in COUNTS and self.per_turn is None:
             return f"'{self.name or self.number}[counts/4096]' with the counts in a turn"
         return " or ".join(f"'{self.in_unit(unit)}'" for unit in (self.unit, *self.others))
@@ -115,8 +122,10 @@ class Chosen:
         return f"{self.name or self.number}[{factor}{unit}{turn}]"
 
 
-def guessed(shape: Shape, linear: bool = False, rate: float | None = None) -> dict[str, Chosen]:
-    """What each role is played by; roles that no column fits are left out.
+def guess_columns(
+    shape: Shape, linear: bool = False, rate: float | None = None
+) -> dict[str, Chosen]:
+    """Return the column of each role; roles without a column are left out.
 
     **Arguments:** `linear`: whether the machine is known to move along a line; `rate` [Hz] where no
     column holds the time.
@@ -185,7 +194,7 @@ def without_wraps(shape: Shape) -> Shape:
         wrap = find_wrap(values[:, j], rising=role == "time")
         if wrap is not None:
             wraps[j] = wrap.range
-            values[:, j] = unwrapped(values[:, j], wrap.range, rising=role == "time")
+            values[:, j] = unwrap_column(values[:, j], wrap.range, rising=role == "time")
     return dataclasses.replace(shape, values=values, wraps=wraps)
 
 
@@ -194,7 +203,7 @@ def clocks_of(shape: Shape) -> list[int]:
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
-    if not clocks:  # one that does not rise as it should, by its unit, so that this is told
+    if not clocks:  # a clock that does not rise, known by its unit, so that an error names it
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
     if not clocks:  # stamps that repeat, or that are out of order here and there
         clocks = [j for j in columns if said[j] == "time" and _mostly_rises(shape.values[:, j])][:1]
@@ -208,14 +217,16 @@ def clocks_of(shape: Shape) -> list[int]:
 
 
 def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
-    """Whether a column's role may be guessed from its numbers: no name, no unit tells another."""
+    """Return whether a column's role may be guessed from its numbers: no name, no unit tells
+    another.
+    """
     if said not in (None, "time") or _is_counter(shape, j) or _is_other(shape, j):
         return False
     return shape.units[j] is None or shape.units[j] in ELECTRIC
 
 
 def _is_other(shape: Shape, j: int) -> bool:
-    """Whether a name says that a column is neither motion nor drive."""
+    """Return whether a name says that a column is not motion and not a drive."""
     return bool(_OTHER_WORDS & set(_tokens(shape.names[j])))
 
 
@@ -298,7 +309,7 @@ def _plain(counts: float) -> float:
     return min(near, key=lambda n: abs(counts / n - 1)) if near else float(f"{counts:.4g}")
 
 
-def told(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
+def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
     """The column that a user names: ``angle``, ``angle[deg]``, ``3[counts/4096]``, ``CH2[72 deg]``
     where one recorded unit is 72 deg.
 
@@ -350,7 +361,7 @@ def told(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool)
 
 
 def _chosen(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chosen:
-    """A column in a role, with the unit that file or numbers tell; `t` [s], if it is known."""
+    """Return a column in a role, its unit from the file or from its numbers; `t` [s] if known."""
     unit, name, values = shape.units[j], shape.names[j].strip(), shape.values[:, j]
     chosen = Chosen(role, j + 1, shape.names[j], "", True)
     if role == "time":
@@ -446,7 +457,7 @@ def _likely(
 
 
 def _is_ros(shape: Shape) -> bool:
-    """Whether the columns are those of a JointState message of ROS."""
+    """Return whether the columns are those of a JointState message of ROS."""
     words = {word for name in shape.names for word in _tokens(name)}
     return {"position", "velocity", "effort"} <= words
 
@@ -491,13 +502,13 @@ def _tokens(name: str) -> list[str]:
 
 
 def turns_by_words(shape: Shape, columns: dict[str, Chosen]) -> bool:
-    """Whether the name of a column says that the machine turns."""
+    """Return whether the name of a column says that the machine turns."""
     used = [column for role, column in columns.items() if role != "time"]
     return any(_TURNING_WORDS & set(_tokens(shape.names[c.number - 1])) for c in used)
 
 
 def _turns(shape: Shape, roles: dict[str, int]) -> bool:
-    """Whether the machine turns, as far as names and units tell; what is not told turns."""
+    """Return whether the machine turns, according to names and units; without either, it turns."""
     for role, j in roles.items():
         unit = shape.units[j]
         for known in (POSITION, VELOCITY, FORCE):
@@ -507,7 +518,7 @@ def _turns(shape: Shape, roles: dict[str, int]) -> bool:
 
 
 def is_linear(columns: dict[str, Chosen]) -> bool:
-    """Whether a unit of these columns is one of a translation."""
+    """Return whether a unit of these columns is one of a translation."""
     for chosen in columns.values():
         for known in (POSITION, VELOCITY, FORCE):
             if chosen.unit in known and chosen.role != "pressing":
@@ -531,14 +542,14 @@ def _rises(values: np.ndarray) -> bool:
 
 
 def _mostly_rises(values: np.ndarray) -> bool:
-    """Whether it rises on the whole, though stamps repeat or a few are out of order."""
+    """Return whether it rises on the whole, though stamps repeat or a few are out of order."""
     x = _whole(values)
     steps = np.diff(x)
     return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)
 
 
 def _is_clock(values: np.ndarray) -> bool:
-    """Whether it rises in steps that are mostly alike."""
+    """Return whether it rises in steps that are mostly alike."""
     if not _rises(values):
         return False
     step = np.diff(_whole(values))
@@ -550,7 +561,7 @@ def _is_counter(shape: Shape, j: int) -> bool:
 
 
 def _is_friction(v: np.ndarray, force: np.ndarray) -> bool:
-    """Whether a force opposes a speed in both directions, as in the rows of a sweep."""
+    """Return whether a force opposes a speed in both directions, as in the rows of a sweep."""
     whole = np.isfinite(v) & np.isfinite(force)
     v, force = v[whole], force[whole]
     if v is force or v.size < 8 or not min(np.max(v, initial=0), -np.min(v, initial=0)) > 0:

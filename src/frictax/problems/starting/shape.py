@@ -1,5 +1,5 @@
-"""How a file of columns is laid out, told from its lines: what separates cells, which decimal sign,
-what stands before the numbers, and what each column holds.
+"""Layout of a file of columns, found from its lines: separators, decimal sign, header, and contents
+of each column.
 """
 
 import collections
@@ -46,11 +46,11 @@ _SECONDS = ("sec", "secs", "seconds", "second")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shape:
-    """How a text file is laid out, and what it holds.
+    """The layout and the contents of a text file.
 
     - `delimiter`, `decimal`, `skip`, `header`: as `Record.from_csv` and `Sweep.from_csv` take them.
-    - `names` of the columns, "" where the file does not tell; `units`, None where it does not. A
-      unit stands in the name, in a line below the names, or behind each number.
+    - `names` of the columns, "" if unknown; `units`, None if unknown. A unit is in the name, in a
+      line below the names, or behind each number.
     - `values` (rows, columns), NaN where a number is missing. Dates and times of day are seconds
       from the first, and so are times since 1970.
     - `dated`: the columns, the first being 0, that hold dates or times of day.
@@ -59,12 +59,12 @@ class Shape:
     - `broken`: how many lines have another number of cells and are left out, and how many cells
       hold something else than the numbers of their column.
     - `nanoseconds`: of a column of whole seconds, the column of the nanoseconds to be added.
-    - `rate` [Hz] that a line above the numbers tells, None elsewhere.
-    - `notes`: sentences on what was understood.
+    - `rate` [Hz] in a line above the numbers, or None.
+    - `notes`: sentences on the interpretation.
     - `wraps`: the range of a column whose jumps at the end of this range are taken out.
 
-    With `header` False columns are read by number, and `names` may be told all the same: from a
-    comment, or where a line of units follows that of the names.
+    With `header` False columns are read by number. `names` may still be known, from a comment or
+    from a line above a line of units.
     """
 
     delimiter: str
@@ -84,15 +84,15 @@ class Shape:
 
 
 def shape_of(path: str | Path) -> Shape:
-    """How the text file, workbook or JSON log at `path` is laid out.
+    """Return the layout of the text file, workbook or JSON log at `path`.
 
     **Raises:** `FileNotFoundError`, or `ValueError` where it holds no table of numbers.
     """
     path = existing_file(path, ".csv")
     text = text_file(path)
     lines = _first_lines(text.raw)
-    delimiter, decimal, width, first = _separated(path, lines, text.rows_are != "line")
-    above = _above(lines[:first], delimiter, width)
+    delimiter, decimal, width, first = _find_separators(path, lines, text.rows_are != "line")
+    above = _read_head(lines[:first], delimiter, width)
     skip = above.skip if above.header else _needed(lines, first)
     del text
     table = csv_table(path, delimiter, decimal, skip, above.header, drop=True)
@@ -144,8 +144,8 @@ def _first_lines(raw: bytes) -> list[str]:
 
 
 def _from_first(table: Table, j: int, unit: str | None, name: str) -> tuple[np.ndarray, str | None]:
-    """Numbers of a column; times since 1970 count from the first, so that their digits are kept,
-    and their size tells their unit.
+    """Return the numbers of a column, and the unit of times since 1970, which follows from their
+    size. Such times count from the first one, to keep their digits.
     """
     column = table.read(j)
     epoch = epoch_unit(column)
@@ -158,7 +158,7 @@ def _from_first(table: Table, j: int, unit: str | None, name: str) -> tuple[np.n
 
 
 def _pairs(names: tuple[str, ...]) -> dict[int, int]:
-    """Of each column of whole seconds the column of its nanoseconds, by their names."""
+    """Map each column of whole seconds to the column of its nanoseconds, by their names."""
     found = {}
     for j, name in enumerate(names):
         before, word = _last_word(name)
@@ -171,7 +171,7 @@ def _pairs(names: tuple[str, ...]) -> dict[int, int]:
 
 
 def _last_word(name: str) -> tuple[str, str]:
-    """What stands before the last word of a name, and that word, small."""
+    """Return the part before the last word of a name, and this word in small letters."""
     plain = name.strip().lower()
     for sign in "._/ ":
         before, found, last = plain.rpartition(sign)
@@ -180,12 +180,12 @@ def _last_word(name: str) -> tuple[str, str]:
     return "", plain
 
 
-def _separated(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
+def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
     """Delimiter, decimal sign, number of columns, and the first line of numbers.
 
-    Of all pairs of signs the one under which most lines have numbers in the same columns, each
-    weighted by the share of its cells that are numbers or dates; of equal ones that with more
-    columns.
+    The chosen pair of signs gives the most lines with numbers in the same columns. Each line counts
+    with the share of its cells that are numbers or dates. Of equal pairs, the one with more columns
+    is chosen.
     """
     best, found = (0.0, 0), None
     looked = [i for i, line in enumerate(lines) if line.strip() and not is_comment(line)]
@@ -201,7 +201,7 @@ def _separated(path: Path, lines: list[str], commas: bool) -> tuple[str, str, in
                 first = next(i for i in looked if keys.get(i) == (width, words))
                 score = many * _share_of_numbers(kinds[first]), width
                 if score > best and many > 1:
-                    first = _earliest(first, [(i, kinds[i]) for i in looked])
+                    first = _first_row_like(first, [(i, kinds[i]) for i in looked])
                     best, found = score, (delimiter, decimal, width, first)
     if found is None:
         if sum(bool(_CAN.match(line)) for line in lines) > 1:
@@ -217,8 +217,8 @@ def _separated(path: Path, lines: list[str], commas: bool) -> tuple[str, str, in
 
 
 def _kinds(line: str, delimiter: str, decimal: str) -> str:
-    """What each cell of a line is: n number, g number with a sign between thousands or a unit, d
-    date, c code, m missing, w word.
+    """Return the kind of each cell of a line: n number, g number with thousands separators or a
+    unit, d date, c code, m missing, w word.
     """
     return "".join(_kind(cell, decimal) for cell in split_cells(line, delimiter))
 
@@ -235,9 +235,9 @@ def _kind(cell: str, decimal: str) -> str:
     return "c" if is_code(cell) else "w"
 
 
-def _earliest(first: int, kinds: list[tuple[int, str]]) -> int:
+def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
     """The first of the lines before `first` that are like it: as many cells, and numbers or nothing
-    where it has numbers. A remark may stand in a row where others have none.
+    where it has numbers. Only some rows may have a remark.
     """
     at = [i for i, _ in kinds].index(first)
     like = kinds[at][1]
@@ -262,7 +262,7 @@ def _words(kinds: str) -> tuple[int, ...]:
 @dataclasses.dataclass(frozen=True)
 class _Above:
     """Names and units of the columns, whether the reader finds the names in one line just above
-    the numbers, how many lines stand before that, and the rate of the samples, if it is told.
+    the numbers, the number of lines before it, and the rate of the samples if known.
     """
 
     names: tuple[str, ...]
@@ -272,13 +272,13 @@ class _Above:
     rate: float | None = None
 
 
-def _above(above: list[str], delimiter: str, width: int) -> _Above:
-    """What the lines above the numbers tell."""
+def _read_head(above: list[str], delimiter: str, width: int) -> _Above:
+    """Return names, units and rate from the lines above the numbers."""
     written = [i for i, line in enumerate(above) if line.strip()]
     split = {i: split_cells(above[i].lstrip().removeprefix("#"), delimiter) for i in written}
     if (found := _of_pairs([split[i] for i in written], width)) is not None:
         return found
-    tail = [(i, _fitted(split[i], width)) for i in written[-2:]]
+    tail = [(i, _fit_to_width(split[i], width)) for i in written[-2:]]
     tail = [(i, cells) for i, cells in tail if cells is not None]
     if not tail or tail[-1][0] != written[-1]:
         return _Above(("",) * width, (None,) * width, False)
@@ -298,8 +298,8 @@ def _above(above: list[str], delimiter: str, width: int) -> _Above:
     )
 
 
-def _fitted(cells: list[str], width: int) -> list[str] | None:
-    """The cells of a line as wide as the rows, but for a sign at the end of one of them."""
+def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
+    """Return the cells of a line that is as wide as the rows, without a separator at its end."""
     if len(cells) == width or (len(cells) == width + 1 and not cells[-1]):
         return cells[:width]
     return [*cells, ""] if len(cells) == width - 1 and width > 2 else None
@@ -372,7 +372,7 @@ def split_cells(line: str, delimiter: str) -> list[str]:
 
 
 def _are_units(cells: list[str]) -> bool:
-    """Whether a line says the units of the columns: each cell one, or nothing."""
+    """Return whether a line says the units of the columns: each cell one, or nothing."""
     return any(map(_unit, cells)) and all(_unit(cell) or not cell.strip("[]()- ") for cell in cells)
 
 

@@ -20,7 +20,7 @@ _KNOWN = {**TIME, **POSITION, **VELOCITY, **FORCE}
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """What the numbers of a record suggest.
+    """Properties of a record, estimated from its numbers.
 
     - `rate`, `duration` [Hz, s]: of its samples, and of itself.
     - `fast`, `slow` [Hz]: below which nine tenths of the drive's power, or the motion's, lie, and
@@ -42,7 +42,7 @@ class Sizes:
 
     @property
     def decimate(self) -> int:
-        """Which samples to keep, every n-th: 1 unless a record of more than `_MANY` samples has a
+        """Return n to keep every n-th sample: 1 unless a record of more than `_MANY` samples has a
         rate far above the motion.
         """
         if self.rate * self.duration < _MANY:
@@ -85,7 +85,7 @@ def sizes(draft: Draft) -> Sizes:
 
 
 def has_gravity(draft: Draft) -> bool:
-    """Whether the machine is an arm rather than a rotor: a torque over the sine of the angle
+    """Return whether the machine is an arm rather than a rotor: a torque over the sine of the angle
     explains most of what inertia, friction and an offset do not, and a parabola explains less.
     """
     position = draft.columns.get("position")
@@ -118,8 +118,8 @@ def has_gravity(draft: Draft) -> bool:
 
 
 def drive_brakes(draft: Draft) -> bool:
-    """Whether the drive takes energy from the machine and accelerates it against its own sign: its
-    sign, or that of the motion, is the other one.
+    """Return whether the drive takes energy from the machine and accelerates it against its own
+    sign: its sign, or that of the motion, is the other one.
     """
     t, s, u = series(dataclasses.replace(draft, reversed=False))
     if u is None or not np.ptp(u) > 0 or not np.ptp(s) > 0:
@@ -245,7 +245,7 @@ def _size(column: Chosen, draft: Draft) -> float:
 
 def _power(x: np.ndarray, rise: int) -> np.ndarray:
     """The power of a signal by frequency, less that of white noise: noise whose power rises with
-    the `rise`-th power of the frequency, as far as the upper half of the frequencies tells.
+    the `rise`-th power of the frequency, estimated from the upper half of the frequencies.
     """
     power = np.abs(np.fft.rfft((x - np.mean(x)) * np.hanning(x.size))) ** 2
     # central differences of white noise have the gain sin(2 pi f)

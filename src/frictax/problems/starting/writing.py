@@ -112,7 +112,7 @@ def _value(text: str) -> str:
 
 
 def _repeats(draft: Draft) -> bool:
-    """Whether a few rows repeat the time before them."""
+    """Return whether a few rows repeat the time before them."""
     time = draft.columns.get("time")
     if time is None:
         return False
@@ -121,7 +121,7 @@ def _repeats(draft: Draft) -> bool:
 
 
 def _lacks(draft: Draft) -> bool:
-    """Whether a row of one clock lacks a number of its channels."""
+    """Return whether a row of one clock lacks a number of its channels."""
     import numpy as np
 
     values, time = draft.shape.values, draft.columns.get("time")
@@ -155,7 +155,7 @@ def _column(column: Chosen, draft: Draft) -> str:
     elif column.role == "pressing":
         gain = _number(by * PRESSING[column.unit])
         parts.append(f'unit = "{column.unit}", gain = {gain}, to = "1"')
-    elif column.factor is not None:  # one recorded unit, of whatever it is, is so many of `unit`
+    elif column.factor is not None:  # size of one recorded unit, in `unit`
         recorded = draft.shape.units[column.number - 1] or "counts"
         parts.append(f'unit = "{recorded}", gain = {_number(by)}, to = "{column.unit}"')
     else:
@@ -209,7 +209,7 @@ f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
 
 
 def _both_directions(draft: Draft) -> bool:
-    """Whether each direction has rows enough for a law of its own."""
+    """Return whether each direction has rows enough for a law of its own."""
     v = draft.shape.values[:, draft.columns["velocity"].number - 1]
     return bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
 

@@ -10,7 +10,7 @@ from frictax.analysis.replay.motion import Motion
 from frictax.contacts import Mode
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.units import VELOCITY_OF, related
+from frictax.measurements.units import VELOCITY_OF, related_channel
 from frictax.text import prefixed
 
 from ..style import CYCLE, FAINT, FORWARD, MODES
@@ -185,7 +185,7 @@ def channels(record: Record) -> dict[str, np.ndarray]:
     out: dict[str, np.ndarray] = {}
     for name, values in record.outputs.items():
         out[name] = values
-        rate = related(name, VELOCITY_OF)
+        rate = related_channel(name, VELOCITY_OF)
         if rate and rate not in record.outputs:
             out[rate] = smooth(record.t, values, min(50.0, 0.45 * record.rate)).v
     return out

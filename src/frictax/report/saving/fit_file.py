@@ -151,7 +151,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             ' same. Write jax.config.update("jax_enable_x64", True) before the first computation.'
         )
     finish_interrupted(Path(path).parent, reading=True)
-    head, arrays, of_format = _opened(existing_file(path, ".fit"), largest)
+    head, arrays, of_format = _read_sealed(existing_file(path, ".fit"), largest)
     if (is_a := head.get("kind")) != kind.__name__:
         if is_a not in _READ_BY:
             raise ValueError(f"{path} holds no fit, but a {is_a}. It was not written by `save`.")
@@ -201,7 +201,7 @@ def _check_whole(found: FitResult) -> None:
     _ = str(found), found.to_json(), found.correlation, found.residuals
 
 
-def _opened(
+def _read_sealed(
     path: Path, largest: int | float
 ) -> tuple[dict[str, Any], Mapping[str, np.ndarray], int]:
     """`fit.json`, the arrays and the format, once the whole file has been seen to be as it was
