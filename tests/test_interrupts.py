@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import pytest
 
-from frictax.interrupts import Keys, Workers, as_part, key_waits, may_keep, results_of, waited
+from frictax.interrupts import Keys, Workers, as_part, defer_interrupt, may_keep, results_of, waited
 from frictax.programs.executables import config_of
 
 # a shell's background job ignores it
@@ -289,7 +289,7 @@ def test_a_key_waits_for_the_end_of_an_import(heard: Any) -> None:
     after = []
 
     def imports() -> None:
-        with key_waits():
+        with defer_interrupt():
             os.kill(os.getpid(), signal.SIGINT)
             after.append("import")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from frictax.interrupts import key_waits
+from frictax.interrupts import defer_interrupt
 
 
 class Verb:
@@ -37,7 +37,7 @@ class Verb:
 
     def function(self) -> Callable[..., Any]:
         module, _, name = self.target.partition(":")
-        with contextlib.nullcontext() if module in sys.modules else key_waits():
+        with contextlib.nullcontext() if module in sys.modules else defer_interrupt():
             return getattr(importlib.import_module(module), name)
 
     def __get__(self, thing: Any, owner: Any = None) -> Callable[..., Any]:
@@ -67,7 +67,7 @@ class _Package(types.ModuleType):
 
 
 def _first_line(path: Path) -> str:
-    """The first sentence of a module's docstring; empty where there is no such file."""
+    """Return the first paragraph of a module's docstring; empty without such a file."""
     import ast
 
     said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.exists() else ""
@@ -75,7 +75,7 @@ def _first_line(path: Path) -> str:
 
 
 def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
-    """The public names of a package, one paragraph for each room with what the room is.
+    """Return the public names of a package by room, each room with its first sentence.
 
     **Arguments:** the package's `globals()`; name -> the module that defines it.
     """
@@ -114,7 +114,7 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         home = homes()[name]
-        with _no_collection(), key_waits():
+        with _no_collection(), defer_interrupt():
             of = importlib.import_module(f"{home}.{name}" if home == here else home)
         package[name] = of if home == here else getattr(of, name)
         return package[name]
@@ -122,7 +122,7 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
     if "." not in package["__name__"]:
         said = package["__doc__"]
         package["_described"] = lambda: (
-            f"{said}\nPublic names, by room (`help(fx.simulate)` says more of one):\n\n"
+            f"{said}\nPublic names, by room (`help(fx.simulate)` describes one):\n\n"
             + names_by_room(package, homes())
         )
         sys.modules[package["__name__"]].__class__ = _Package

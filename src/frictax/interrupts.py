@@ -92,7 +92,7 @@ class Keys(contextlib.ContextDecorator):
 
 
 @contextlib.contextmanager
-def key_waits() -> Iterator[None]:
+def defer_interrupt() -> Iterator[None]:
     """A key that comes while this context lasts is heard when it ends.
 
     For imports: what they leave half done cannot be imported again.
@@ -116,7 +116,7 @@ def _press(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
-def stop_as_by_key(number: int, frame: Any) -> None:
+def handle_sigterm(number: int, frame: Any) -> None:
     """A handler of SIGTERM that does what a key does now, also where keys are ignored."""
     by_key = signal.getsignal(signal.SIGINT)
     (by_key if callable(by_key) else _press)(number, frame)
@@ -215,7 +215,7 @@ def as_part() -> Iterator[None]:
 
 def may_keep() -> bool:
     """Whether what a key leaves of this work is for the user, and not for more work that would go
-    on with it. If so, the key is answered by that.
+    on with it. If so, this result answers the key.
     """
     is_users = _depth.get() <= 1
     if is_users:

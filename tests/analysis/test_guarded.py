@@ -12,7 +12,7 @@ from scipy.stats import f as F
 import frictax as fx
 from frictax.analysis.errors.homogeneity import spread_between, welch
 from frictax.analysis.errors.memory.series import lagged
-from frictax.fitting.result.spread import Recalled
+from frictax.fitting.result.spread import Memoized
 from frictax.measurements.noise import noise_of
 
 T = np.arange(0.0, 10.0, 0.005)
@@ -113,7 +113,7 @@ def test_products_of_lagged_columns_sum_up_as_written_out() -> None:
 def test_what_was_found_of_the_same_directions_is_not_found_again() -> None:
     asked = []
 
-    @Recalled
+    @Memoized
     def sums(directions: np.ndarray, times: float) -> np.ndarray:
         asked.append(times)
         return times * directions.sum(axis=1)

@@ -57,7 +57,7 @@ from .working import (
     is_stdout,
     keep_compiled,
     keys_are_raised,
-    say_why,
+    print_error,
     show,
     start,
     with_sweep,
@@ -68,7 +68,7 @@ from .working import (
 
 app = typer.Typer(
     name="frictax",
-    help=("Find the friction of a machine from measurements, with intervals and notices."),
+    help="Find the friction of a machine from measurements, with intervals and notices.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -144,7 +144,9 @@ def run() -> None:
     # File names that a shell puts in are anybody's, and messages quote them.
     odd = next((word for word in sys.argv[1:] if printable(word) != word), None)
     if odd is not None:
-        say_why(f"The argument {odd!r} has control characters, which a terminal obeys. Rename it.")
+        print_error(
+            f"The argument {odd!r} has control characters, which a terminal obeys. Rename it."
+        )
         sys.exit(USAGE)
     command_line.set(shlex.join(["frictax", *sys.argv[1:]]))
     code: Any = DATA_FAILED
@@ -153,12 +155,12 @@ def run() -> None:
     except SystemExit as end:
         code = end.code
     except OSError as error:  # files are read and written elsewhere, see `plain_errors`
-        _say_lost(error)
+        _print_lost_output(error)
     try:
         sys.stdout.flush()
     except OSError as error:
         code = code or DATA_FAILED
-        _say_lost(error)
+        _print_lost_output(error)
         # Python tries again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if code == INTERRUPTED:
@@ -166,11 +168,11 @@ def run() -> None:
     sys.exit(code)
 
 
-def _say_lost(error: OSError) -> None:
+def _print_lost_output(error: OSError) -> None:
     """Say that the output is lost, unless its reader went away."""
     if not isinstance(error, BrokenPipeError):
         why = (error.strerror or str(error)).lower()
-        say_why(f"The output cannot be written: {why}. Free some space, or print elsewhere.")
+        print_error(f"The output cannot be written: {why}. Free some space, or print elsewhere.")
 
 
 def _show_version(asked: bool) -> bool:

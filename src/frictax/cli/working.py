@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from frictax.interrupts import note_key_answered, stop_as_by_key
+from frictax.interrupts import handle_sigterm, note_key_answered
 from frictax.progress import Work, watched
 from frictax.text import printable
 
@@ -34,7 +34,7 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo(printable(text), err=err)
 
 
-def say_why(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """Print a sentence on the error stream, if it takes any."""
     with contextlib.suppress(OSError):
         say(f"frictax: {sentence}", err=True)
@@ -44,7 +44,7 @@ def end(sentence: str, code: int = USAGE) -> NoReturn:
     """Say why on the error stream, and leave with that exit code."""
     if code == INTERRUPTED:
         note_key_answered()
-    say_why(sentence)
+    print_error(sentence)
     raise typer.Exit(code)
 
 
@@ -124,7 +124,7 @@ def keys_are_raised() -> None:
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGTERM) is _leave:
-        signal.signal(signal.SIGTERM, stop_as_by_key)
+        signal.signal(signal.SIGTERM, handle_sigterm)
 
 
 def keep_compiled() -> None:
@@ -136,7 +136,7 @@ def keep_compiled() -> None:
     from frictax.programs import store
     from frictax.programs.jax_cache import check_jax_cache
 
-    store.report_line = say_why
+    store.report_line = print_error
     check_jax_cache(keep=True)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

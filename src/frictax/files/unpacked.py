@@ -1,4 +1,4 @@
-"""How large a compressed file becomes, counted before it is unpacked: 3 MB can hold 6 GB."""
+"""Size of compressed files, counted before they are unpacked: 3 MB can contain 6 GB."""
 
 import zlib
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def check_mat(path: Path) -> None:
 
 
 def _mat_parts(path: Path) -> Iterator[bytes]:
-    """Yield what a MAT-file of version 5 holds, unpacked, in parts that begin at its words."""
+    """Yield the unpacked content of a MAT-file of version 5, in parts aligned to 8 bytes."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
         order = "big" if head[126:128] == b"MI" else "little"

@@ -214,7 +214,7 @@ def fit(
         "engine": engine,
         "rounds": rounds,
     }
-    data = _measured(model, data)
+    data = _with_sweep(model, data)
     with watched(progress, "Fitting") as work:
         how = Search(method, loss, level, Extent(starts, spread, seed), work)
         if isinstance(data, Sweep) and not isinstance(model, Machine):
@@ -224,15 +224,15 @@ def fit(
         return fit_records(model, data, how, **moving, **shared)
 
 
-def _measured(model: Any, data: Any) -> Any:
-    """The data; of a `DataFrame` for a law the sweep in its columns."""
+def _with_sweep(model: Any, data: Any) -> Any:
+    """Return the data; a `DataFrame` for a law becomes a sweep."""
     if not hasattr(data, "iloc"):
         return data
     if isinstance(model, Machine):
         raise ValueError(
             "`fit` of a machine must be given records, got a DataFrame. Write"
             " Record.from_pandas(frame, time='t', inputs={'drive': 'F'}, outputs={'mass.s': 'q'}),"
-            " which says what each column is."
+            " which names each column."
         )
     return Sweep.from_pandas(data)
 

@@ -52,7 +52,7 @@ class MassVariables:
 
 
 class Breakaway:
-    """Modelica's two flags of a contact that leaves its rest.
+    """Modelica's two flags of a contact at breakaway.
 
     `startForward`, `startBackward`: whether it begins to slide in that direction at this time. A
     solver of Modelica keeps the mode stuck and the flag true until there is a speed. Here the mode
@@ -70,7 +70,7 @@ class Breakaway:
         return (self.mode == BACKWARD) & self._begins(-1)
 
     def _begins(self, direction: int) -> Flags:
-        """Whether the sliding faces have no velocity yet, and gain one in `direction`."""
+        """Return whether the sliding faces are at rest and accelerate in `direction`."""
         has = vars(self)
         v, a = next((has[v], has[a]) for v, a in _OF_FACES if v in has)
         return (jnp.abs(v) <= _NO_SPEED) & (direction * a >= -_NO_RATE)
@@ -107,7 +107,7 @@ class FrictionVariables(Breakaway):
       one (mass with stops).
     - `startForward`, `startBackward`: whether it begins to slide forward or backward at this time.
     - `s_a`, `s_b`: positions of its two flanges relative to the support [m]. They are joined
-      rigidly, so both are `s`; a mass with stops has none.
+      rigidly, so both are `s`; a mass with stops does not have them.
     """
 
     s: Values

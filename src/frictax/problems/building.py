@@ -101,7 +101,7 @@ def build(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
         is_asked = "bool" in str(p.annotation) or isinstance(p.default, bool)
         if p.name in table and not is_asked and _has_truth(table[p.name]):
             raise place.below(p.name).error(
-                f"must hold no true or false, got {brief(table[p.name], 80)}. Write a number."
+                f"must not contain true or false, got {brief(table[p.name], 80)}. Write a number."
             )
     given = {key: inner(value, place.below(key)) for key, value in table.items() if key != "kind"}
     return checked(lambda: build(**given, **known), place)
@@ -126,7 +126,7 @@ def inner(value: Any, place: Place) -> Any:
 def machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
     """The mechanism that a table of parts describes, in the order written."""
     if "cls" in parts:
-        raise place.below("cls").error("is a name that no part can have. Call it otherwise.")
+        raise place.below("cls").error("cannot be the name of a part. Choose another name.")
     built = {name: build(table, PARTS, place.below(name)) for name, table in parts.items()}
     return checked(lambda: Mechanism(**built), place)
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from frictax.arguments import whole
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
-from frictax.fitting.result.spread import Recalled
+from frictax.fitting.result.spread import Memoized
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
 
@@ -127,7 +127,7 @@ def bias_reduced(
     # Along what nothing tells it is as enormous as that of `inverse_gram`.
     covariance = of_data + prior.T @ prior + noise**2 * unseen.T @ unseen
 
-    return covariance, Recalled(
+    return covariance, Memoized(
         functools.partial(_satterthwaite, root, share, lifted, covariance, of_data)
     )
 

@@ -12,7 +12,7 @@ from frictax.arguments import whole
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
-from frictax.fitting.result.spread import Recalled, Spread
+from frictax.fitting.result.spread import Memoized, Spread
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
 
@@ -156,8 +156,8 @@ def _widest(
     them is one, 0 where it is the only account.
     """
     level = found.level
-    of_each = Recalled(functools.partial(_half_widths, parts, where, guard))
-    dof = Recalled(functools.partial(_dof_of_widest, parts, of_each, level))
+    of_each = Memoized(functools.partial(_half_widths, parts, where, guard))
+    dof = Memoized(functools.partial(_dof_of_widest, parts, of_each, level))
     wins = of_each(np.eye(len(found.x)), level).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
-from frictax.fitting.result.spread import Recalled, Spread
+from frictax.fitting.result.spread import Memoized, Spread
 from frictax.notice import Notice
 
 from .accounts import AbstractErrors, scored
@@ -146,7 +146,7 @@ def lifted(found: FitResult, follow: Float[np.ndarray, "q p"], made: LinearSprea
     """From the estimates to all fitted numbers: starts `follow` them."""
     return Spread(
         follow @ made.covariance @ follow.T + _of_starts(found, follow),
-        Recalled(functools.partial(_lifted_dof, made.dof, follow, found.dof)),
+        Memoized(functools.partial(_lifted_dof, made.dof, follow, found.dof)),
         None,
         made.says,
         made.notices,

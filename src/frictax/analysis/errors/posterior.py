@@ -17,7 +17,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
-from frictax.interrupts import key_waits
+from frictax.interrupts import defer_interrupt
 from frictax.notice import Notice
 from frictax.programs import jitted
 from frictax.progress import Progress, watched
@@ -183,7 +183,7 @@ def posterior(
     friction.f_pos.F_Coulomb  1.2...  N     0.000...   1.2... to 1.2... ...
     """
     _check(found, draws, warmup, chains, samples, level)
-    with key_waits():
+    with defer_interrupt():
         from . import nuts  # with blackjax
 
     level = found.level if level is None else level

@@ -37,7 +37,7 @@ class Spread:
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
 
 
-class Recalled:
+class Memoized:
     """A function of directions, the rows of a matrix, and of further arguments. Its last results
     are cached where the matrix has no more rows than columns, such as one for each fitted number.
 
@@ -60,12 +60,12 @@ class Recalled:
         return self.function(directions, *more)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Recalled, (self.function,)
+        return Memoized, (self.function,)
 
 
 @dataclasses.dataclass(frozen=True)
 class SameDegreesOfFreedom:
-    """The same degrees of freedom `dof` for each direction."""
+    """Degrees of freedom `dof`, equal for each direction."""
 
     dof: float | int
 

@@ -66,9 +66,9 @@ class Optax(AbstractMethod):
 
     - `transformation`: L-BFGS with its line search unless given; ``optax.adam(0.1)`` works too, in
       some thousand steps.
-    - `steps`: how many steps a round takes at most; `rounds`: how many rounds a search takes at
-      most. Each begins at the end of the one before, in the coordinates there, and ends where it
-      meets the tolerance. Unless given, one round of `steps`, or ten of 2000.
+    - `steps`: the largest number of steps of a round; `rounds`: the largest number of rounds. A
+      round begins at the end of the previous one and ends when it meets the tolerance. The default
+      is one round if `steps` is given, and ten rounds of 2000 steps otherwise.
     - `tolerance` on the gradient's norm.
 
     >>> import optax

@@ -76,7 +76,7 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
 
     - `known`: own classes and functions that the fit has in it, in a list; or a machine that has
       them, from which those without a name (``lambda``) are taken in their order.
-    - `largest` [bytes]: what the arrays of the file may take. Give more for a large fit of yours.
+    - `largest` [bytes] size of all arrays of the file. Give more for a large fit of your own.
 
     **Raises:** `FileNotFoundError`, or `ValueError` with one sentence for what is no fit file, is
     damaged or of a newer format, for own code that is lacking or is not what was fitted, and with
@@ -192,7 +192,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
 
 
 def _check_whole(found: FitResult) -> None:
-    """Raise whatever a fit raises when it is printed or written whose parts do not fit together."""
+    """Raise now the error that a print or an export of an inconsistent fit would raise later."""
     strange = [label for label, x in found.records.items() if not isinstance(x, Record | Sweep)]
     if strange:
         raise ValueError(

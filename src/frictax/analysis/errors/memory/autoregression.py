@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.result.identifiability import listed
-from frictax.fitting.result.spread import Recalled
+from frictax.fitting.result.spread import Memoized
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass
 
@@ -80,7 +80,7 @@ class Autoregression(AbstractLinearErrors):
         times = _memories(series)
         covariance = (root @ size @ root.T) * np.outer(more, more) + prior.T @ prior + unknown
 
-        dof = Recalled(functools.partial(_dof, root, size, parts, prior, times))
+        dof = Memoized(functools.partial(_dof, root, size, parts, prior, times))
         remembers = any(one.model.phi.size for one in series) or any(walks)
         doubts = _doubts(linear, series, dof, walks)
         return LinearSpread(covariance, dof, _says(linear, series, walks), doubts, remembers)
