@@ -65,7 +65,7 @@ class Sizes:
 
 
 def sizes(draft: Draft) -> Sizes:
-    """What the numbers of the draft's record suggest."""
+    """Return the properties of the draft's record."""
     t, seen, drive = series(draft)
     step = (t[-1] - t[0]) / (t.size - 1)
     rate, duration = 1.0 / step, float(t[-1] - t[0])
@@ -94,12 +94,7 @@ def has_gravity(draft: Draft) -> bool:
     t, s, u = series(draft)
     if u is None or np.ptp(s) < _LEAST_SWING:
         return False
-    rate = (t.size - 1) / float(t[-1] - t[0])
-    fast = _quantile(_power(np.gradient(s), 2), 0.9) * rate
-    fast = float(np.clip(fast, 2.0 / (t[-1] - t[0]), rate / 30.0))
-    cutoff, ends = min(5.0 * fast, rate / 8.0), max(t.size // 20, 1)
-    motion, pushed = smooth(t, s, cutoff), smooth(t, u, cutoff).x[ends:-ends]
-    s, v, a = (x[ends:-ends] for x in (motion.x, motion.v, motion.a))
+    s, v, a, pushed = _smoothed(t, s, u, True)
     way = np.sign(v) * (np.abs(v) > 0.02 * np.max(np.abs(v)))
     if np.count_nonzero(np.diff(way[way != 0])) < _FEWEST_REVERSALS:
         return False
@@ -117,6 +112,21 @@ def has_gravity(draft: Draft) -> bool:
     return bool(much and sine < 0.3 * without and sine < parabola)
 
 
+def _smoothed(
+    t: np.ndarray, x: np.ndarray, u: np.ndarray, is_position: bool
+) -> tuple[np.ndarray, ...]:
+    """Return position, speed, acceleration and drive without the ends of the record, smoothed at
+    five times the frequency of the motion; `is_position`: whether `x` was measured, and is not the
+    integral of a speed.
+    """
+    rate = (t.size - 1) / float(t[-1] - t[0])
+    power = _power(np.gradient(x, 1.0 / rate), 2 if is_position else 0)
+    fast = float(np.clip(_quantile(power, 0.9) * rate, 2.0 / (t[-1] - t[0]), rate / 30.0))
+    cutoff, ends = min(5.0 * fast, rate / 8.0), max(t.size // 20, 1)
+    motion, drive = smooth(t, x, cutoff), smooth(t, u, cutoff).x
+    return tuple(y[ends:-ends] for y in (motion.x, motion.v, motion.a, drive))
+
+
 def drive_brakes(draft: Draft) -> bool:
     """Return whether the drive takes energy from the machine and accelerates it against its own
     sign: its sign, or that of the motion, is the other one.
@@ -124,14 +134,10 @@ def drive_brakes(draft: Draft) -> bool:
     t, s, u = series(dataclasses.replace(draft, reversed=False))
     if u is None or not np.ptp(u) > 0 or not np.ptp(s) > 0:
         return False
-    step = (t[-1] - t[0]) / (t.size - 1)
-    moved = s if "position" in draft.columns else np.cumsum(s) * step
-    power = _power(np.gradient(moved, step), 2 if "position" in draft.columns else 0)
-    fast = float(np.clip(_quantile(power, 0.9) / step, 2.0 / (t[-1] - t[0]), 1 / step / 30.0))
-    cutoff, ends = min(5.0 * fast, 1 / step / 8.0), max(t.size // 20, 1)
-    motion, pushed = smooth(t, moved, cutoff), smooth(t, u, cutoff).x[ends:-ends]
-    v, a = motion.v[ends:-ends], motion.a[ends:-ends]
-    turns = [np.sin(motion.x[ends:-ends]), np.cos(motion.x[ends:-ends])]
+    is_position = "position" in draft.columns
+    moved = s if is_position else np.cumsum(s) * (t[-1] - t[0]) / (t.size - 1)
+    s, v, a, pushed = _smoothed(t, moved, u, is_position)
+    turns = [np.sin(s), np.cos(s)]
     matrix = np.stack([a, np.sign(v), v, np.ones(v.size), *(turns if draft.turns else [])], axis=1)
     matrix /= np.maximum(np.max(np.abs(matrix), axis=0), 1e-300)
     numbers, left = np.linalg.lstsq(matrix, pushed, rcond=None)[:2]
