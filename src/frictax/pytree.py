@@ -65,7 +65,8 @@ class Pickled:
     """
 
     def __getstate__(self) -> dict[str, Any]:
-        usual = {field.name: field.default for field in dataclasses.fields(type(self))}  # type: ignore[arg-type]
+        fields = dataclasses.fields(type(self))  # type: ignore[arg-type]
+        usual = {field.name: field.default for field in fields}
         return {n: x for n, x in vars(self).items() if n not in usual or x is not usual[n]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -145,7 +145,7 @@ class Draft:
         return [name or str(i) for i, name in names if i not in used]
 
     def asked_constants(self) -> list[str]:
-        """The numbers that no record of this machine contains."""
+        """Return the names of the constants that no record of this machine contains."""
         out = list[str]()
         drive = self.drive
         if self.machine in DRIVEN and drive is not None:
@@ -155,7 +155,7 @@ class Draft:
         return out
 
     def question(self, constant: str) -> str:
-        """What a constant is, in words."""
+        """Return the question that asks for a constant, in words."""
         drive, turns = self.drive, self.turns
         return CONSTANTS[constant][1].format(
             drive="" if drive is None else drive.label,
@@ -165,7 +165,9 @@ class Draft:
         )
 
     def lacking(self) -> Missing | None:
-        """A column without which this machine cannot be identified, or that cannot be its own."""
+        """Return what makes the columns insufficient for this machine, or None: the first column that
+        is missing, constant, of the wrong unit, or whose times repeat.
+        """
         have, machine = self.columns, self.machine
         needed: dict[str, tuple[str, ...]] = {
             "servo": ("reference", "position"),
@@ -180,13 +182,13 @@ class Draft:
         if machine in DRIVEN and machine != "pendulum" and self.drive is None:
             return self._no_column("current" if self.turns else "force")
         if machine != "sweep" and "time" not in have and self.rate is None:
-            return Missing("--rate HZ", f"{self._no_times()} {self._its_columns()}")
+            return Missing("--rate HZ", f"{self._no_times()} {self._list_columns()}")
         checks = (
             check(column) for column in self.used for check in (self._still, self._of_other_kind)
         )
         return next(filter(None, (*checks, self._repeats())), None)
 
-    def _its_columns(self) -> str:
+    def _list_columns(self) -> str:
         names = ", ".join(name or str(i + 1) for i, name in enumerate(self.shape.names))
         return f"The columns are: {names}."
 
@@ -194,17 +196,17 @@ class Draft:
         return Missing(
             f"--{role} COLUMN",
             f"{with_article(self.machine).capitalize()} needs a column of its {role}, and none was"
-            f" recognised. Give --{role} COLUMN. {self._its_columns()}",
+            f" recognised. Give --{role} COLUMN. {self._list_columns()}",
         )
 
     def _no_times(self) -> str:
-        """That no column is a clock."""
+        """Return the sentence that no time column was recognised."""
         return (
             f"No time column was recognised in {self.file.name}. Give --rate HZ, or --time COLUMN."
         )
 
     def _still(self, column: Chosen) -> Missing | None:
-        """That a column does not change."""
+        """Return an error if a column does not change."""
         x = self.shape.values[:, column.number - 1]
         x = x[np.isfinite(x)]
         if x.size and np.ptp(x) > 0:
@@ -225,7 +227,9 @@ class Draft:
         )
 
     def _of_other_kind(self, column: Chosen) -> Missing | None:
-        """That a column's unit belongs to the other kind of motion than the machine."""
+        """Return an error if a column has a unit of a rotation and the machine translates, or the
+        reverse.
+        """
         if column.role in ("time", "current", "pressing"):
             return None
         if column.unit in COUNTS:
@@ -251,7 +255,7 @@ class Draft:
         )
 
     def _repeats(self) -> Missing | None:
-        """That times repeat, which a record cannot have."""
+        """Return an error if times repeat or start again."""
         time = self.columns.get("time")
         if self.machine == "sweep" or time is None:
             return None
@@ -302,7 +306,7 @@ class Draft:
         return out + self.unknown()
 
     def unknown_counts(self) -> list[Missing]:
-        """Encoders whose counts in a turn are not known."""
+        """Return the encoders whose counts in a turn are not known."""
         return [
             Missing(
                 f"--{column.role} '{column.name or column.number}[counts/4096]'",
@@ -314,7 +318,7 @@ class Draft:
         ]
 
     def unknown(self) -> list[Missing]:
-        """What cannot even be guessed."""
+        """Return the numbers that no rule can guess."""
         out = self.unknown_counts()
         for name in self.asked_constants():
             if name not in self.constants:

@@ -36,7 +36,7 @@ def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) 
 
 
 def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
-    """The texts of a problem's files, by name, for a folder from which the record is found."""
+    """Return the texts of a problem's files, by name; paths are relative to `folder`."""
     if draft.machine == "sweep":
         return {NAME: _sweep(draft, folder)}
     found = sizes(draft)
@@ -74,7 +74,7 @@ def _channels(draft: Draft, made: Template) -> str:
 
 
 def _file(draft: Draft, folder: Path) -> str:
-    """Where the record is and how it is laid out."""
+    """Return the TOML lines with the path and the layout of the record."""
     shape = draft.shape
     try:
         path = os.path.relpath(draft.file.resolve(), folder.resolve())
@@ -104,7 +104,7 @@ def _file(draft: Draft, folder: Path) -> str:
 
 
 def _value(text: str) -> str:
-    """A value of a cell as TOML writes it."""
+    """Return the text of a cell as a TOML number or string."""
     try:
         return _number(float(text))
     except ValueError:
