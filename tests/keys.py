@@ -89,7 +89,7 @@ def repeated(function):
         function(1.5 + 1e-3 * i)
 
 
-def main(name, count, seed, limit=2.0):
+def main(name, count, seed, limit="2.0"):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     jax.config.update("jax_enable_x64", True)
     sys.unraisablehook = lambda what: None

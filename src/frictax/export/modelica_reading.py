@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -559,7 +559,7 @@ class _Reader:
 
     # -- what it means
 
-    def _add_parameters(self, modifiers: Any) -> None:
+    def _add_parameters(self, modifiers: Iterable[_Modifier]) -> None:
         """Parameters of the text itself: of a record, or a list of modifiers."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
@@ -572,7 +572,7 @@ class _Reader:
             elif not isinstance(value, str | bool):
                 self.values[_RENAMED.get(name, name)] = _check_value(name, value, one.line)
 
-    def _add_nested(self, modifiers: Any, above: str = "") -> None:
+    def _add_nested(self, modifiers: Iterable[_Modifier], above: str = "") -> None:
         """Modifiers of components inside a model, ``guide(friction(peak=1.2))``, by path."""
         for one in modifiers:
             path = f"{above}{one.name}"

@@ -1,7 +1,7 @@
 """From the columns of a source to the channels of a record: roles, signs, units, and one clock."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -215,7 +215,7 @@ def _times(
     return values, unit
 
 
-def _is_range(unwrap: Any) -> bool:
+def _is_range(unwrap: Any) -> TypeGuard[float]:
     return unwrap is not None and not isinstance(unwrap, bool)
 
 

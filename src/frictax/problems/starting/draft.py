@@ -165,8 +165,8 @@ class Draft:
         )
 
     def lacking(self) -> Missing | None:
-        """Return what makes the columns insufficient for this machine, or None: the first column that
-        is missing, constant, of the wrong unit, or whose times repeat.
+        """Return what makes the columns insufficient for this machine, or None: the first column
+        that is missing, constant, of the wrong unit, or whose times repeat.
         """
         have, machine = self.columns, self.machine
         needed: dict[str, tuple[str, ...]] = {
