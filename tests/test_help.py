@@ -21,7 +21,7 @@ def test_help_lists_every_public_name_behind_its_room() -> None:
     homes = {name for name in public if getattr(fx, name).__class__.__name__ != "module"}
     assert homes <= names
     assert "SupportFriction" in rooms["contacts"]
-    assert "Where friction acts" in rooms["contacts"]
+    assert "Friction elements of the Modelica Standard Library" in rooms["contacts"]
     assert max(map(len, text.splitlines())) <= 100
     assert "Public names, by room" in pydoc.plain(pydoc.render_doc(fx))
 

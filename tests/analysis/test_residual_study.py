@@ -175,7 +175,7 @@ def test_each_record_is_studied_by_itself() -> None:
         ("worn", "ripple")
     }
     assert study["ripple"].record == "worn"
-    assert "worn: Force" in str(study)
+    assert "worn: Residual force" in str(study)
     assert not strong(found.residual_study("new"))
     with pytest.raises(KeyError, match="There is no record 'old' in this fit. It has: worn, new."):
         found.residual_study("old")

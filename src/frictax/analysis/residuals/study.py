@@ -62,8 +62,8 @@ class ResidualStudy(ResidualStudyVerbs):
     >>> found = fx.fit(sledge, record, free=free, objective=fx.InverseDynamics(20.0))
     >>> study = found.residual_study()
     >>> print(study["ripple"])
-    Force that the model lacks on mass repeats itself every ... mm (std. error ... mm) with an
-    amplitude of ... N forward, ...
+    Residual force on mass repeats itself every ... mm (std. error ... mm) with an amplitude of
+    ... N forward, ...
     >>> round(study["ripple"].numbers["period"], 3), round(study["ripple"].effect, 1)
     (0.1, 0.2)
     >>> study["ripple"].strong, study["time"].strong
