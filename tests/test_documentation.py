@@ -103,7 +103,6 @@ QUICK = {
     "frictax.fitting.result.fit_result.FitResult",
     "frictax.mechanism.gears.IdealGear",
     "frictax.progress.ProgressLine",
-    "frictax.report.machine_json.found_machine_json",
     "frictax.report.saving.fit_file.load_fit",
     "frictax.report.starts_figure.draw_starts",
     "frictax.report.sweep_figure.draw_sweep",

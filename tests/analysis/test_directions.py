@@ -34,6 +34,7 @@ def test_an_offset_is_named_with_its_size_and_the_call_that_fits_it() -> None:
     assert not {n.code for n in found.notices} & {"memory-as-long", "memory-long"}
 
 
+@pytest.mark.slow
 def test_a_law_for_each_direction_is_named_with_the_term_that_differs() -> None:
     found = fx.fit(fx.Coulomb, sweep_of(0, backward=0.6), loss=fx.Huber())
     numbers = named(found)["directions-differ"].numbers

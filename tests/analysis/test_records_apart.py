@@ -34,6 +34,7 @@ def fitted(records: list[fx.Record]) -> fx.FitResult:
     return fx.fit(block(0.9, 0.3, 0.9), records, free=FREE, rounds=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "named"),
     [

@@ -68,7 +68,7 @@ def test_a_small_loop_closes_and_the_large_one_goes_on_as_if_there_were_none() -
     assert abs(np.diff(along(local, [a, b, c, b])[0][[1, 3]])[0]) > 1e-3
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [fx.OnSamples(), fx.Adaptive(rtol=1e-9, atol=1e-12)], ids=type)
 def test_a_run_along_a_path_goes_the_same_ways(engine: Any) -> None:
     a, b, c = 3e-5, -1e-5, 1e-5
@@ -102,7 +102,7 @@ def test_elements_alike_slip_at_the_same_instant() -> None:
         )
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [None, 50.0])
 def test_at_constant_speed_friction_is_the_law(C: float | None) -> None:
     bristle = fx.MaxwellSlip([4e4, 2e4, 1e4, 5e3], [1, 2, 3, 4], C=C)

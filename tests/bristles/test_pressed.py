@@ -38,6 +38,7 @@ def braked(press: Any = 1.0, fn: Any = 2.0, bristle: Any = None, **law: Any) -> 
     )
 
 
+@pytest.mark.slow
 def test_pressed_on_evenly_it_is_a_guide_with_all_of_that_times_the_normal_force() -> None:
     law = fx.Stribeck(F_prop=0.4, F_Coulomb=1.0, F_Stribeck=0.4, fexp=20.0, exponent=2.0)
     guide = fx.SupportFriction("mass", f_pos=law, bristle=fx.LuGre(sigma_0=4e3, sigma_1=40.0))

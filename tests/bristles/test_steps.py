@@ -222,6 +222,7 @@ def test_machines_of_one_s_own_refuse_a_bristle() -> None:
         Axis(fx.SupportFriction("x", bristle=fx.Dahl(1e5)))
 
 
+@pytest.mark.slow
 def test_a_run_is_drawn_and_told_with_its_bristle() -> None:
     machine, ts = p1(lugre(1e4), 2e-2)
     run = fx.simulate(machine, ts[:101], fx.OnSamples())

@@ -230,6 +230,7 @@ def test_half_of_a_symmetric_cycle_is_followed_and_has_the_derivatives_of_the_wh
         np.testing.assert_allclose(halved[path].amplitude, by[path].amplitude, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_cycle_is_printed_and_sampled() -> None:
     cycle = hunting()
     lines = str(cycle).splitlines()

@@ -60,6 +60,7 @@ def test_a_default_run_is_within_1e_4_of_the_range_and_within_the_error_it_state
     assert run.events.count == references[name].events.count
 
 
+@pytest.mark.slow
 def test_a_force_with_the_period_of_the_samples_is_resolved() -> None:
     """All steps without division would see the same wrong mean of it."""
     slow = machine(MACHINES["slow"])
@@ -152,6 +153,7 @@ def outcome(numbers, u):
     return jnp.sum(weights * run.ys) + jnp.sum(times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["stick and slip", pytest.param("fast spring", marks=pytest.mark.slow)]
 )

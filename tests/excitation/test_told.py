@@ -109,6 +109,7 @@ def test_shortest_slip_and_nearest_miss_are_those_of_the_run(plan):
     assert float(seen.asked[1]) == pytest.approx(np.max(np.abs(u)) / 3.0)
 
 
+@pytest.mark.slow
 def test_a_stop_after_which_a_body_barely_stays_is_near_an_edge_and_so_is_one_it_barely_leaves(
     plan,
 ):

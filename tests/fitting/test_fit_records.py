@@ -23,6 +23,7 @@ def found(run) -> fx.FoundMachine:
     return fx.fit(block(**AWAY_LAW), run, free=LAW)
 
 
+@pytest.mark.slow
 def test_a_free_run_from_inverse_dynamics_finds_mass_law_and_peak() -> None:
     seen = record(block(), {"mass.s": 1e-4})
     start = block(m=2.0, peak=1.05, F_prop=0.1, F_Coulomb=2.0, F_Stribeck=0.2, fexp=8.0)
@@ -33,6 +34,7 @@ def test_a_free_run_from_inverse_dynamics_finds_mass_law_and_peak() -> None:
     assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.1)
 
 
+@pytest.mark.slow
 def test_four_law_parameters_come_back_from_a_start_10_to_20_per_cent_off(found) -> None:
     assert_recovered(found, TRUE)
     assert found.noise_scale == pytest.approx(1.0, abs=0.1)  # in units of the sd that was given

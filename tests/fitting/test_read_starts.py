@@ -44,6 +44,7 @@ def relative(found: fx.FitResult) -> np.ndarray:
     return np.array([found.values[path] / true - 1 for path, true in TRUE.items()])
 
 
+@pytest.mark.slow
 def test_estimates_of_a_noise_free_record_are_right_to_1e_4(clean: fx.FitResult) -> None:
     """With starts as the filter reads them they are up to 6e-4 off."""
     assert np.all(np.abs(relative(clean)) < 1e-4), relative(clean)

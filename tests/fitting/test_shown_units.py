@@ -50,6 +50,7 @@ def found():
     )
 
 
+@pytest.mark.slow
 def test_torques_speeds_and_angles_are_printed_as_the_records_have_them(found):
     units = {e.name: e.shown.unit for e in found.estimates}
     assert units == {

@@ -154,6 +154,7 @@ def test_windows_that_leave_more_than_their_means_do_explain_nothing() -> None:
         assert any(n.code == "explains-nothing" for n in found.notices_at_hand)
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_are_set_against_the_forces_that_are_known() -> None:
     s = np.asarray(motion(block())["mass"].s)
     inputs = {"drive": record(block()).inputs["drive"]}
@@ -163,6 +164,7 @@ def test_inverse_dynamics_are_set_against_the_forces_that_are_known() -> None:
         assert any(n.code == "explains-nothing" for n in found.notices) is told
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_that_explain_a_part_of_the_forces_are_told_by_the_noise() -> None:
     """A mass that is free makes something of a speed that is called a position."""
     motions = motion(block())["mass"]

@@ -22,7 +22,7 @@ from machines import (
 
 # Without peak the load at which all let go is also that under which they go on: a tie, but for
 # rounding.
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("strong", "weak"), [(1.2, 1.2), (1.0, 1.0), (1.0, 1.3), (1.5, 1.0)])
 def test_two_brakes_on_one_mass_share_its_load_in_proportion_to_what_they_hold_and_let_go_together(
     strong: float, weak: float

@@ -43,7 +43,7 @@ def walked(m: Any, F: Any, signal: Any, ts: Any, begins: int = 0) -> Any:
     return fx.walk(driven, y, mode, ts, options=fx.OnSamples())
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("hold", [False, True])
 def test_it_equals_the_same_machine_of_elements(hold: bool) -> None:
     signal = fx.Sampled(TS, PULL, hold=hold)

@@ -98,6 +98,7 @@ def test_spring_pendulum_modes_within_1e_7_s_and_positions_within_3e_7_m(
         assert np.max(error[away]) <= limit, variable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "build", "parts"),
     [
@@ -135,6 +136,7 @@ def test_start_flags_are_true_where_the_library_s_are_at_the_time_of_the_event(
             assert all(min(abs(t - turn) for turn in turns) < 1e-9 for t in ours), (part, flag)
 
 
+@pytest.mark.slow
 def test_flanges_of_a_friction_are_where_its_body_is_relative_to_the_support(
     reference_folder: Path,
 ) -> None:

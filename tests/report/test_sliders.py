@@ -52,6 +52,7 @@ def anew(found: FitResult, k: int, by: float) -> np.ndarray:
     return np.ravel(np.asarray(predictions(found.problem, jnp.asarray(x), 0))[..., 0])
 
 
+@pytest.mark.slow
 def test_the_slopes_are_the_derivatives_of_the_simulated_curve(fitted: FitResult) -> None:
     (channel,) = channels_of(fitted)
     for k, e in enumerate(fitted.estimates):

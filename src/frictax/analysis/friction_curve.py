@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +15,7 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.spread import Spread
 from frictax.parameters import UnknownName
+from frictax.programs import jitted
 
 
 def predict(
@@ -59,7 +59,7 @@ def friction_band(
     v = np.atleast_1d(np.asarray(velocity, dtype=float))
     at = friction_at(found.problem, contact, v, label, list(found.records))
     f, g = (
-        np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x))
+        np.asarray(a) for a in jitted(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x))
     )
     half = spread.half_width(level, g)
     return Band(v, f, f - half, f + half, level)
@@ -119,6 +119,6 @@ def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray,
     return np.asarray(_law_values(law, jnp.asarray(velocity)))
 
 
-@eqx.filter_jit
+@jitted
 def _law_values(law: Any, v: Any) -> Any:
     return jax.vmap(law)(v)

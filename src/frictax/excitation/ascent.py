@@ -5,13 +5,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Float
 
 from frictax.interrupts import as_part
+from frictax.programs import jitted
 from frictax.progress import Work
 
 from .plan import Plan, Seen, ended_well
@@ -84,7 +84,7 @@ def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         change, state = way.update(slope, state)
         return optax.apply_updates(c, change), state
 
-    return jax.jit(way.init), jax.jit(moved)
+    return jitted(way.init), jitted(moved)
 
 
 def looked(

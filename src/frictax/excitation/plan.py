@@ -120,12 +120,12 @@ class Plan:
     @functools.cached_property
     def made(self) -> Any:
         """`excitation`, compiled."""
-        return jax.jit(self.excitation)
+        return jitted(self.excitation)
 
     @functools.cached_property
     def back(self) -> Any:
         """From the slope of a cost by the drive to that by its numbers `c`, compiled."""
-        return jax.jit(lambda c, along: jax.vjp(self.excitation, c)[1](along)[0])
+        return jitted(lambda c, along: jax.vjp(self.excitation, c)[1](along)[0])
 
     @functools.cached_property
     def shown(self) -> Any:
@@ -140,7 +140,7 @@ class Plan:
             rows = jax.vmap(lambda t, y, mode: under_test.shown(x, t, y, mode))
             return rows(t, path.ys, path.modes), path.result == Result.successful
 
-        return jax.jit(played)
+        return jitted(played)
 
     def excited(self, u: Float[Array, " n"]) -> UnderTest:
         """The machine with its instruments under the excitation `u`."""
@@ -210,7 +210,7 @@ class Plan:
     @functools.cached_property
     def merit(self) -> Any:
         """`criterion_at`, compiled."""
-        return jax.jit(self.criterion_at)
+        return jitted(self.criterion_at)
 
     def cost(
         self, u: Float[Array, " n"], x: Float[Array, " p"], strict: Any

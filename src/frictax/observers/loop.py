@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PyTree
 
 from frictax.contacts.mode import STUCK
 from frictax.engine import Engine, Result
+from frictax.programs import jitted
 
 from .interval import Interval, Wanders
 from .mixture import Seen, Sensors, at_rest, distance, drawn, predicted, updated
@@ -62,7 +63,7 @@ class Found(eqx.Module):
     result: PyTree
 
 
-@eqx.filter_jit
+@jitted
 def filtered(asked: Asked, engine: Engine, saltation: bool, members: int, key: Array) -> Found:
     """`members` Kalman filters over a record, each with its weight."""
     n = asked.t.shape[0]
