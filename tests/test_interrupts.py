@@ -261,6 +261,7 @@ def test_a_key_while_the_main_thread_compiles_is_raised_afterwards_and_nothing_c
     code = """
     import threading, time
     import jax, jax.numpy as jnp
+    import frictax.jax_internals
     from frictax.interrupts import Keys
 
     def long(x):

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OFTEN = 0.2  # seconds after which a waiting thread looks up: on Windows no key wakes it
-_COMPILER = "jax._src.compiler"  # the module of JAX whose functions wait for XLA's compiler
 _PATIENCE = 0.3  # seconds that the end of the process waits for a call that was left to itself
 
 _idle: deque["_Helper"] = deque()
@@ -116,7 +115,8 @@ def _press(number: int, frame: Any) -> None:
     Keys.pressed = True
     # XLA compiles in a thread of its own. An exception frees what that thread still reads, and the
     # process crashes (seen with jax 0.10.2), so the next call that looks raises the key.
-    if frame is None or frame.f_globals.get("__name__") != _COMPILER:
+    internals = sys.modules.get("frictax.jax_internals")  # nothing was compiled without it
+    if internals is None or not internals.waits_for_compiler(frame):
         raise KeyboardInterrupt
 
 
