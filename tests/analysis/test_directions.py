@@ -66,6 +66,7 @@ def test_a_residual_study_of_both_directions_names_both() -> None:
     assert "one direction alone" not in str(study)
 
 
+@pytest.mark.slow
 def test_laws_whose_parameters_the_rows_hardly_tell_differ_by_their_forces() -> None:
     sweep = sweep_of(10, rows=8, noise=0.02, backward=1.24)  # no dip, so no F_Stribeck and no fexp
     found = fx.fit(fx.Stribeck, sweep)

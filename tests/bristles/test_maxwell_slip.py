@@ -130,6 +130,7 @@ def test_the_generalized_model_follows_the_law_over_time() -> None:
     )
 
 
+@pytest.mark.slow
 def test_it_starts_bent_and_is_linear_about_its_state() -> None:
     bristle = fx.MaxwellSlip([2e3, 1e3], share=[1.0, 3.0], z=[1e-4, -2e-4])
     machine = rubbing(bristle, fx.Coulomb(F_Coulomb=1.0, F_prop=0.3))

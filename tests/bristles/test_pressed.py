@@ -65,6 +65,7 @@ def test_what_presses_does_work_on_bristles_and_the_balance_closes(name: str) ->
     np.testing.assert_allclose(there, s, atol=2e-5 * np.max(np.abs(s)))
 
 
+@pytest.mark.slow
 def test_let_go_it_is_free_and_unbends_and_pressed_on_again_it_begins_unbent() -> None:
     ts = jnp.array([0.0, 0.05, 0.35, 0.41, 0.5, 0.6 + 1e-9, 0.65])
     run = fx.simulate(braked(PRESSES["lets go"]), ts, TIGHT)["rail"]

@@ -96,6 +96,7 @@ def scan(sigma_0: float, h: float) -> None:
     assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.4
 
 
+@pytest.mark.slow
 def test_a_step_that_cannot_resolve_a_bristle_stays_bounded_and_is_doubted() -> None:
     with pytest.warns(UserWarning, match="Shorter steps change a state"):
         scan(1e7, 5e-3)
@@ -171,6 +172,7 @@ def test_beside_steps_that_cannot_resolve_a_bristle_events_are_found() -> None:
         assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.5
 
 
+@pytest.mark.slow
 def test_a_solver_that_is_named_is_taken() -> None:
     import diffrax
 

@@ -42,6 +42,7 @@ def test_experiment_keeps_its_limits_and_stands_beside_a_chirp_and_a_staircase(e
     assert [says.partition(" ")[0] for says in experiment.beside] == ["chirp,", "staircase"]
 
 
+@pytest.mark.slow
 def test_expected_errors_are_those_of_the_derivatives_at_the_samples(experiment):
     def speed(x):
         block = fx.parameters.replace(_block(), dict(zip(experiment.names, x, strict=True)))
@@ -54,6 +55,7 @@ def test_expected_errors_are_those_of_the_derivatives_at_the_samples(experiment)
     np.testing.assert_allclose(experiment.errors, errors, rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_table_is_written_sample_by_sample(experiment, tmp_path):
     path = experiment.to_csv(tmp_path / "excitation.csv")
     head, *rows = path.read_text().splitlines()
@@ -65,6 +67,7 @@ def test_table_is_written_sample_by_sample(experiment, tmp_path):
         experiment.to_csv(tmp_path / "none" / "excitation.csv")
 
 
+@pytest.mark.slow
 def test_print_says_what_is_expected_and_what_others_leave(experiment):
     text = str(experiment)
     assert "drive [N] for 4 s at 50 Hz, 201 samples" in text
@@ -74,6 +77,7 @@ def test_print_says_what_is_expected_and_what_others_leave(experiment):
     assert "asks for travel" in text
 
 
+@pytest.mark.slow
 def test_simulated_record_of_it_has_its_noise(experiment):
     record = experiment.record(seed=1)
     left = record.outputs["mass.v"] - experiment.clean()["mass.v"]
@@ -81,6 +85,7 @@ def test_simulated_record_of_it_has_its_noise(experiment):
     np.testing.assert_array_equal(record.inputs["drive"], experiment.excitation)
 
 
+@pytest.mark.slow
 def test_what_it_shows_is_compiled_once(experiment, caplog):
     experiment.clean()
     with jax.log_compiles():

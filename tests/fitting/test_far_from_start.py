@@ -12,6 +12,7 @@ def named(found: fx.FitResult) -> set[str]:
     return {n.subject for n in found.notices if n.code == "far-from-start"}
 
 
+@pytest.mark.slow
 def test_a_number_a_hundred_times_its_start_is_named_and_one_that_is_not_is_not() -> None:
     run = record(block(), {"mass.v": 0.002})
     assert not named(fx.fit(block(F_Coulomb=1.1), run, free=FREE))

@@ -99,6 +99,7 @@ def test_a_fit_ends_at_the_residuals_of_the_pure_function_at_its_model(
     )
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_pure_function_is_that_of_the_fits_jacobian(
     quick: fx.FitResult,
 ) -> None:

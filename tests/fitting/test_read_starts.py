@@ -50,6 +50,7 @@ def test_estimates_of_a_noise_free_record_are_right_to_1e_4(clean: fx.FitResult)
     assert np.all(np.abs(relative(clean)) < 1e-4), relative(clean)
 
 
+@pytest.mark.slow
 def test_errors_of_windows_are_by_what_differs_between_them(clean: fx.FitResult) -> None:
     """Noise and its numbers: tests/analysis/test_clusters.py."""
     u = clean.uncertainty()
@@ -59,6 +60,7 @@ def test_errors_of_windows_are_by_what_differs_between_them(clean: fx.FitResult)
         clean.uncertainty(fx.Autoregression())
 
 
+@pytest.mark.slow
 def test_starts_that_the_model_corrects_are_those_of_the_motion(clean: fx.FitResult) -> None:
     prepared: Any = clean.problem.prepared[0]
     run = fx.simulate(rotor(*TRUE.values(), drive=fx.Sampled(T, DRIVE)), T, FINE)

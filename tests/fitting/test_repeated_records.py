@@ -10,6 +10,7 @@ from frictax.measurements.record import changed
 T = np.linspace(0.0, 2.0, 201)
 
 
+@pytest.mark.slow
 def test_the_same_samples_given_twice_count_once():
     noise = 0.01 * np.random.default_rng(0).standard_normal(T.size)
     one = fx.Record(T, outputs={"mass.v": 1.0 - 0.4 * T + noise}, name="one")

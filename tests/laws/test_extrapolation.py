@@ -45,6 +45,7 @@ def test_another_word_for_the_extrapolation_is_refused() -> None:
         fx.Table(FALLING, extrapolation="constant")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "samples"])
 def test_a_block_beyond_where_its_table_reaches_0_keeps_its_speed_and_is_told_of(engine) -> None:
     run = quiet(sliding(FALLING), jnp.linspace(0.0, 2.0, 41), engine)

@@ -64,6 +64,7 @@ def test_a_parameter_without_influence_is_named(run) -> None:
     assert np.isnan(found.standard_errors["mass.s"])
 
 
+@pytest.mark.slow
 def test_progress_tells_step_cost_distance_and_the_time_left(run) -> None:
     lines: list[str] = []
     found = fx.fit(block(**AWAY_LAW), run, free=LAW, progress=lines.append)
@@ -160,6 +161,7 @@ def test_a_mass_against_the_sign_of_its_force_grows_and_is_not_said_to_lie_on_it
     assert "mass.m" in found.identifiability.unknown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bounds", "bound", "asks"),
     [((0.1, 0.8), 0.8, "larger"), ((1.2, 5.0), 1.2, "smaller")],

@@ -78,6 +78,7 @@ def test_one_release_changes_what_another_bears() -> None:
     assert float(run["front"].v[-1]) == pytest.approx((5 * (1 - 0.0625) - 2 * 0.75) / 2, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_a_mass_on_a_belt_sticks_to_it_and_breaks_away_where_spring_and_belt_say() -> None:
     machine = fx.Mechanism(
         wall=fx.Fixed(),

@@ -43,6 +43,7 @@ def test_a_wrong_machine_is_seen_before_any_fit(problem: Callable[..., Path]) ->
     assert "rms of the difference" in str(made)
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_summary_and_writes_a_page_that_it_does_not_overwrite(
     problem: Callable[..., Path],
 ) -> None:

@@ -109,6 +109,7 @@ def test_rotational_friction_modes_within_1e_5_s_and_states_within_3e_4(
     )
 
 
+@pytest.mark.slow
 def test_bearing_brake_and_clutch_of_the_library_test_within_1e_5_s_and_3e_4(
     reference_folder: Path,
 ) -> None:

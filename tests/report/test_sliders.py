@@ -63,6 +63,7 @@ def test_the_slopes_are_the_derivatives_of_the_simulated_curve(fitted: FitResult
         assert np.mean(np.abs(channel.slopes[:, k] - central) > 1e-3 * size) < 0.02
 
 
+@pytest.mark.slow
 def test_within_the_range_that_is_said_a_new_simulation_is_as_near_as_is_said(
     fitted: FitResult,
 ) -> None:
