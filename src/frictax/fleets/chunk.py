@@ -11,7 +11,7 @@ import numpy as np
 from frictax.fitting.fit_each import MISTAKES, fit_each
 from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements import Record
-from frictax.measurements.record import changed
+from frictax.measurements.record import replace_fields
 from frictax.parameters import replace
 
 from .sources import FileSource, InMemory, Source, TableSource, frame_of
@@ -57,7 +57,7 @@ def _row(record: Record, found: FitResult | Exception) -> dict[str, Any]:
 
 def _record(source: Source, read: Any) -> Record:
     if isinstance(source, InMemory):
-        return changed(source.record, name=source.name)
+        return replace_fields(source.record, name=source.name)
     assert read is not None
     if isinstance(source, FileSource):
         return read(source.name, source.path)

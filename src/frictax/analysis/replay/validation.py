@@ -16,7 +16,7 @@ from frictax.fitting.problem.setup import state_names
 from frictax.fitting.result.estimates import quantile
 from frictax.interrupts import as_part
 from frictax.measurements import Record
-from frictax.measurements.record import changed
+from frictax.measurements.record import replace_fields
 from frictax.parameters import parameters
 from frictax.text import aligned, prefixed, rounded
 
@@ -307,7 +307,7 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
 def _unfitted(found: FitResult, label: str) -> Record:
     """A record of a fit as one that has no numbers of its own, under its label."""
     data: Any = found.records[label]
-    return data if data.name == label else changed(data, name=label)
+    return data if data.name == label else replace_fields(data, name=label)
 
 
 def _together(all_of_them: Mapping[str, Validation]) -> dict[str, float]:
