@@ -8,8 +8,14 @@ from hypothesis import given, strategies as st
 import frictax as fx
 from fleet_tables import normal, plausible, table
 from frictax.fleets.statistics import population
-from frictax.fleets.statistics.hierarchy import Estimates, basis, information, slopes, terms
-from frictax.fleets.statistics.robust import settle
+from frictax.fleets.statistics.reml import (
+    Estimates,
+    evaluate_likelihood,
+    expected_information,
+    likelihood_gradient,
+    symmetric_basis,
+)
+from frictax.fleets.statistics.robust import fit_robust_population
 
 OMEGA = np.diag([1.0, 0.25, 4.0]) + 0.2
 SIX = 0.4 * np.ones((6, 6)) + 0.6 * np.eye(6)
@@ -35,15 +41,15 @@ def _small(seed: int) -> tuple[Estimates, np.ndarray, np.ndarray]:
 @given(st.integers(0, 9))
 def test_slopes_of_the_likelihood_are_those_of_differences(seed: int) -> None:
     of, between, within = _small(seed)
-    own = slopes(of, terms(of, between, within), True)
-    for i, step in enumerate(1e-5 * basis(2)):
+    own = likelihood_gradient(of, evaluate_likelihood(of, between, within), True)
+    for i, step in enumerate(1e-5 * symmetric_basis(2)):
         for which in (0, 1):
             ends = []
             for sign in (1, -1):
                 spreads = [between, within]
                 spreads[which] = spreads[which] + sign * step
-                ends.append(terms(of, *spreads).loglik)
-            expected = np.sum(own[which] * basis(2)[i])
+                ends.append(evaluate_likelihood(of, *spreads).loglik)
+            expected = np.sum(own[which] * symmetric_basis(2)[i])
             assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
@@ -51,8 +57,8 @@ def test_the_expected_information_is_that_of_the_whole_covariance() -> None:
     of, between, within = _small(1)
     n, m = len(of.y), of.start.size
     of = Estimates(of.y, of.C, of.start, np.ones(n), np.ones(m))
-    got = information(of, terms(of, between, within), True)
-    E, expected = basis(2), np.zeros_like(got)
+    got = expected_information(of, evaluate_likelihood(of, between, within), True)
+    E, expected = symmetric_basis(2), np.zeros_like(got)
     for j in range(m):
         rows = np.flatnonzero(of.machine == j)
         Z, eye = np.tile(np.eye(2), (rows.size, 1)), np.eye(rows.size)
@@ -314,12 +320,16 @@ def test_no_smaller_spread_is_more_likely_where_all_numbers_move_together(
     one["machine"] = [f"m{i % 6}" for i in range(60)]
     one["correlation:F:d"] = -0.92
     ends = []
-    monkeypatch.setattr(population, "settle", lambda given: ends.append(settle(given)) or ends[-1])
+    monkeypatch.setattr(
+        population,
+        "fit_robust_population",
+        lambda raw: ends.append(fit_robust_population(raw)) or ends[-1],
+    )
     told = fx.population(one).to_pandas()
     assert np.max(told["spread_lower"].to_numpy(float)) < 1e-3
     assert np.max(told["spread_upper"].to_numpy(float)) < 0.06
     assert np.allclose(told["repeat_spread"], 0.03, rtol=0.35)
     (end,) = ends
     for share in (0.5, 0.1, 0.01):
-        smaller = terms(end.of, share * end.between, end.within)
-        assert smaller.loglik < end.at.loglik + 0.1
+        smaller = evaluate_likelihood(end.estimates, share * end.between, end.within)
+        assert smaller.loglik < end.likelihood.loglik + 0.1
