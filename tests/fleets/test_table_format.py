@@ -37,10 +37,10 @@ def test_rows_of_an_older_format_lack_what_came_later(tmp_path: Path) -> None:
     parts.begin("digest", 2, resume=False, overwrite=False)
     (parts.folder / "plan.json").write_text(json.dumps({"digest": "digest"}))  # without a format
     for number, frame in enumerate((old, new)):
-        parts.keep(number, frame)
+        parts.write(number, frame)
     assert parts.begin("digest", 2, resume=True, overwrite=False) == {0, 1}
     table = join_chunks([parts.read(n) for n in (0, 1)], ["a", "b"], "title", "digest")
-    parts.end(table)
+    parts.finish(table)
     again = fx.Fleet.read(tmp_path / "fleet.parquet")
     assert list(again.table.columns) == list(new.columns[:1]) + [
         c for c in again.table.columns if c != "record"
@@ -78,11 +78,11 @@ def test_a_table_and_its_parts_keep_their_modes_and_leave_no_litter(tmp_path: Pa
     parts.out.write_bytes(b"old")
     parts.out.chmod(0o600)
     parts.begin("digest", 1, resume=False, overwrite=True)
-    parts.keep(0, frame_of("a"))
+    parts.write(0, frame_of("a"))
     (parts.folder / ".frictax-0123456789abcdef.0.part").write_bytes(b"litter")
     (tmp_path / ".frictax-0123456789abcdef.0.part").write_bytes(b"litter")
     assert parts.begin("digest", 1, resume=True, overwrite=True) == {0}
     assert sorted(p.name for p in parts.folder.iterdir()) == ["000000.parquet", "plan.json"]
-    parts.end(joined([parts.read(0)], ["a"], "title", "digest"))
+    parts.finish(join_chunks([parts.read(0)], ["a"], "title", "digest"))
     assert [p.name for p in tmp_path.iterdir()] == ["fleet.parquet"]
     assert parts.out.stat().st_mode & 0o777 == 0o600

@@ -89,8 +89,8 @@ class Fleet:
             ) from None
         if (version := table.attrs[META].get("format", 1)) > FORMAT:
             raise ValueError(
-                f"{path} is of format {version}, and frictax {__version__} knows up to {FORMAT}. Read"
-                " it by a newer frictax."
+                f"{path} is of format {version}, and frictax {__version__} knows up to {FORMAT}."
+                " Read it by a newer frictax."
             )
         return cls(table)
 

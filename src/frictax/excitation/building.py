@@ -1,4 +1,4 @@
-"""From what a user asks of an experiment to its `Plan`."""
+"""Build the `DesignProblem` from the arguments of `design`."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,142 +35,155 @@ from frictax.mechanism.bodies import AbstractBody
 from frictax.parameters import Parameter, check, on_edge_unasked, select
 from frictax.text import suggestion
 
-from .criteria import CRITERIA
-from .informed import UnderTest
+from .information import MachineUnderTest
 from .limits import Limits, Margins
-from .machines import known_before
-from .plan import Asked, Plan
+from .machines import prior_information
+from .problem import CRITERIA, DesignProblem, VariableLimit, is_position_controller
 from .shapes import AbstractShape, FourierSeries, Staircase
 
-_OCTAVES = 5  # from the lowest frequency to the highest, where no band is given
+_OCTAVES = 5  # of the default band, from 1/duration up
 
 
-@dataclasses.dataclass(frozen=True)
-class Posed:
-    """A `Plan`, and what a table says of it: names and units of its parameters, their lower bounds;
-    the unit of the drive; the body that is limited.
-    """
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DesignRequest:
+    """The arguments of `design` that define its problem, with the same names and defaults."""
 
-    plan: Plan
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    lower: np.ndarray
-    unit: str
-    body: str
     machine: Any
+    outputs: Mapping[str, float]
+    duration: float
+    rate: float
+    limits: Limits
+    drive: str | None = None
+    free: Any = None
+    wanted: Any = None
+    shape: AbstractShape | None = None
+    criterion: Any = "E"
+    objective: AbstractObjective | None = None
+    inputs: Mapping[str, Any] | None = None
+    instruments: Mapping[str, Instrument] | None = None
+    memory: Mapping[str, float] | None = None
+    after: FitResult | None = None
+    priors: Sequence[AbstractPrior] = ()
+    size: Mapping[str, float] | None = None
+    margins: Margins | None = None
+    hold: bool = False
+    engine: OnSamples | None = None
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """The given band of frequencies [Hz], or five octaves from 1/duration on."""
+        low = 1.0 / self.duration
+        band = self.limits.band or (low, min(2.0**_OCTAVES * low, 0.2 * self.rate))
+        if band[1] > 0.5 * self.rate:
+            raise ValueError(
+                f"`Limits.band` must end below half of `rate`, {0.5 * self.rate:g} Hz, got"
+                f" {band[1]:g} Hz."
+            )
+        return band
 
 
-def posed(
-    machine: Any,
-    outputs: Mapping[str, float],
-    duration: float,
-    rate: float,
-    limits: Limits,
-    *,
-    drive: str | None,
-    free: Any,
-    wanted: Any,
-    shape: AbstractShape | None,
-    criterion: Any,
-    objective: AbstractObjective | None,
-    inputs: Mapping[str, Any],
-    instruments: Mapping[str, Instrument],
-    memory: Mapping[str, float],
-    after: FitResult | None,
-    priors: Sequence[AbstractPrior],
-    size: Mapping[str, float],
-    margins: Margins,
-    hold: bool,
-    engine: OnSamples | None,
-) -> Posed:
-    """The plan; raises `ValueError` for what cannot be one."""
-    objective = FreeRun() if objective is None else objective
+def build_problem(request: DesignRequest) -> DesignProblem:
+    """Build the problem.
+
+    **Raises:** `ValueError` if the arguments do not define a problem.
+    """
+    objective = FreeRun() if request.objective is None else request.objective
     if not isinstance(objective, FreeRun | ClosedLoop | Windows):
         raise ValueError(
             "`design`: `objective` must be FreeRun(), Windows(...) or ClosedLoop(...), got"
             f" {objective!r}."
         )
-    if not isinstance(machine, Mechanism | AbstractHybridSystem):
+    if not isinstance(request.machine, Mechanism | AbstractHybridSystem):
         raise ValueError(
             "`design` needs a `Mechanism` or a hybrid system of your own, got a"
-            f" {type(machine).__name__}."
+            f" {type(request.machine).__name__}."
         )
-    machine = objective.machine(machine)
+    machine = objective.machine(request.machine)
     check(machine)
-    t = _times(duration, rate)
-    drive = _drive(machine, drive, limits)
-    controlled = _is_controlled(machine, drive)
-    band = limits.band or (1.0 / duration, min(2.0**_OCTAVES / duration, 0.2 * rate))
-    if band[1] > 0.5 * rate:
-        raise ValueError(
-            f"`Limits.band` must end below half of `rate`, {0.5 * rate:g} Hz, got {band[1]:g} Hz."
-        )
-    shape = FourierSeries() if shape is None else shape
-    if isinstance(shape, Staircase) and not controlled:
+    t = _times(request.duration, request.rate)
+    drive = _drive_name(machine, request.drive)
+    band, shape = request.band, request.shape or FourierSeries()
+    if isinstance(shape, Staircase) and not is_position_controller(machine, drive):
         raise ValueError(
             f"`Staircase` is for the reference of a position, and {drive!r} is a force. Give the"
             " machine a `PositionController`, or take FourierSeries() or Ramps()."
         )
-    _check_numbers("outputs", outputs, "the standard deviation of its noise")
-    setup = Setup(
-        machine,
-        sensors("inputs", (drive, *inputs), instruments),
-        sensors("outputs", tuple(outputs), instruments),
-    )
-    chosen = _chosen(setup, free)
-    paths = tuple(p.path for p in chosen)
-    under_test = UnderTest(
-        setup,
-        t,
-        {name: jnp.asarray(u, dtype=float) for name, u in inputs.items()}
-        | {drive: jnp.zeros(t.size)},
-        paths,
-        tuple(outputs),
-        hold,
-    )
-    _check_variables(under_test, tuple(outputs))
+    _check_outputs(request.outputs)
+    under_test, free = _machine_under_test(request, machine, t, drive)
     x = np.asarray(under_test.values())
-    names = tuple(name for p in chosen for name in _entries(p))
-    sizes = _sizes(names, x, size)
-    body = _body(machine, drive, limits)
-    asked, centre, scale, bounded = _limited(under_test, drive, controlled, body, limits, band)
-    known = known_before(names, sizes, after, priors, x)
-    weight = [rate / sd**2 * _independent(memory, name, rate) for name, sd in outputs.items()]
+    names = tuple(name for p in free for name in _entry_names(p))
+    sizes = _sizes(names, x, request.size or {})
+    body = _limited_body(machine, drive, request.limits)
+    limits, centre, scale, bounded = _limits_and_scale(
+        under_test, drive, body, request.limits, band
+    )
+    memory, rate = request.memory or {}, request.rate
+    weight = [
+        rate / sd**2 * _independent_share(memory, name, rate)
+        for name, sd in request.outputs.items()
+    ]
     restarts = np.zeros(0)
     if isinstance(objective, Windows):
         restarts = np.arange(t[0] + objective.length, t[-1] - 1e-9, objective.length)
-    if criterion not in CRITERIA:
+    if request.criterion not in CRITERIA:
         raise ValueError(
-            f"`design`: `criterion` must be one of {', '.join(CRITERIA)}, got {criterion!r}."
+            f"`design`: `criterion` must be one of {', '.join(CRITERIA)}, got"
+            f" {request.criterion!r}."
         )
-    plan = Plan(
-        under_test,
-        drive,
-        centre,
-        scale,
-        bounded,
-        shape,
-        band,
-        shape.basis(t, band),
-        np.asarray(weight),
-        restarts,
-        sizes,
-        _wanted(wanted, names),
-        known,
-        criterion,
-        asked,
-        margins,
-        OnSamples() if engine is None else engine,
+    bounds = [np.full(np.size(p.value), p.declaration.domain.bound(), dtype=float) for p in free]
+    return DesignProblem(
+        machine=machine,
+        under_test=under_test,
+        names=names,
+        units=tuple(unit for p in free for unit in _units(machine, p)),
+        lower=np.concatenate(bounds),
+        drive=drive,
+        unit=_drive_unit(machine, drive, body),
+        body=body,
+        centre=centre,
+        scale=scale,
+        bounded=bounded,
+        shape=shape,
+        band=band,
+        basis=shape.basis(t, band),
+        weight=np.asarray(weight),
+        restarts=restarts,
+        size=sizes,
+        wanted=_wanted(request.wanted, names),
+        known=prior_information(names, sizes, request.after, request.priors, x),
+        criterion=request.criterion,
+        limits=limits,
+        margins=request.margins or Margins(),
+        engine=request.engine or OnSamples(),
     )
-    lower = np.concatenate(
-        [np.full(np.size(p.value), p.declaration.domain.bound(), dtype=float) for p in chosen]
+
+
+def _machine_under_test(
+    request: DesignRequest, machine: Any, t: np.ndarray, drive: str
+) -> tuple[MachineUnderTest, list[Parameter]]:
+    """Return the machine with its instruments and inputs, and its free parameters."""
+    inputs = {name: jnp.asarray(u, dtype=float) for name, u in (request.inputs or {}).items()}
+    instruments = request.instruments or {}
+    setup = Setup(
+        machine,
+        sensors("inputs", (drive, *inputs), instruments),
+        sensors("outputs", tuple(request.outputs), instruments),
     )
-    units = tuple(u for p in chosen for u in _units(machine, p))
-    turns = (
+    free = _free_parameters(setup, request.free)
+    inputs |= {drive: jnp.zeros(t.size)}
+    paths, outputs = tuple(p.path for p in free), tuple(request.outputs)
+    under_test = MachineUnderTest(setup, t, inputs, paths, outputs, request.hold)
+    _check_variables(under_test, outputs)
+    return under_test, free
+
+
+def _drive_unit(machine: Any, drive: str, body: str) -> str:
+    rotational = (
         isinstance(machine, Mechanism) and body in machine.names and is_rotational(machine[body])
     )
-    unit = ("rad" if turns else "m") if controlled else ("N.m" if turns else "N")
-    return Posed(plan, names, units, lower, unit, body, machine)
+    if is_position_controller(machine, drive):
+        return "rad" if rotational else "m"
+    return "N.m" if rotational else "N"
 
 
 def _times(duration: Any, rate: Any) -> np.ndarray:
@@ -185,8 +198,8 @@ def _times(duration: Any, rate: Any) -> np.ndarray:
     return np.linspace(0.0, count / rate, count + 1)
 
 
-def _drive(machine: Any, drive: str | None, limits: Limits) -> str:
-    """The part that is excited."""
+def _drive_name(machine: Any, drive: str | None) -> str:
+    """Return the name of the excited part: the given one, the only controller, or the only force."""
     if not isinstance(machine, Mechanism):
         if drive is None:
             raise ValueError(
@@ -194,32 +207,25 @@ def _drive(machine: Any, drive: str | None, limits: Limits) -> str:
                 ' drive="motor".'
             )
         return drive
-    usual = [
-        [name for name, part in machine.named_parts() if isinstance(part, kind)]
-        for kind in (PositionController, Force | Torque)
-    ]
     if drive is None:
-        found = usual[0] or usual[1]
+        parts = list(machine.named_parts())
+        controllers = [name for name, part in parts if isinstance(part, PositionController)]
+        forces = [name for name, part in parts if isinstance(part, Force | Torque)]
+        found = controllers or forces
         if len(found) != 1:
-            told = f"it has {', '.join(found)}" if found else "it has none"
+            listed = f"it has {', '.join(found)}" if found else "it has none"
             raise ValueError(
-                f"`design`: `drive` must name the part that excites the machine; {told}. Write"
+                f"`design`: `drive` must name the part that excites the machine; {listed}. Write"
                 ' drive="drive", say.'
             )
         (drive,) = found
-    machine[drive.partition(".")[0]]  # raises for a name that no part has
+    machine[drive.partition(".")[0]]  # raises an error for an unknown part
     signal_field(machine, drive)
     return drive
 
 
-def _is_controlled(machine: Any, drive: str) -> bool:
-    return isinstance(machine, Mechanism) and isinstance(
-        machine[drive.partition(".")[0]], PositionController
-    )
-
-
-def _body(machine: Any, drive: str, limits: Limits) -> str:
-    """The body whose motion is limited; "" for the first of a machine of one's own."""
+def _limited_body(machine: Any, drive: str, limits: Limits) -> str:
+    """Return the name of the body whose motion is limited; "" for the first of another system."""
     if not isinstance(machine, Mechanism):
         return ""
     if limits.body is not None:
@@ -228,15 +234,14 @@ def _body(machine: Any, drive: str, limits: Limits) -> str:
     return getattr(machine[drive.partition(".")[0]], "body", "").partition(".")[0]
 
 
-def _limited(
-    under_test: UnderTest,
+def _limits_and_scale(
+    under_test: MachineUnderTest,
     drive: str,
-    controlled: bool,
     body: str,
     limits: Limits,
     band: tuple[float, float],
-) -> tuple[tuple[Asked, ...], float, float, bool]:
-    """The limits on runs, and centre, scale and boundedness of the drive."""
+) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
+    """Return the limits on variables, and the centre, scale and boundedness of the drive."""
     system = under_test.system(under_test.values())
     states, machine = system.states(), under_test.setup.machine
     position = speed = acceleration = None
@@ -251,36 +256,42 @@ def _limited(
             f"`Limits.body` must name a body that moves, got {body or 'none'!r}. Those of this"
             f" machine have the states: {', '.join(states) or 'none are named'}."
         )
-    asked = [
-        Asked(what, name, limit)
+    variable_limits = [
+        VariableLimit(what, name, limit)
         for what, name, limit in zip(
             ("travel", "speed", "acceleration"), (position, speed, acceleration), moved, strict=True
         )
         if name is not None and limit is not None
     ]
-    if not controlled:
+    if not is_position_controller(machine, drive):
         if limits.force is None:
             raise ValueError(
                 f"`Limits.force` must say how much {drive!r} may give either way: it is what is"
                 " designed. Write fx.Limits(force=3.0, ...)."
             )
-        return (*asked, Asked("force", drive, limits.force)), 0.0, limits.force, True
+        force_limit = VariableLimit("force", drive, limits.force)
+        return (*variable_limits, force_limit), 0.0, limits.force, True
     if limits.travel is None and limits.speed is None:
         raise ValueError(
             "`Limits` must limit `travel` or `speed` where a reference of position is designed."
         )
     if limits.force is not None:
-        asked.append(Asked("force", f"{drive}.f", limits.force))
+        variable_limits.append(VariableLimit("force", f"{drive}.f", limits.force))
     assert position is not None
     begins = jnp.asarray(under_test.t[0])
     centre = float(variable_at(system, position, begins, *system.start(begins)))
     if limits.travel is not None:
-        return tuple(asked), centre, 0.5 * limits.travel, True
+        return tuple(variable_limits), centre, 0.5 * limits.travel, True
     assert limits.speed is not None
-    return tuple(asked), centre, limits.speed / (2 * np.pi * np.sqrt(band[0] * band[1])), False
+    return (
+        tuple(variable_limits),
+        centre,
+        limits.speed / (2 * np.pi * np.sqrt(band[0] * band[1])),
+        False,
+    )
 
 
-def _chosen(setup: Setup, free: str | Iterable[str] | None) -> list[Parameter]:
+def _free_parameters(setup: Setup, free: str | Iterable[str] | None) -> list[Parameter]:
     chosen = select(setup, free)
     edge = on_edge_unasked(chosen, named_paths(free))
     chosen = [p for p in chosen if p not in edge]
@@ -292,7 +303,7 @@ def _chosen(setup: Setup, free: str | Iterable[str] | None) -> list[Parameter]:
     return chosen
 
 
-def _entries(p: Parameter) -> list[str]:
+def _entry_names(p: Parameter) -> list[str]:
     size = int(np.size(p.value))
     return [p.path] if np.shape(p.value) == () else [f"{p.path}[{i}]" for i in range(size)]
 
@@ -336,20 +347,21 @@ def _wanted(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
     return np.asarray(rows)
 
 
-def _check_numbers(what: str, given: Any, says: str) -> None:
+def _check_outputs(given: Any) -> None:
     if not isinstance(given, Mapping) or not given:
         raise ValueError(
-            f"`design`: `{what}` must be a dict of variable -> {says}, got {given!r}. Write"
-            ' {"mass.v": 2e-3}.'
+            "`design`: `outputs` must be a dict of variable -> the standard deviation of its noise,"
+            f' got {given!r}. Write {{"mass.v": 2e-3}}.'
         )
     for name, value in given.items():
         if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
             raise ValueError(
-                f"`design`: `{what}[{name!r}]` must be {says}, a number > 0, got {value!r}."
+                f"`design`: `outputs[{name!r}]` must be the standard deviation of its noise, a"
+                f" number > 0, got {value!r}."
             )
 
 
-def _check_variables(under_test: UnderTest, names: tuple[str, ...]) -> None:
+def _check_variables(under_test: MachineUnderTest, names: tuple[str, ...]) -> None:
     system = under_test.system(under_test.values())
     t = jnp.zeros(())
     for name in names:
@@ -363,17 +375,18 @@ def _check_variables(under_test: UnderTest, names: tuple[str, ...]) -> None:
             ) from why
 
 
-def _independent(memory: Mapping[str, float], name: str, rate: float) -> float:
-    """How many samples that are independent one with noise of this memory stands for, to motions
-    that are slow beside it.
+def _independent_share(memory: Mapping[str, float], name: str, rate: float) -> float:
+    """Return the effective number of independent samples for one sample of autocorrelated noise.
+
+    The value is exact for motions that are slow compared with the correlation time `memory` [s].
     """
-    lasts = memory.get(name, 0.0)
-    if lasts == 0:
+    time = memory.get(name, 0.0)
+    if time == 0:
         return 1.0
-    if not (isinstance(lasts, int | float) and np.isfinite(lasts) and lasts > 0):
+    if not (isinstance(time, int | float) and np.isfinite(time) and time > 0):
         raise ValueError(
-            f"`design`: `memory[{name!r}]` must be a time [s] > 0, got {lasts!r}. Leave it out for"
+            f"`design`: `memory[{name!r}]` must be a time [s] > 0, got {time!r}. Leave it out for"
             " white noise."
         )
-    rho = np.exp(-1.0 / (rate * lasts))
+    rho = np.exp(-1.0 / (rate * time))
     return float((1.0 - rho) / (1.0 + rho))
