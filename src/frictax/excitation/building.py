@@ -199,7 +199,7 @@ def _times(duration: Any, rate: Any) -> np.ndarray:
 
 
 def _drive_name(machine: Any, drive: str | None) -> str:
-    """Return the name of the excited part: the given one, the only controller, or the only force."""
+    """Return the excited part: the given one, or the only controller, or the only force."""
     if not isinstance(machine, Mechanism):
         if drive is None:
             raise ValueError(

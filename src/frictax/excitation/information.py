@@ -110,16 +110,6 @@ def information(
     return system.matrix(path.ys[-1])
 
 
-def build_information_system(
-    under_test: MachineUnderTest, x: Float[Array, " p"], weight: Any, restarts: Any
-) -> InformationSystem:
-    """Return the machine with the values x, with its information as a state."""
-    n = under_test.system(x).start(jnp.asarray(under_test.t[0]))[0].shape[0]
-    return InformationSystem(
-        Sensitive(under_test, x, n), jnp.asarray(weight), jnp.asarray(restarts)
-    )
-
-
 class MachineUnderTest(AbstractFamily):
     """A machine with instruments and inputs (tables or signals) as a function of its parameters.
 
@@ -321,3 +311,13 @@ class InformationSystem(AbstractHybridSystem):
         if self.restarts.shape[0]:
             mode = jnp.concatenate([mode, jnp.zeros(1, jnp.int32)])
         return y, mode
+
+
+def build_information_system(
+    under_test: MachineUnderTest, x: Float[Array, " p"], weight: Any, restarts: Any
+) -> InformationSystem:
+    """Return the machine with the values x, with its information as a state."""
+    n = under_test.system(x).start(jnp.asarray(under_test.t[0]))[0].shape[0]
+    return InformationSystem(
+        Sensitive(under_test, x, n), jnp.asarray(weight), jnp.asarray(restarts)
+    )
