@@ -217,12 +217,12 @@ def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, 
                 " Give one for each record."
             )
         frame = frame.loc[[s.name for s in sources]].reset_index(drop=True)
-    return _standardized(
+    return _standardize_columns(
         frame.rename(columns={names[k]: k for k in ABOUT if names[k] in frame.columns})
     )
 
 
-def _standardized(frame: Any) -> Any:
+def _standardize_columns(frame: Any) -> Any:
     """Return the frame with machine, date and temperature first, in their standard types."""
     import pandas as pd
 
