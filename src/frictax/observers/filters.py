@@ -138,12 +138,12 @@ def apply_rest(
 ) -> tuple[Mean, Covariance, Modes]:
     """Set the velocity of stuck bodies to 0, and return mean, covariance and mode."""
 
-    def rested(x: Array) -> tuple[Array, Any]:
+    def without_velocity(x: Array) -> tuple[Array, Any]:
         _, y, mode = interval.start(x)
         x = jnp.concatenate([y, x[y.shape[0] :]])
         return x, (x, mode)
 
-    J, (x, mode) = jax.jacfwd(rested, has_aux=True)(x)
+    J, (x, mode) = jax.jacfwd(without_velocity, has_aux=True)(x)
     return x, symmetrize(J @ P @ J.T if saltation else P), mode
 
 
