@@ -24,9 +24,7 @@ from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_
 _FIRST_STEP = 0.01  # [range of the parameter, amplitudes]
 _LONGEST_STEP = 0.05  # the same; default of `continued`
 _SHORTEST_STEP = 1e-9  # the same; the branch ends below it
-_LARGEST_GROWTH = 1e3  # norm of x over that of the first cycle, at which the branch ends
 _LEAST_COSINE = 0.95  # of the angle between two tangents; a step with a larger angle is repeated
-_NEWTON_STEPS = 8  # for one point
 _ROUNDING_FLOOR = 100.0  # [tolerance] residual that counts as rounding if steps do not reduce it
 
 
@@ -92,7 +90,7 @@ class Curve:
         method does not converge.
         """
         start, last, good = x, np.inf, CONVERGED * _growth(x)
-        for _ in range(_NEWTON_STEPS):
+        for _ in range(8):
             at, residual, matrix = self.evaluate(x)
             size = float(np.max(np.abs(residual)))
             worse = size > 0.5 * last
@@ -330,7 +328,7 @@ def _follow_curve(
             back = passed[0] == begins
             return points, folds, f"It arrived {'back to' if back else 'to'} {text}."
         size = float(np.linalg.norm(new.x) / np.linalg.norm(points[0].x))
-        if size > _LARGEST_GROWTH:
+        if size > 1e3:
             text = (
                 f"It grows without bound towards {curve.path} = {figures(curve.value(new.x), 6)}."
             )

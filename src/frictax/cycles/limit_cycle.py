@@ -36,7 +36,6 @@ from .return_map import (
     compiled_solve_cycle,
 )
 
-_UNLIMITED = 2**30  # number of events of a return that never ends
 _EVENTS = {"rest": "comes to rest", "breakaway": "breaks away", "change": "changes its mode"}
 
 
@@ -165,9 +164,10 @@ def _settle(
     the sizes of the states.
     """
     y, mode = as_system(machine).start(jnp.asarray(0.0))
-    # The types are equal in every call, so each program is traced once.
+    # The section has no event that ends the run. The types are equal in every call, so each program
+    # is traced once.
     section = PoincareSection(
-        _int32([0, 0, 0]), _int32(_UNLIMITED), _int32(mode), _float64(0.0), _float64(within)
+        _int32([0, 0, 0]), _int32(2**30), _int32(mode), _float64(0.0), _float64(within)
     )
     path = compiled_run_to_section(machine, args, y, section, engine)
     if path.result != Result.successful:

@@ -18,8 +18,6 @@ from frictax.programs import jitted
 
 CONVERGED = 1e-10  # [sizes of the states] residual at which Newton's method ends
 ACCEPTED = 1e-7  # [sizes of the states] largest residual of a limit cycle
-_MOST_RETURNS = 40  # evaluations of the return map by Newton's method
-_SHORTEST = 1e-4  # share of a full Newton step below which the search ends
 _NODES = 32  # in each phase between two events
 _EDGE = 1e-6  # [phase] distance of the first and the last node from the events
 
@@ -189,8 +187,8 @@ def solve_cycle(
         return (best.tried == 0) | (
             (best.residual > CONVERGED)
             & jnp.isfinite(best.residual)
-            & (best.tried < _MOST_RETURNS)
-            & (share > _SHORTEST)
+            & (best.tried < 40)
+            & (share > 1e-4)
         )
 
     def step(carry: Any) -> Any:

@@ -41,8 +41,6 @@ from .machines import prior_information
 from .problem import CRITERIA, DesignProblem, VariableLimit, is_position_controller
 from .shapes import AbstractShape, FourierSeries, Staircase
 
-_OCTAVES = 5  # of the default band, from 1/duration up
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DesignRequest:
@@ -73,7 +71,7 @@ class DesignRequest:
     def band(self) -> tuple[float, float]:
         """The given band of frequencies [Hz], or five octaves from 1/duration on."""
         low = 1.0 / self.duration
-        band = self.limits.band or (low, min(2.0**_OCTAVES * low, 0.2 * self.rate))
+        band = self.limits.band or (low, min(2**5 * low, 0.2 * self.rate))
         if band[1] > 0.5 * self.rate:
             raise ValueError(
                 f"`Limits.band` must end below half of `rate`, {0.5 * self.rate:g} Hz, got"

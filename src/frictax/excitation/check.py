@@ -15,7 +15,6 @@ from frictax.text import aligned
 if TYPE_CHECKING:
     from .design import Design
 
-_MOST_REFITS = 3  # further starts for a doubtful fit
 _DOUBTFUL = 2.0  # [standard deviations] excess of the sum of squares above which a fit is repeated
 _AT_BOUND = 1e-3  # relative distance from a bound, over that of the true value, below which too
 _OTHER_MINIMUM = 5.0  # [standard deviations] excess that noise does not explain
@@ -134,7 +133,7 @@ def check_design(
         return [found.cost, found.converged, *sides]
 
     best = fit_records(np.arange(draws))
-    for k in range(_MOST_REFITS):
+    for k in range(3):
         at_bound = np.any(best[2] - lower < _AT_BOUND * (truth - lower), axis=1)
         doubtful = np.flatnonzero(~best[1] | (excess(best[0]) > _DOUBTFUL) | at_bound | (k == 0))
         if not doubtful.size:

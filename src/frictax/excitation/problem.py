@@ -29,10 +29,8 @@ from .shapes import AbstractShape, namespace
 Criterion = Literal["E", "minimax", "A", "D"]
 CRITERIA: tuple[Criterion, ...] = ("E", "minimax", "A", "D")
 ROUNDING = 1e-6  # share of a limit by which an experiment may exceed it
-_MEAN_POWER = 8.0  # power of the mean that replaces the maximum in "minimax", to be differentiable
 _PRIOR_INFORMATION = 1e-4  # relative information that bounds a relative error by 100
 _LIMIT_WEIGHT = 20.0  # of a relative excess over a limit, added to the criterion (a logarithm)
-_MARGIN_WEIGHT = 1.0  # of a squared relative lack of a margin, added to the criterion
 _AIM = 0.99  # share of a limit that the search aims at, so that it ends within the limit
 
 
@@ -259,7 +257,7 @@ class DesignProblem:
         penalty = _LIMIT_WEIGHT * jnp.sum(excess + excess**2)
         for value, margin in ((run.slip, self.margins.slip), (run.miss, self.margins.miss)):
             if margin > 0:
-                penalty = penalty + _MARGIN_WEIGHT * jax.nn.relu(1.0 - _AIM * value / margin) ** 2
+                penalty = penalty + jax.nn.relu(1.0 - _AIM * value / margin) ** 2
         return self.criterion_at(run.information) + penalty_weight * penalty, (run, penalty)
 
     @functools.cached_property
@@ -297,10 +295,9 @@ def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[
     variance = jnp.diag(covariance)
     if kind == "A":
         return 0.5 * jnp.log(jnp.mean(variance))
-    largest = constant(jnp.max(variance))  # The result does not depend on the scale.
-    return 0.5 * (
-        jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** _MEAN_POWER)) / _MEAN_POWER
-    )
+    # A mean of the power 8 replaces the maximum to be differentiable.
+    largest = constant(jnp.max(variance))  # The result does not depend on this scale.
+    return 0.5 * (jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** 8)) / 8)
 
 
 def is_position_controller(machine: Any, drive: str) -> bool:

@@ -16,9 +16,7 @@ from frictax.simulation import SimulationError, simulate
 from .problem import DesignProblem, ExperimentRun
 from .shapes import Chirp, Staircase
 
-_HALVINGS = 8  # of the scale of a drive; its error is then below 1 %
-_RANDOM_STAIRCASES = 15  # staircases tried at random
-_REFINED_STAIRCASES = 15  # staircases tried near the best of them
+_STAIRCASES = 15  # tried at random, and then again near the best of these
 _TURN_TIMES = (0.1, 0.3, 0.6)  # [s] of the staircases
 _CONTROLLER_FREQUENCY = 20.0  # [Hz] of the stiff controller that follows a staircase
 
@@ -67,8 +65,8 @@ def _best_staircase(problem: DesignProblem) -> Rival | None:
     if drive_of is None:
         return None
     draws, best, lowest = np.random.default_rng(0), None, np.inf
-    for k in range(_RANDOM_STAIRCASES + _REFINED_STAIRCASES):
-        if k < _RANDOM_STAIRCASES:
+    for k in range(2 * _STAIRCASES):
+        if k < _STAIRCASES:
             shape = Staircase(speeds=2 + k % 5, turn=_TURN_TIMES[k % 3])
             c = shape.draw(problem.t, problem.band, draws)
         elif best is not None:
@@ -133,7 +131,7 @@ def largest_within_limits(
     The result is None if even a drive of the scale `least` exceeds a limit.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
-    for k in range(_HALVINGS):
+    for k in range(8):  # The scale is then exact to 1 %.
         scale = 1.0 if k == 0 else 0.5 * (low + high)
         u = drive_of(scale)
         run = None if u is None or problem.drive_exceeds_limit(u) else problem.run_once(u, x)

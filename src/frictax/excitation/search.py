@@ -20,10 +20,6 @@ _RATE = 0.1  # first learning rate; the numbers of an excitation are about 1
 _LONGEST_GRADIENT = 5.0  # norm at which gradients are clipped
 _PENALTY_WEIGHT = 5.0  # of limits and margins at the end of a search
 _FIRST_PENALTY = 0.01  # share of that weight at the beginning
-_DRAWS_PER_START = 3  # random excitations at most for each start
-_LEAST_GAIN = 1e-3  # of the criterion over no experiment, for a start with a useful gradient
-_REDUCTIONS = 8  # times that a random excitation is made smaller, by a factor of 0.6
-_MOST_EXCESS = 10.0  # relative excess over a limit with which a search may start
 
 
 @dataclasses.dataclass
@@ -128,7 +124,7 @@ def search_excitation(
     draws = np.random.default_rng(seed)
     with as_part():
         descents: list[Descent] = []
-        for _ in range(_DRAWS_PER_START * starts):
+        for _ in range(3 * starts):
             drawn = problem.shape.draw(problem.t, problem.band, draws)
             c = _reduced_start(problem, machines[0], drawn)
             if c is not None:
@@ -160,18 +156,18 @@ def search_excitation(
 
 
 def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -> np.ndarray | None:
-    """Reduce an excitation until its excess over the limits is moderate.
+    """Reduce an excitation until it exceeds the limits by less than a factor of 11.
 
     The result is None if the simulation fails, or if the experiment has no information: a machine
     at rest gives no gradient. The excitation is not reduced further, because large motions have
     many events and keep them when the search makes them smaller.
     """
     without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
-    for _ in range(_REDUCTIONS):
+    for _ in range(8):
         run = problem.run_once(problem.compiled_excitation(c), nominal)
         criterion = float(problem.compiled_criterion(run.information))
-        if run.succeeded and np.isfinite(criterion) and run.excess < _MOST_EXCESS:
-            return c if criterion < without - _LEAST_GAIN else None
+        if run.succeeded and np.isfinite(criterion) and run.excess < 10.0:
+            return c if criterion < without - 1e-3 else None
         c = problem.shape.resized(c, 0.6)
     return None
 

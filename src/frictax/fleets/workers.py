@@ -17,7 +17,6 @@ from .chunks import Chunk, Task, fitted_chunk
 from .table import failed_row, table_of_rows
 
 TRIES = 3  # of a chunk whose process or worker ends before the chunk is fitted
-_POLL = 0.2  # [s] between two checks for an interrupt while processes work
 _CHUNKS_AHEAD = 3  # for each thread of a Dask worker, so that no thread waits for the scheduler
 _SINGLE_THREADED = {  # one thread for linear algebra and one memory arena for each process
     "OPENBLAS_NUM_THREADS": "1",
@@ -77,7 +76,8 @@ def _run_until_broken(
     try:
         submit_more()
         while running:
-            done, _ = wait(running, _POLL, FIRST_COMPLETED)
+            # The timeout lets this process notice an interrupt.
+            done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
                 rows = job.result()
                 chunk = running.pop(job)
@@ -129,11 +129,7 @@ def _single_threaded() -> Iterator[None]:
 def initialize_process(places: Any = None) -> None:
     """Prepare a new process: fast loops, 64-bit numbers, one processor."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # An interrupt ends the parent process.
-    from frictax.xla import fast_loops, has_started, keep_freed_memory
-
-    keep_freed_memory()
-    if not has_started():
-        fast_loops()
+    _configure_jax()
     if places is not None:
         with contextlib.suppress(AttributeError, OSError):
             mine = sorted(os.sched_getaffinity(0))
@@ -146,8 +142,18 @@ def initialize_process(places: Any = None) -> None:
 
     store.report_line = lambda sentence: None  # The parent process has reported it.
     check_jax_cache(keep=False)
-    jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+def _configure_jax() -> None:
+    import jax
+
+    from frictax.xla import fast_loops, has_started, keep_freed_memory
+
+    keep_freed_memory()
+    if not has_started():
+        fast_loops()
+    jax.config.update("jax_enable_x64", True)
 
 
 def _end_with_parent() -> None:
@@ -219,12 +225,5 @@ def run_on_cluster(
 
 def _fit_on_worker(task: Task, chunk: Chunk) -> Any:
     """Fit a chunk in a thread of a Dask worker, whose process has its own JAX settings."""
-    import jax
-
-    from frictax.xla import fast_loops, has_started, keep_freed_memory
-
-    if not has_started():
-        fast_loops()
-    jax.config.update("jax_enable_x64", True)
-    keep_freed_memory()
+    _configure_jax()
     return fitted_chunk(task, chunk)

@@ -14,9 +14,7 @@ from ..statistics.population import Population
 from ..statistics.robust import MAD_FACTOR
 
 DRAWN_MACHINES = 6  # in a figure of drift
-_HISTOGRAM_RANGE = 6.0  # [standard deviations] to either side of the median
 _DRAWN_RECORDS = 500  # lines in parallel coordinates, without the outliers
-_DRAWN_POINTS = 120  # records of a machine in a figure of drift
 
 
 def histogram(
@@ -31,9 +29,7 @@ def histogram(
     x, error = fleet.values[known, k], fleet.errors[known, k]
     unit, size = prefixed(population.units[name], x)
     middle, spread = float(np.median(x)), _spread(x)
-    low, high = np.clip(
-        [x.min(), x.max()], middle - _HISTOGRAM_RANGE * spread, middle + _HISTOGRAM_RANGE * spread
-    )
+    low, high = np.clip([x.min(), x.max()], middle - 6 * spread, middle + 6 * spread)
     count = int(np.clip(2 * np.sqrt(x.size), 8, 60))
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
@@ -222,7 +218,7 @@ def _draw_machine(
     c = found.fleet.loc[name, "temperature_coefficient"] if np.isnan(c) else c
     if np.isfinite(c):
         x = x - c * (fleet.temperature[mine] - found.reference_temperature)
-    kept = np.unique(np.linspace(0, mine.size - 1, min(mine.size, _DRAWN_POINTS)).astype(int))
+    kept = np.unique(np.linspace(0, mine.size - 1, min(mine.size, 120)).astype(int))
     dates = [_day(s) for s in t[kept]]
     label = plotly.text(row.machine)
     points = plotly.trace(np.zeros(kept.size), x[kept] / size, "markers", label) | {

@@ -32,7 +32,6 @@ from ..table import Fleet
 from .plots import DRAWN_MACHINES, histogram, parallel, trend
 
 _MOST_ROWS = 30  # of a table
-_NAMED_RECORDS = 5  # records named for one reason
 
 
 def write_fleet_report(
@@ -321,10 +320,8 @@ def _exclusion_section(table: DataFrame, fleet: FleetEstimates) -> Section:
     why, record = exclusion_reasons(table, known), record_names(table)
     rows = []
     for reason, count in list(fleet.left_out.items())[:_MOST_ROWS]:
-        some = [str(r) for r in record[why == reason][:_NAMED_RECORDS]]
-        rows.append(
-            (str(count), reason, ", ".join(some) + (", ..." if count > _NAMED_RECORDS else ""))
-        )
+        some = [str(r) for r in record[why == reason][:5]]
+        rows.append((str(count), reason, ", ".join(some) + (", ..." if count > 5 else "")))
     return Section(
         "Records without numbers",
         [("table", Rows(("count", "reason", "records"), rows, ["n", "", ""], "cards"))],

@@ -13,6 +13,7 @@ from frictax.text import aligned, amount, figures, shown, suggestion
 
 from ..table import Fleet
 from .estimates import (
+    PRINTED_ROWS,
     FleetEstimates,
     flagged_rows,
     parameter_rows,
@@ -25,10 +26,7 @@ from .trends import Lines, LinesFit, fit_lines_robustly, solve_lines
 
 YEAR = 365.25 * 86400.0  # [s]
 FEWEST_DATES = 3  # of a machine, for a line with an error
-_OWN_RECORDS = 6  # records of a machine for its own temperature coefficient
-_OWN_VARIATION = 1.0  # [K] variation of its temperatures about a line for its own coefficient
 _MOST_RECORDS = 20_000  # up to which `Drift.told` looks for a date
-_PRINTED_DRIFTS = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -169,12 +167,12 @@ class Drift:
             f" {100 * self.rate:g} % are false alarms on average (Benjamini and Hochberg)"
             + (":" if len(drifting) else ".")
         ]
-        for row in table_rows(drifting, _PRINTED_DRIFTS):
+        for row in table_rows(drifting, PRINTED_ROWS):
             by = f"{self.amount(row.number, row.slope)}/yr"
             error = self.amount(row.number, row.standard_error)
             out.append(f"  {row.machine}: {row.number} by {by} ± {error} (p = {row.chance:.1g})")
-        if len(drifting) > _PRINTED_DRIFTS:
-            out.append(f"  and {len(drifting) - _PRINTED_DRIFTS} more, see `drifting`")
+        if len(drifting) > PRINTED_ROWS:
+            out.append(f"  and {len(drifting) - PRINTED_ROWS} more, see `drifting`")
         return out
 
     def __repr__(self) -> str:
@@ -389,15 +387,17 @@ def _lines_of_parameter(
 def _identify_own_temperature(
     t: np.ndarray, T: np.ndarray, start: np.ndarray, count: np.ndarray
 ) -> np.ndarray:
-    """Return which machines (m,) identify their own temperature coefficient: enough records, and
-    temperatures that are not a line over the date.
+    """Return which machines (m,) identify their own temperature coefficient.
+
+    These have six records, and temperatures that deviate from a line over the date by 1 K and by
+    30 % of their total variation.
     """
     mean = np.repeat(np.add.reduceat(T, start) / count, count)
     slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
     rest = T - mean - np.repeat(slope, count) * t
     variation = np.sqrt(np.add.reduceat(rest**2, start) / count)
     total = np.sqrt(np.add.reduceat((T - mean) ** 2, start) / count)
-    return (count >= _OWN_RECORDS) & (variation >= _OWN_VARIATION) & (variation > 0.3 * total)
+    return (count >= 6) & (variation >= 1.0) & (variation > 0.3 * total)
 
 
 def _slopes(

@@ -11,7 +11,9 @@ from frictax.text import suggestion
 
 from ..table import Fleet
 
-_ERROR, _NOT_CONVERGED = ".standard_error", "the search did not end"
+PRINTED_ROWS = 8  # rows of a table of records or machines in a printed result
+_ERROR = ".standard_error"  # ending of the columns with standard errors
+_NOT_CONVERGED = "the search did not end"
 _NO_ERRORS = "none of the numbers has an error"
 
 

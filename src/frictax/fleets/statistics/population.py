@@ -11,7 +11,14 @@ from frictax.notice import Notice
 from frictax.text import aligned, amount, shown, suggestion
 
 from ..table import Fleet
-from .estimates import FleetEstimates, flagged_rows, read_estimates, table_of_fleet, table_rows
+from .estimates import (
+    PRINTED_ROWS,
+    FleetEstimates,
+    flagged_rows,
+    read_estimates,
+    table_of_fleet,
+    table_rows,
+)
 from .reml import expected_information, symmetric_basis
 from .robust import (
     PopulationFit,
@@ -24,7 +31,6 @@ from .robust import (
 
 _MOST_NEAR_BOUND = 0.05  # share of records within two errors of a bound; more forbid a logarithm
 _ONE_SIDED = 1.645  # [standard errors] one-sided 95 % quantile; a smaller spread may be 0
-_PRINTED_OUTLIERS = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -227,13 +233,13 @@ class Population:
             f" {self.false_alarms:g}, by which {expected:.2g} would be called so in a fleet without"
             " any)" + (":" if len(flagged) else ".")
         )
-        for row in table_rows(flagged, _PRINTED_OUTLIERS):
+        for row in table_rows(flagged, PRINTED_ROWS):
             out.append(
                 f"  {row.record}: p = {row.chance:.1g}, {row.farthest} by {row.z:+.1f} standard"
                 " deviations"
             )
-        if len(flagged) > _PRINTED_OUTLIERS:
-            out.append(f"  and {len(flagged) - _PRINTED_OUTLIERS} more, see `outliers`")
+        if len(flagged) > PRINTED_ROWS:
+            out.append(f"  and {len(flagged) - PRINTED_ROWS} more, see `outliers`")
         return out
 
     def __repr__(self) -> str:

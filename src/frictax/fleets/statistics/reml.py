@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 _GRADIENT = 4e-4  # [1/standard error] gradient at the end of a search; a step would gain 1e-7
-_MOST_STEPS = 200
 _SEARCH_RECORDS = 1000  # records that give the information accurately enough for a search step
 
 
@@ -178,7 +177,7 @@ def maximize_likelihood(
     estimates: Estimates,
     between: np.ndarray,
     within: np.ndarray | None,
-    steps: int = _MOST_STEPS,
+    steps: int = 200,
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
     """Maximise the likelihood over the spreads from a start.
 
@@ -245,9 +244,9 @@ def maximize_likelihood(
         },
     )
     best = [L @ L.T for L in factors_of(found.x)]
-    stopped_early = 1  # scipy's status; the others are convergence to the tolerance or to rounding
     at = evaluate_likelihood(estimates, *best)
-    return best[0], best[1] if several else None, at, found.status != stopped_early
+    # Status 1 is the limit of steps; the others are convergence to the tolerance or to rounding.
+    return best[0], best[1] if several else None, at, found.status != 1
 
 
 def _spreads_by_factors(factors: list[np.ndarray]) -> np.ndarray:

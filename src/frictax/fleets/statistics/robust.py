@@ -33,8 +33,6 @@ from .reml import (
 )
 
 MAD_FACTOR = 1.4826  # standard deviation over median absolute deviation of a normal population
-_MOST_ROUNDS = 25  # of reweighting
-_STEPS_PER_ROUND = 4  # of the search, because the set of outliers still changes
 _UNKNOWN_ERROR = 1e6  # [spreads] standard error of a parameter that a record does not identify
 _EVEN_RECORDS = 100  # Fewer records do not show how errors depend on the value.
 _LONGEST_STEP = 3.0  # [logarithm] largest distance over which a linearisation is used
@@ -164,7 +162,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
     known, weighted = raw.known.sum(1), estimates
     threshold = outlier_threshold(raw.start.size)
     factor = consistency_factor(int(np.median(known)), threshold)
-    for turn in range(_MOST_ROUNDS):
+    for turn in range(25):
         tests = outlier_tests(estimates, between, within, likelihood, known, raw.freedom)
         counted, machines = (
             np.where(p < threshold, 0.0, 1.0) for p in (tests.within, tests.machine)
@@ -177,9 +175,8 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         sets = {"counted": counted, "counted_machines": machines, "consistency": (factor, factor)}
         estimates, before = dataclasses.replace(estimates, **sets), (between, within)
         weighted = dataclasses.replace(weighted, **sets)
-        between, within, likelihood, converged = maximize_likelihood(
-            weighted, *before, _STEPS_PER_ROUND
-        )
+        # A few steps are enough while the set of outliers still changes.
+        between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps=4)
         u, T, *_ = empirical_bayes(estimates, between, within, likelihood.mean)
         estimates = raw.linearized(u, scale, T, estimates)
         weighted = raw.with_even_weights(estimates, u, scale)

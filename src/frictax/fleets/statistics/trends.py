@@ -17,9 +17,7 @@ from .reml import multiply
 from .robust import MAD_FACTOR
 
 _SLOW_THRESHOLD = 4.0  # likelihood ratio above which scatter counts as autocorrelated
-_COARSE_GAIN = 0.5  # log likelihood that a coarse search must gain before the fine search
 _OUTLIER = 4.0  # [standard deviations] distance beyond which a record does not count
-_MOST_ROUNDS = 6  # of setting outliers aside
 _OUTLIER_ERROR = 1e5  # [own standard errors] standard error of a record that does not count
 
 
@@ -126,7 +124,7 @@ def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     z = _residuals(lines, rough) / lines.error
     off = np.abs(z) > 1.5 * _OUTLIER * max(MAD_FACTOR * float(np.median(np.abs(z))), 1.0)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(6):
         kept = dataclasses.replace(
             lines, error=np.where(off, _OUTLIER_ERROR * lines.error, lines.error)
         )
@@ -205,7 +203,7 @@ def fit_lines(lines: Lines) -> LinesFit:
         for memory in (step, 3 * step, 0.3 * span)
     ]
     first = min(tried, key=slow_cost)
-    if -slow_cost(first) < plain.loglik + _COARSE_GAIN:
+    if -slow_cost(first) < plain.loglik + 0.5:  # The coarse search shows no autocorrelation.
         return plain
     simplex = np.clip(np.vstack([first, first + np.diag([1.0, 1.0, 0.7])]), low, high)
     searched = minimize(

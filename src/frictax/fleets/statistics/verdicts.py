@@ -11,6 +11,7 @@ from frictax.text import aligned, amount, figures
 
 from ..table import Fleet
 from .estimates import (
+    PRINTED_ROWS,
     FleetEstimates,
     estimate_names,
     exclusion_reasons,
@@ -21,7 +22,6 @@ from .estimates import (
 )
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "cannot tell"
-_PRINTED_FAILURES = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -110,9 +110,9 @@ class Verdicts:
             f" {share:.3g} %, one within all of them fails with at most {most:.3g} %."
         ]
         failed = self.table[self.table["verdict"] == FAIL]
-        out += [f"  {row.record} fails: {row.why}" for row in table_rows(failed, _PRINTED_FAILURES)]
-        if len(failed) > _PRINTED_FAILURES:
-            out.append(f"  and {len(failed) - _PRINTED_FAILURES} more, see `table`")
+        out += [f"  {row.record} fails: {row.why}" for row in table_rows(failed, PRINTED_ROWS)]
+        if len(failed) > PRINTED_ROWS:
+            out.append(f"  and {len(failed) - PRINTED_ROWS} more, see `table`")
         return out
 
     def __repr__(self) -> str:
