@@ -176,8 +176,8 @@ def _population_section(
     shown = []
     for i, name in enumerate(population.names):
         limits = None
-        if found is not None and name in found.fleet.index:
-            low, high = found.fleet.loc[name, ["lower", "upper"]].tolist()
+        if found is not None and name in found.numbers.index:
+            low, high = found.numbers.loc[name, ["lower", "upper"]].tolist()
             limits = (low, high)
         plots[f"spread-{i}"], caption = histogram(population, fleet, name, limits)
         shown.append((f"spread-{i}", caption))
