@@ -181,7 +181,8 @@ def maximize_likelihood(
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
     """Maximise the likelihood over the spreads from a start.
 
-    The variables are the entries of the Cholesky factors, scaled to about one standard error.
+    The variables are the entries of the Cholesky factors, scaled to about one standard error. A
+    spread of 0 is a saddle point, so the search starts at a small distance from it.
 
     **Returns:** both spreads, the likelihood there, and whether the search converged.
     """
@@ -191,7 +192,8 @@ def maximize_likelihood(
     p = len(between)
     triangle = np.tril_indices(p)
     k = triangle[0].size
-    deviations = np.sqrt(sum(np.diag(S) for S in start) + 1e-300)[triangle[0]]
+    noise = np.median(np.einsum("nii->ni", estimates.C), axis=0) + 1e-300
+    deviations = np.sqrt(sum(np.diag(S) for S in start) + noise)[triangle[0]]
     counts = [estimates.counted_machines.sum(), estimates.counted.sum()][: len(start)]
     scales = np.concatenate([deviations / np.sqrt(max(count, 1.0)) for count in counts])
     several = within is not None
@@ -227,8 +229,7 @@ def maximize_likelihood(
             H[own, own] -= 2 * S[rows[:, None], rows] * same
         return H * scales[:, None] * scales
 
-    # A singular spread gets a factor that is not, so that the search can leave it.
-    first = [np.linalg.cholesky(S + np.diag(1e-9 * np.diag(S) + 1e-100))[triangle] for S in start]
+    first = [np.linalg.cholesky(S + np.diag(1e-6 * (np.diag(S) + noise)))[triangle] for S in start]
     radius = float(np.sqrt(max(counts)))
     found: Any = minimize(
         value_and_gradient,

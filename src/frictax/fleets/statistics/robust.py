@@ -181,7 +181,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         estimates = raw.linearized(u, scale, T, estimates)
         weighted = raw.with_even_weights(estimates, u, scale)
         likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
-        if same and converged and _nearly_equal(before, (between, within)):
+        if same and converged and _nearly_equal(before, (between, within), scale):
             break
     between, within, fitted, converged = maximize_likelihood(weighted, between, within)
     at = evaluate_likelihood(estimates, between, within, fitted.mean)
@@ -255,10 +255,10 @@ def _rank_correlation(u: np.ndarray) -> np.ndarray:
     return r / size[:, None] / size
 
 
-def _nearly_equal(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    """Return whether spreads differ by less than a thousandth of their size."""
+def _nearly_equal(one: tuple[Any, Any], other: tuple[Any, Any], scale: np.ndarray) -> bool:
+    """Return whether spreads differ by less than a thousandth, or by 1e-6 of all variance."""
     return all(
-        np.all(np.abs(a - b) <= 1e-3 * np.sqrt(np.outer(np.diag(b), np.diag(b))) + 1e-100)
+        np.all(np.abs(a - b) <= 1e-3 * np.sqrt(np.outer(np.diag(b), np.diag(b))) + 1e-6 * np.outer(scale, scale))
         for a, b in zip(one, other, strict=True)
         if a is not None
     )
