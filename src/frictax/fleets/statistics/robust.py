@@ -257,11 +257,12 @@ def _rank_correlation(u: np.ndarray) -> np.ndarray:
 
 def _nearly_equal(one: tuple[Any, Any], other: tuple[Any, Any], scale: np.ndarray) -> bool:
     """Return whether spreads differ by less than a thousandth, or by 1e-6 of all variance."""
-    return all(
-        np.all(np.abs(a - b) <= 1e-3 * np.sqrt(np.outer(np.diag(b), np.diag(b))) + 1e-6 * np.outer(scale, scale))
-        for a, b in zip(one, other, strict=True)
-        if a is not None
-    )
+    for a, b in zip(one, other, strict=True):
+        if a is not None:
+            size = np.sqrt(np.outer(np.diag(b), np.diag(b)))
+            if np.any(np.abs(a - b) > 1e-3 * size + 1e-6 * np.outer(scale, scale)):
+                return False
+    return True
 
 
 def outlier_tests(
