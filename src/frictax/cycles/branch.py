@@ -60,7 +60,7 @@ class Point:
     at: ReturnByParameter
     tangent: np.ndarray
 
-    def oriented(self, tangent: np.ndarray) -> "Point":
+    def orient(self, tangent: np.ndarray) -> "Point":
         """Return this point with its tangent in the direction of another."""
         sign = np.copysign(1.0, self.tangent @ tangent)
         return dataclasses.replace(self, tangent=sign * self.tangent)
@@ -141,7 +141,7 @@ class Curve:
             share = min(max(share, left + margin), right - margin)
             found = self.correct(before.x + share * before.tangent, before.tangent)
             # Beyond a corner, Newton's method may not converge to either side.
-            slope = g1 if found is None else found.oriented(before.tangent).tangent[-1]
+            slope = g1 if found is None else found.orient(before.tangent).tangent[-1]
             low, high = (low, (share, slope)) if slope * g1 > 0 else ((share, slope), high)
             if found is not None and way * found.x[-1] > way * best.x[-1]:
                 best = found
@@ -163,7 +163,7 @@ class Branch:
       parameter, `period` (k,) [s], `low`, `high` and `amplitude` (k, n) of the `states`, `start`
       (k, n), `multipliers` (k, n-1), and `stable` (k,).
     - `folds`: values at which the branch turns back. At a fold, a stable and an unstable cycle
-      meet, and there is no cycle beyond.
+      meet, and none exists beyond.
     - `ended`: why the branch ends.
 
     **Example:** at `continued`.
@@ -227,12 +227,14 @@ def continued(
 
     Newton's method with exact derivatives finds each cycle, stable or unstable. If the branch turns
     back, the fold is located, and the branch continues to its first value. If the cycle ceases to
-    exist, for example because a contact does not break away any more, the steps become shorter, and
-    the last value is the limit of existence to 1e-8 of the range.
+    exist, for example because a contact does not break away any more, the steps become shorter. The
+    last value is then the limit of existence, to 1e-8 of the range.
 
-    **Arguments:** `cycle`: of `limit_cycle`; `path`: of a parameter with a single number; `to`: its
-    last value; `most`: largest number of cycles; `longest_step`: as a share of the range of the
-    parameter and of the amplitudes; `past_folds`: False to end at the first fold.
+    **Arguments:**
+
+    - `cycle`: of `limit_cycle`; `path`: of a parameter with a single number; `to`: its last value.
+    - `most`: largest number of cycles; `longest_step`: as a share of the range of the parameter and
+      of the amplitudes; `past_folds`: False to end at the first fold.
 
     **Returns:** a `Branch`.
 
@@ -283,7 +285,7 @@ def continued(
             f"No branch: the cycle's state does not return to itself at {path} = {figures(begins)}."
             " Find the cycle anew by `limit_cycle`."
         )
-    first = first.oriented(direction * by_parameter)
+    first = first.orient(direction * by_parameter)
     points, folds, ended = _follow_curve(
         curve, first, begins, end, most, float(longest_step), past_folds
     )
@@ -310,7 +312,7 @@ def _follow_curve(
         if passed:
             trial = trial * (1 - by_parameter) + by_parameter * passed[0] / curve.scale[-1]
         new = curve.correct(trial, by_parameter if passed else point.tangent)
-        new = None if new is None else new.oriented(point.tangent)
+        new = None if new is None else new.orient(point.tangent)
         if new is None or new.tangent @ point.tangent < _LEAST_COSINE:
             step *= 0.25
             if step < _SHORTEST_STEP:
@@ -319,7 +321,7 @@ def _follow_curve(
         if new.tangent[-1] * point.tangent[-1] < 0:
             fold = curve.fold(point, new)
             folds.append(curve.value(fold.x))
-            points.append(fold.oriented(point.tangent))
+            points.append(fold.orient(point.tangent))
             if not past_folds:
                 return points, folds, f"It turns back at {curve.path} = {figures(folds[0], 6)}."
         points.append(new)

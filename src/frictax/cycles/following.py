@@ -64,7 +64,7 @@ class Neighbourhood(eqx.Module):
 
 
 def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
-    """Return the cycle of `machine` in the neighbourhood; NaN if there is none with these events.
+    """Return the cycle of `machine` in the neighbourhood; NaN without such a cycle.
 
     The derivatives are those of the implicit function theorem. The solution is a constant, and one
     more Newton step of length 0 has the derivatives, so nothing is differentiated twice.

@@ -149,8 +149,9 @@ def return_with_derivatives(
 
 
 class Solution(eqx.Module):
-    """A state `y` (n,), its `image` under the return map with the derivatives by y, the `residual`
-    between both (in the sizes of the states), and the number of returns `tried`.
+    """A state `y` (n,) and its `image` under the return map, with the `derivatives` by y.
+
+    `residual`: their difference in the sizes of the states; `tried`: number of returns.
     """
 
     y: Float[Array, " n"]

@@ -147,7 +147,7 @@ def build_problem(request: DesignRequest) -> DesignProblem:
         weight=np.asarray(weight),
         restarts=restarts,
         size=sizes,
-        wanted=_wanted(request.wanted, names),
+        wanted=_wanted_indices(request.wanted, names),
         known=prior_information(names, sizes, request.after, request.priors, x),
         criterion=request.criterion,
         limits=limits,
@@ -327,7 +327,7 @@ def _sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, float]) ->
     return sizes
 
 
-def _wanted(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
+def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
     if wanted is None:
         return np.arange(len(names))
     paths = [wanted] if isinstance(wanted, str) else list(wanted)

@@ -60,12 +60,12 @@ class ExperimentRun:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the simulation of each machine reached its end."""
+        """True if the simulation of each machine reached its end."""
         return bool(np.all(np.asarray(self.reached_end)))
 
     @property
     def within_limits(self) -> bool:
-        """Whether the simulation succeeded and all limits are kept."""
+        """True if the simulation succeeded within all limits."""
         return self.succeeded and self.excess <= ROUNDING
 
 
@@ -127,7 +127,7 @@ class DesignProblem:
 
     @property
     def excites_reference(self) -> bool:
-        """Whether the excitation is the reference of a position controller."""
+        """True if the excitation is the reference of a position controller."""
         return is_position_controller(self.under_test.setup.machine, self.drive)
 
     @property
@@ -158,14 +158,14 @@ class DesignProblem:
         whether the simulation succeeded, compiled.
         """
 
-        def simulated(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
+        def simulate(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
             under_test, t = self._with_drive(u), jnp.asarray(self.t)
             system = under_test.system(x)
             path = walk(system, *system.start(t[0]), t, options=self.engine)
             rows = jax.vmap(lambda t, y, mode: under_test.sensor_values(x, t, y, mode))
             return rows(t, path.ys, path.modes), path.result == Result.successful
 
-        return jax.jit(simulated)
+        return jax.jit(simulate)
 
     def outputs(
         self, u: Float[np.ndarray, " n"], x: Float[np.ndarray, " p"] | None = None

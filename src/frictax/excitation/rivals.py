@@ -128,7 +128,7 @@ def largest_within_limits(
 ) -> tuple[np.ndarray, ExperimentRun] | None:
     """Return the largest drive within all limits, by bisection of its scale, and its run.
 
-    The result is None if even a drive of the scale `least` exceeds a limit.
+    If a drive of the scale `least` still exceeds a limit, return None.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
     for k in range(8):  # The scale is then exact to 1 %.

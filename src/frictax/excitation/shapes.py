@@ -44,7 +44,7 @@ class AbstractShape(abc.ABC):
 
     @property
     def bounded(self) -> bool:
-        """Whether the curve always lies between -1 and 1."""
+        """True if the curve always lies between -1 and 1."""
         return False
 
 

@@ -43,7 +43,7 @@ class Task:
     """The machine of a fleet and the options of its fits, from a problem file or as given.
 
     - `problem`: the file; `label`: its record that defines how files are read.
-    - `machine`, `settings`: the machine and the options of `fit` if there is no file.
+    - `machine`, `settings`: the machine and the options of `fit`, without a file.
     - `lengths`: the numbers of samples to which records are padded; empty for no padding.
     """
 
@@ -268,7 +268,7 @@ class PartsFolder:
         return self.folder / f"{number:06d}.parquet"
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the table `out` against other processes, on all hosts that share the folder."""
         target = check_target(self.out, "the table of the fleet")
         check_pyarrow()

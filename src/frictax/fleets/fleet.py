@@ -134,7 +134,7 @@ def fleet(
         if out is None and (resume or overwrite):
             raise ValueError("`resume` and `overwrite` are about the file `out`. Name it, too.")
         parts = None if out is None else PartsFolder(Path(out))
-        with contextlib.nullcontext() if parts is None else parts.locked():
+        with contextlib.nullcontext() if parts is None else parts.lock():
             done, count = set[int](), len(setting.plan.chunks)
             if parts is not None:
                 done = parts.begin(setting.plan.digest, count, resume=resume, overwrite=overwrite)

@@ -76,7 +76,7 @@ class Filtered:
 
     @property
     def consistent(self) -> bool:
-        """Whether the mean of `nis` lies in the range of 95 % of the records of a right model."""
+        """True if the mean of `nis` is in the range of 95 % of the records of a right model."""
         return bool(abs(float(np.mean(self.nis)) - len(self.outputs)) <= self._half)
 
     @property

@@ -50,9 +50,9 @@ def write_fleet_report(
 ) -> Path:
     """Write one self-contained HTML file on a fleet of fits, for screens, phones and paper.
 
-    The report contains the population and its outliers (`population`), the drift if there are dates
-    (`drift`), the verdicts if there are limits (`verdicts`), the records without estimates, and the
-    notices of the fits.
+    The report contains the population and its outliers (`population`), and the notices of the fits.
+    It also contains the drift if there are dates (`drift`), the verdicts if there are limits
+    (`verdicts`), and the records without estimates.
 
     **Arguments:**
 

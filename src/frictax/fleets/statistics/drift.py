@@ -1,4 +1,4 @@
-"""Which machines of a fleet drift: `drift` fits lines over time and temperature; `Drift`."""
+"""Drift of the machines of a fleet: `drift` fits lines over time and temperature; `Drift`."""
 
 import dataclasses
 import functools
@@ -26,7 +26,7 @@ from .trends import Lines, LinesFit, fit_lines_robustly, solve_lines
 
 YEAR = 365.25 * 86400.0  # [s]
 FEWEST_DATES = 3  # of a machine, for a line with an error
-_MOST_RECORDS = 20_000  # up to which `Drift.told` looks for a date
+_MOST_RECORDS = 20_000  # of a machine in the search for the date of detection
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -196,12 +196,12 @@ def drift(
 ) -> Drift:
     """Find machines that change over time: x = a + b (t - t0) + c (T - T0) for each machine.
 
-    The lines are fitted by weighted least squares. The weights contain the errors of the fits and
-    a scatter between records, whose variance is common to the fleet and estimated by restricted
-    maximum likelihood. If the residuals are autocorrelated (by a temperature that was not measured,
-    or the state of the lubricant), the scatter gets an exponentially falling correlation, and the
-    errors of the slopes include its effect. A record more than four standard deviations from the
-    others of its machine does not count. Intervals use Student's t.
+    The lines are fitted by weighted least squares. The weights contain the errors of the fits and a
+    scatter between records. The variance of the scatter is common to the fleet and estimated by
+    restricted maximum likelihood. Residuals can be autocorrelated, for example by a temperature
+    that was not measured or by the state of the lubricant. The scatter then gets an exponentially
+    falling correlation, and the errors of the slopes include its effect. A record more than four
+    standard deviations from the others of its machine does not count. Intervals use Student's t.
 
     Temperature and load change friction more than wear does (Bittencourt and Axelsson, report
     LiTH-ISY-R-3058, Linköping, 2013), so a notice warns if the column `temperature` is missing.
@@ -214,8 +214,8 @@ def drift(
       `temperature` [degC]. Machines with fewer than three dates are not tested.
     - `names`: of parameters; all by default.
     - `own_temperature`: whether a machine gets its own temperature coefficient c if its records
-      identify it (at least six records, and temperatures that vary by 1 K about a line over the
-      date). Otherwise c is common to the fleet.
+      identify c. It then has six records or more, and temperatures that vary by 1 K about a line
+      over the date. Otherwise c is common to the fleet.
     - `log`: parameters whose relative change is fitted, above their lower bound.
     - `rate`: of false alarms among the machines that are called drifting; `level` of intervals.
 
@@ -345,7 +345,7 @@ def _lines_of_parameter(
 ) -> tuple[Lines, dict[str, Any]] | None:
     """Return the records of a parameter for a line fit, and a description of each machine.
 
-    The result is None if no machine has enough dates.
+    Without enough dates of any machine, return None.
     """
     rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
     rows = rows[np.lexsort((fleet.dates[rows], fleet.machine[rows]))]

@@ -58,7 +58,8 @@ class FleetEstimates:
 def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
     """Return the names of the fitted parameters of a table, or check the given `names`.
 
-    **Raises:** `KeyError` for a name that the table lacks; `ValueError` if the table has none.
+    **Raises:** `KeyError` for a name that the table lacks; `ValueError` for a table without
+    estimates.
     """
     known = [c.removesuffix(_ERROR) for c in map(str, table.columns) if c.endswith(_ERROR)]
     about = _about(table).get("names") or known
@@ -88,7 +89,7 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
     why = exclusion_reasons(table, known)
     row = np.flatnonzero(why == "")
     if not row.size:
-        reasons = "; ".join(f"{k}: {n}" for k, n in _counted(why).items())
+        reasons = "; ".join(f"{k}: {n}" for k, n in _count_reasons(why).items())
         raise ValueError(f"No record of the table has numbers with errors ({reasons}).")
     level = float(about.get("level", 0.95))
     values, errors = (np.where(known, x, np.nan)[row] for x in (values, errors))
@@ -107,13 +108,13 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
         row=row,
         dates=_dates(table)[row],
         temperature=_column(table, "temperature")[row],
-        left_out=_counted(why),
+        left_out=_count_reasons(why),
         level=level,
     )
 
 
 def record_names(table: DataFrame) -> np.ndarray:
-    """Return the record's name for each row, or the row's number if there are no names."""
+    """Return the record's name for each row, or the row's number without names."""
     if "record" in table.columns:
         return table["record"].astype(str).to_numpy(dtype=object)
     return np.array([str(i) for i in range(len(table))], dtype=object)
@@ -135,7 +136,7 @@ def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
     return why
 
 
-def _counted(why: np.ndarray) -> dict[str, int]:
+def _count_reasons(why: np.ndarray) -> dict[str, int]:
     reasons, counts = np.unique(why[why != ""].astype(str), return_counts=True)
     return {str(reasons[i]): int(counts[i]) for i in np.argsort(-counts, kind="stable")}
 
@@ -160,7 +161,7 @@ def _columns(table: DataFrame, names: Iterable[str], end: str) -> np.ndarray:
 
 
 def _dates(table: DataFrame) -> np.ndarray:
-    """Return seconds since 1970, NaN if there is no date."""
+    """Return seconds since 1970, NaN without a date."""
     if "date" not in table.columns:
         return np.full(len(table), np.nan)
     import pandas as pd

@@ -50,7 +50,7 @@ class Population:
       ``NAME.lower`` and ``NAME.upper`` [SI]. `distance`: Mahalanobis distance; `chance`: p value
       of that distance; `outlier`: whether `chance` is below `false_alarms`. `farthest`: the
       parameter with the largest deviation, which is `z` standard deviations. `within_chance`: p
-      value among the records of the same machine. NaN if there is no test.
+      value among the records of the same machine. NaN without a test.
     - `covariance` (n, p, p): of the empirical Bayes estimates, on the unconstrained scale.
     - `machines`: the same for machines, with the `count` of their records.
     - `left_out`: reason -> number of records without estimates; `notices`.
@@ -261,15 +261,15 @@ def population(
     false_alarms: float = 1e-3,
     level: float = 0.95,
 ) -> Population:
-    """Estimate the population of a fleet: mean, spread between machines, spread between records of
-    one machine, and outliers.
+    """Estimate the population of a fleet: mean, spreads and outliers.
 
-    The model has two stages. Each fit has estimates x_i with the covariance C_i of their errors.
-    On the unconstrained scale, u_ij ~ N(mu + a_j, Psi + C_ij) and a_j ~ N(0, Omega) for machine j.
-    mu, Omega and Psi are estimated by restricted maximum likelihood. Then the estimates of each
-    record are shrunk towards the mean, the more the larger their errors are compared with the
-    spread (empirical Bayes; Davidian and Giltinan, Nonlinear Models for Repeated Measurement Data,
-    1995, chapter 5). No fit or simulation is repeated.
+    The spreads are those between machines and between records of one machine. The model has two
+    stages. Each fit has estimates x_i with the covariance C_i of their errors. On the unconstrained
+    scale, u_ij ~ N(mu + a_j, Psi + C_ij) and a_j ~ N(0, Omega) for machine j. mu, Omega and Psi are
+    estimated by restricted maximum likelihood. Then the estimates of each record are shrunk towards
+    the mean, depending on the ratio of their errors to the spread (empirical Bayes; Davidian and
+    Giltinan, Nonlinear Models for Repeated Measurement Data, 1995, chapter 5). No fit or simulation
+    is repeated.
 
     Outliers do not widen the spread, and they do not mask each other. A record beyond the 99 %
     point of its distance (99.9 % with fewer than 100 machines) does not count for mean and spread.

@@ -1,7 +1,7 @@
 """Restricted maximum likelihood of a population of machines from estimates with known errors.
 
-y_ij = mu + a_j + b_ij + e_ij is estimate i of machine j, with a_j ~ N(0, Omega) between machines,
-b_ij ~ N(0, Psi) between records of one machine, and e_ij ~ N(0, C_ij) of known covariance. The
+Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The deviation a_j ~ N(0, Omega) is that of
+the machine, b_ij ~ N(0, Psi) that of the record, and e_ij ~ N(0, C_ij) the known error. The
 mean mu and the spreads Omega and Psi maximise the restricted likelihood (Patterson and Thompson,
 Biometrika 58, 1971). The search uses Cholesky factors of the spreads, which keep them positive
 semidefinite, and the expected information as Hessian (Fisher scoring). With one parameter and one
@@ -73,7 +73,7 @@ def evaluate_likelihood(
 ) -> Likelihood:
     """Evaluate the likelihood at these spreads, with the best mean unless `mean` is given.
 
-    `within` is None if each machine has one record.
+    Without `within`, each machine has one record.
     """
     if within is None:
         A, V, ybar, logs = np.zeros((0, *between.shape)), estimates.C, estimates.y, 0.0

@@ -1,9 +1,9 @@
 """The population's spreads and outliers, from estimates that may contain outliers.
 
-Estimates are transformed to the unconstrained scale by the delta method, linearised at the
-conditional mode of each record, and iterated to convergence (Lindstrom and Bates, Biometrics 46,
-1990). Linearised at the estimate itself, values that are low by chance would have large relative
-errors and too little weight.
+Estimates are transformed to the unconstrained scale by the delta method. The transformation is
+linearised at the conditional mode of each record and iterated to convergence (Lindstrom and Bates,
+Biometrics 46, 1990). A linearisation at the estimate itself gives values that are low by chance
+large relative errors and too little weight.
 
 The search starts from medians, median deviations and rank correlations, so outliers do not mask
 each other. Then estimates beyond the 99 % point of their distance (99.9 % in a small fleet) are
@@ -56,7 +56,7 @@ class RawEstimates:
 
     @property
     def known(self) -> np.ndarray:
-        """Whether there is an estimate (n, p)."""
+        """Mask of the existing estimates (n, p)."""
         return np.isfinite(self.z)
 
     def unconstrained_start(self) -> np.ndarray:
@@ -69,7 +69,7 @@ class RawEstimates:
             rough = np.where(self.log, np.log(np.fmax(self.z, 0.5 * error)), self.z)
         return np.where(self.known, rough, np.nanmedian(rough, axis=0))
 
-    def linearized(
+    def linearize(
         self,
         u: np.ndarray,
         scale: np.ndarray,
@@ -117,7 +117,7 @@ class RawEstimates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OutlierTests:
-    """Squared Mahalanobis distances and p values; NaN where there is no test.
+    """Squared Mahalanobis distances and p values; NaN without a test.
 
     - `squared`, `chance` (n,): of each record from the population.
     - `machine` (m,): p value of each machine.
@@ -157,7 +157,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
     """Fit the population of these estimates, without its outliers."""
     u = raw.unconstrained_start()
     scale = np.maximum(_robust_deviation(u), 1e-9 * np.abs(np.median(u, axis=0)) + 1e-100)
-    estimates = raw.linearized(u, scale)
+    estimates = raw.linearize(u, scale)
     between, within, likelihood = _robust_start(raw, estimates, u)
     known, weighted = raw.known.sum(1), estimates
     threshold = outlier_threshold(raw.start.size)
@@ -178,7 +178,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         # A few steps are enough while the set of outliers still changes.
         between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps=4)
         u, T, *_ = empirical_bayes(estimates, between, within, likelihood.mean)
-        estimates = raw.linearized(u, scale, T, estimates)
+        estimates = raw.linearize(u, scale, T, estimates)
         weighted = raw.with_even_weights(estimates, u, scale)
         likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
         if same and converged and _nearly_equal(before, (between, within), scale):
@@ -279,7 +279,7 @@ def outlier_tests(
     freedom of its covariance.
     """
     count = float(estimates.counted_machines.sum())
-    machine_squared = _squared(between + at.V, at.ybar - at.mean)
+    machine_squared = _squared_distances(between + at.V, at.ybar - at.mean)
     if within is None:
         share = _share(between, between + at.V, known)
         chance = chances(machine_squared, known, share, count, estimates.counted_machines, freedom)
@@ -289,7 +289,7 @@ def outlier_tests(
     share = _share(between, between + at.V, most)
     machine = chances(machine_squared, most, share, count, estimates.counted_machines, exact)
     spread = between + within
-    squared = _squared(spread + estimates.C, estimates.y - at.mean)
+    squared = _squared_distances(spread + estimates.C, estimates.y - at.mean)
     share = _share(spread, spread + estimates.C, known)
     # One record contributes little to the spreads, so it counts as independent of them.
     chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
@@ -312,7 +312,7 @@ def _within_chances(
     V = np.linalg.inv(np.where(others[:, None, None], W, eye))
     weighted = (np.linalg.inv(at.V) @ at.ybar[:, :, None])[k, :, 0] - multiply(at.A, estimates.y)
     total = within + estimates.C + V
-    squared = _squared(total, estimates.y - multiply(V, weighted))
+    squared = _squared_distances(total, estimates.y - multiply(V, weighted))
     spare = float(np.sum(np.maximum(estimates.machine_sums(estimates.counted) - 1, 0)))
     # The record is not among the others, and it contributes little to the spread of all.
     out = chances(
@@ -390,5 +390,5 @@ def _share(spread: np.ndarray, total: np.ndarray, known: np.ndarray) -> np.ndarr
     return np.clip(each / np.maximum(known, 1), 0.0, 1.0)
 
 
-def _squared(V: np.ndarray, r: np.ndarray) -> np.ndarray:
+def _squared_distances(V: np.ndarray, r: np.ndarray) -> np.ndarray:
     return np.sum(r * np.linalg.solve(V, r[:, :, None])[:, :, 0], axis=1)

@@ -1,11 +1,11 @@
 """Straight lines over time through the records of many machines, with common scatter.
 
-x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij, with intercept and slope of machine j, a
-temperature coefficient of all machines (c_j = c) or of this machine, and errors e_ij of known
-standard deviation. The other scatter between records is white, w ~ N(0, white), or autocorrelated:
-r has the variance `slow` and the correlation exp(-|t - t'| / memory). These three variance
-parameters are common to the fleet and estimated by restricted maximum likelihood. Autocorrelated
-scatter that is modelled as white would look like drift.
+The model is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. It has an intercept and a slope
+of machine j, a temperature coefficient of all machines (c_j = c) or of this machine, and errors
+e_ij of known standard deviation. The other scatter between records is white, w ~ N(0, white), or
+autocorrelated: r has the variance `slow` and the correlation exp(-|t - t'| / memory). These three
+variance parameters are common to the fleet and estimated by restricted maximum likelihood.
+Autocorrelated scatter that is modelled as white would look like drift.
 """
 
 import dataclasses
@@ -220,8 +220,8 @@ def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[
     """Return a function that multiplies by the inverse of the records' covariance, and the log
     determinant of that covariance.
 
-    The autocorrelated part has a tridiagonal precision, with all machines in one band (Rue and
-    Held, Gaussian Markov Random Fields, 2005), so the work is proportional to the records.
+    The autocorrelated part has a tridiagonal precision, with all machines in one band. Therefore
+    the work is proportional to the records (Rue and Held, Gaussian Markov Random Fields, 2005).
     """
     variance = lines.error**2 + white
     if slow == 0:

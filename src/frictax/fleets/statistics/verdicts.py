@@ -30,7 +30,7 @@ class Verdicts:
 
     - `table`: a row for each record of the fleet, in its order: `verdict` ("pass", "fail" or
       "cannot tell"), the verdict on each parameter, and `why`: the parameters and limits that
-      decided, or why there are no estimates.
+      decided, or why estimates are missing.
     - `numbers`: a row for each parameter: limits `lower` and `upper` [SI], and the counts of
       "pass", "fail" and "cannot tell". `guard`: guard band, the median of half an interval [SI];
       `guard_share`: both guard bands over the width of the limits; `capability`: width over four
