@@ -240,27 +240,20 @@ def _limits_and_scale(
     band: tuple[float, float],
 ) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
     """Return the limits on variables, and the centre, scale and boundedness of the drive."""
-    system = under_test.system(under_test.values())
-    states, machine = system.states(), under_test.setup.machine
-    position = speed = acceleration = None
-    if body and isinstance(machine[body], AbstractBody | MassWithStopAndFriction):
-        names = ("phi", "w", "a") if is_rotational(machine[body]) else ("s", "v", "a")
-        position, speed, acceleration = (f"{body}.{name}" for name in names)
-    elif not body and len(states) > 1:
-        position, speed, acceleration = states[0], states[1], f"der({states[1]})"
-    moved = limits.travel, limits.speed, limits.acceleration
-    if position is None and any(x is not None for x in moved):
+    system, machine = under_test.system(under_test.values()), under_test.setup.machine
+    variables = _motion_variables(machine, system.states(), body)
+    given = {
+        "travel": limits.travel,
+        "speed": limits.speed,
+        "acceleration": limits.acceleration,
+    }
+    given = {what: limit for what, limit in given.items() if limit is not None}
+    if given and not variables:
         raise ValueError(
             f"`Limits.body` must name a body that moves, got {body or 'none'!r}. Those of this"
-            f" machine have the states: {', '.join(states) or 'none are named'}."
+            f" machine have the states: {', '.join(system.states()) or 'none are named'}."
         )
-    variable_limits = [
-        VariableLimit(what, name, limit)
-        for what, name, limit in zip(
-            ("travel", "speed", "acceleration"), (position, speed, acceleration), moved, strict=True
-        )
-        if name is not None and limit is not None
-    ]
+    variable_limits = [VariableLimit(what, variables[what], given[what]) for what in given]
     if not is_position_controller(machine, drive):
         if limits.force is None:
             raise ValueError(
@@ -275,18 +268,24 @@ def _limits_and_scale(
         )
     if limits.force is not None:
         variable_limits.append(VariableLimit("force", f"{drive}.f", limits.force))
-    assert position is not None
     begins = jnp.asarray(under_test.t[0])
-    centre = float(variable_at(system, position, begins, *system.start(begins)))
+    centre = float(variable_at(system, variables["travel"], begins, *system.start(begins)))
     if limits.travel is not None:
         return tuple(variable_limits), centre, 0.5 * limits.travel, True
     assert limits.speed is not None
-    return (
-        tuple(variable_limits),
-        centre,
-        limits.speed / (2 * np.pi * np.sqrt(band[0] * band[1])),
-        False,
-    )
+    scale = limits.speed / (2 * np.pi * np.sqrt(band[0] * band[1]))
+    return tuple(variable_limits), centre, scale, False
+
+
+def _motion_variables(machine: Any, states: tuple[str, ...], body: str) -> dict[str, str]:
+    """Return the names of position, speed and acceleration of the body, by the limit on each."""
+    names: tuple[str, ...] = ()
+    if body and isinstance(machine[body], AbstractBody | MassWithStopAndFriction):
+        own = ("phi", "w", "a") if is_rotational(machine[body]) else ("s", "v", "a")
+        names = tuple(f"{body}.{name}" for name in own)
+    elif not body and len(states) > 1:
+        names = states[0], states[1], f"der({states[1]})"
+    return dict(zip(("travel", "speed", "acceleration"), names, strict=False))
 
 
 def _free_parameters(setup: Setup, free: str | Iterable[str] | None) -> list[Parameter]:

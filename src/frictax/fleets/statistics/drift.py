@@ -297,7 +297,7 @@ def drift(
             f"No machine has numbers at {FEWEST_DATES} dates or more: fit more records of each,"
             " and name their machine."
         )
-    return _drift(fleet, relative, parts, fits, zero, rate, level, notices, usable)
+    return _drift(fleet, relative, parts, fits, zero, rate, level, notices)
 
 
 def _drift(
@@ -309,7 +309,6 @@ def _drift(
     rate: float,
     level: float,
     notices: list[Notice],
-    usable: np.ndarray,
 ) -> Drift:
     import pandas as pd
 
