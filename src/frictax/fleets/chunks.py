@@ -29,7 +29,7 @@ from frictax.measurements.record import changed
 from frictax.parameters import replace
 from frictax.programs.key import Unknown, key_text
 
-from .sources import FileSource, InMemory, Source, TableSource, frame_of
+from .sources import FileSource, MemorySource, Source, TableSource, read_rows
 from .table import FORMAT, check_pyarrow, failed_row, row_of, table_of_rows
 
 _CHUNK_SIZE = 64  # [records] fitted by one call; one to two seconds of work for a short record
@@ -168,13 +168,13 @@ def _row(record: Record, found: FitResult | Exception) -> dict[str, Any]:
 
 
 def _read_record(source: Source, read: Any) -> Record:
-    if isinstance(source, InMemory):
+    if isinstance(source, MemorySource):
         return changed(source.record, name=source.name)
     assert read is not None
     if isinstance(source, FileSource):
         return read(source.name, source.path)
     assert isinstance(source, TableSource)
-    return read(source.name, frame_of(source))
+    return read(source.name, read_rows(source))
 
 
 def _machine_and_settings(task: Task) -> tuple[Any, Mapping[str, Any], Any]:

@@ -21,7 +21,13 @@ from frictax.mechanism import Machine
 from frictax.progress import Progress, Work, watched
 
 from .chunks import Chunk, PartsFolder, Plan, Task, plan_chunks
-from .sources import Source, describe_records, in_folder, in_memory, in_table
+from .sources import (
+    Source,
+    describe_records,
+    sources_in_folder,
+    sources_in_memory,
+    sources_in_table,
+)
 from .table import Fleet, join_chunks
 from .workers import run_here, run_in_processes, run_on_cluster
 
@@ -238,7 +244,7 @@ def _plan(
             "A folder or a table of `records` needs a problem file that says which columns are"
             f" what, got a {type(problem).__name__}. Give the file, or a list of `Record`s."
         )
-    sources: Sequence[Source] = in_memory(records)
+    sources: Sequence[Source] = sources_in_memory(records)
     described = describe_records(sources, about, {**NAMES, "record": "record"})
     each = values_of_each(problem, values, len(sources))
     task = Task(machine=problem, settings=given)
@@ -263,9 +269,11 @@ def _plan_from_file(
         place = Path(records)
         if not place.exists():
             raise FileNotFoundError(f"There is no folder or table {place} of records.")
-        sources = in_folder(place) if place.is_dir() else in_table(place, names["record"])
+        sources = (
+            sources_in_folder(place) if place.is_dir() else sources_in_table(place, names["record"])
+        )
     else:
-        sources = in_memory(records)
+        sources = sources_in_memory(records)
     described = describe_records(sources, about, names)
     columns, given = {**entry.values, **({} if values is None else values)}, {}
     for path, column in columns.items():

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ _BLOCK = 1 << 20  # [bytes] of a text file that are read at a time to count its 
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class InMemory:
+class MemorySource:
     """A record in memory, with its `name` in the table of the fleet."""
 
     name: str
@@ -75,10 +76,10 @@ class TableSource:
         return self.first, self.size
 
 
-Source = InMemory | FileSource | TableSource
+Source = MemorySource | FileSource | TableSource
 
 
-def in_memory(records: Sequence[Any]) -> list[InMemory]:
+def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
     """Return sources of records in memory. A record without a name of its own gets a number."""
     strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
     if strangers or not records:
@@ -91,11 +92,11 @@ def in_memory(records: Sequence[Any]) -> list[InMemory]:
     for i, record in enumerate(records):
         name = record.name if record.name and record.name not in taken else f"record {i + 1}"
         taken.add(name)
-        out.append(InMemory(name, record))
+        out.append(MemorySource(name, record))
     return out
 
 
-def in_folder(folder: Path) -> list[FileSource]:
+def sources_in_folder(folder: Path) -> list[FileSource]:
     """Return the record files of a folder, sorted by name with numbers in numerical order."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file()]
     paths.sort(key=lambda p: _natural_order(p.name))
@@ -105,15 +106,15 @@ def in_folder(folder: Path) -> list[FileSource]:
             f" {', '.join(SUFFIXES)}."
         )
     stems = [p.stem for p in paths]
-    if _has_duplicates(stems):
+    if (duplicate := _first_duplicate(stems)) is not None:
         raise ValueError(
-            f"The folder {folder} has two files called {_first_duplicate(stems)!r} but for their"
+            f"The folder {folder} has two files called {duplicate!r} but for their"
             " endings. Rename one: a record is known by its file's name."
         )
     return [FileSource(p.stem, p, _row_count(p)) for p in paths]
 
 
-def in_table(path: Path, column: str) -> list[TableSource]:
+def sources_in_table(path: Path, column: str) -> list[TableSource]:
     """Return the records of a long Parquet table, whose `column` names the record of each row."""
     check_pyarrow()
     import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
@@ -140,9 +141,9 @@ def in_table(path: Path, column: str) -> list[TableSource]:
         rows += len(codes)
     if not rows:
         raise ValueError(f"{path.name} has no rows.")
-    if _has_duplicates(keys):
+    if (duplicate := _first_duplicate(keys)) is not None:
         raise ValueError(
-            f"The rows of record {_first_duplicate(keys)!r} of {path.name} do not stand together."
+            f"The rows of record {duplicate!r} of {path.name} do not stand together."
             f" Sort the table by {column!r} and time."
         )
     sizes = np.diff([*begins, rows])
@@ -152,7 +153,7 @@ def in_table(path: Path, column: str) -> list[TableSource]:
     ]
 
 
-def frame_of(source: TableSource) -> Any:
+def read_rows(source: TableSource) -> Any:
     """Return the rows of one record of a long table, from the row groups that contain them."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
@@ -203,9 +204,9 @@ def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, 
             )
         names_of = [str(n) for n in frame[key]]
         keys = [Path(n).stem if n.endswith(SUFFIXES) else n for n in names_of]
-        if _has_duplicates(keys):
+        if (duplicate := _first_duplicate(keys)) is not None:
             raise ValueError(
-                f"The table about the records names {_first_duplicate(keys)!r} twice."
+                f"The table about the records names {duplicate!r} twice."
                 " Leave one row for each record."
             )
         frame = frame.drop(columns=key).set_axis(keys, axis=0)
@@ -301,11 +302,6 @@ def _natural_order(name: str) -> list[Any]:
     return [(int(p), "") if p.isdigit() else (0, p) for p in re.split(r"(\d+)", name)]
 
 
-def _has_duplicates(names: Sequence[str]) -> bool:
-    return len(set(names)) < len(names)
-
-
-def _first_duplicate(names: Sequence[str]) -> str:
-    """Return the first name that occurred before."""
-    seen: set[str] = set()
-    return next(n for n in names if n in seen or seen.add(n))
+def _first_duplicate(names: Sequence[str]) -> str | None:
+    """Return the first name that is in the list twice, or None."""
+    return next((n for n, count in Counter(names).items() if count > 1), None)
