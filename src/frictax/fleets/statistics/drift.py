@@ -253,6 +253,8 @@ def drift(
     records ...
     Name: 0, dtype: object
     """
+    import pandas as pd
+
     table = table_of_fleet(table)
     for what, value in (("rate", rate), ("level", level)):
         if not 0 < value < 1:
@@ -265,59 +267,36 @@ def drift(
             "The table has no dates, and without them nothing drifts: give each record one, in the"
             " column `date`."
         )
-    notices, T = [], fleet.temperature
-    warm = bool(np.isfinite(T[dated]).any())
-    if not warm:
-        notices.append(Notice("drift-without-temperature"))
-    elif lost := int(np.sum(dated & ~np.isfinite(T))):
-        about = {"count": lost, "records": int(dated.sum())}
-        notices.append(Notice("drift-temperature-missing", "", about))
-    if lost := int(np.sum(~dated)) + sum(fleet.left_out.values()):
-        about = {"count": lost, "records": fleet.n + sum(fleet.left_out.values())}
-        notices.append(Notice("drift-left-out", "", about))
-    usable = dated & np.isfinite(T) if warm else dated
-    zero = float(np.mean(T[usable])) if warm else np.nan
-    parts, fits, lost_in = [], {}, {}
+    T = fleet.temperature
+    has_temperature = bool(np.isfinite(T[dated]).any())
+    notices = _record_notices(fleet, dated, has_temperature)
+    usable = dated & np.isfinite(T) if has_temperature else dated
+    zero = float(np.mean(T[usable])) if has_temperature else np.nan
+    parts, fits, outliers = [], {}, {}
     for k, name in enumerate(fleet.names):
         selected = _lines_of_parameter(
-            fleet, k, usable, zero, name in relative, own_temperature and warm
+            fleet, k, usable, zero, name in relative, own_temperature and has_temperature
         )
         if selected is None:
             continue
         lines, about = selected
         lines, fits[name], off = fit_lines_robustly(lines)
         if off.any():
-            lost_in[name] = int(off.sum())
+            outliers[name] = int(off.sum())
         parts.append(_slopes(name, lines, about, fits[name], level))
-    if lost_in:
-        about = {"count": sum(lost_in.values()), "names": ", ".join(lost_in)}
+    if outliers:
+        about = {"count": sum(outliers.values()), "names": ", ".join(outliers)}
         notices.append(Notice("drift-records-off", "", about))
     if not parts:
         raise ValueError(
             f"No machine has numbers at {FEWEST_DATES} dates or more: fit more records of each,"
             " and name their machine."
         )
-    return _drift(fleet, relative, parts, fits, zero, rate, level, notices)
-
-
-def _drift(
-    fleet: FleetEstimates,
-    relative: tuple[str, ...],
-    parts: list[DataFrame],
-    fits: dict[str, LinesFit],
-    zero: float,
-    rate: float,
-    level: float,
-    notices: list[Notice],
-) -> Drift:
-    import pandas as pd
-
     slopes: Any = pd.concat(parts, ignore_index=True)
     slopes["drifts"] = _benjamini_hochberg(slopes["chance"].to_numpy(), rate)
-    judged = slopes["machine"].nunique()
     every = len(fleet.machines)
-    if judged < every:
-        notices.append(Notice("drift-too-few", "", {"machines": every - judged, "all": every}))
+    if few := every - slopes["machine"].nunique():
+        notices.append(Notice("drift-too-few", "", {"machines": few, "all": every}))
     for name, fit in fits.items():
         if fit.slow:
             notices.append(Notice("drift-remembers", name, {"days": fit.memory * 365.25}))
@@ -337,6 +316,21 @@ def _drift(
         fits=fits,
         typical=typical,
     )
+
+
+def _record_notices(
+    fleet: FleetEstimates, dated: np.ndarray, has_temperature: bool
+) -> list[Notice]:
+    """Return notices on records without temperature, date or estimates."""
+    notices, failed = [], sum(fleet.left_out.values())
+    if not has_temperature:
+        notices.append(Notice("drift-without-temperature"))
+    elif count := int(np.sum(dated & ~np.isfinite(fleet.temperature))):
+        about = {"count": count, "records": int(dated.sum())}
+        notices.append(Notice("drift-temperature-missing", "", about))
+    if count := int(np.sum(~dated)) + failed:
+        notices.append(Notice("drift-left-out", "", {"count": count, "records": fleet.n + failed}))
+    return notices
 
 
 def _lines_of_parameter(
