@@ -97,10 +97,10 @@ def cycle_derivatives(
     y, scale, n = jnp.asarray(near.y), jnp.asarray(near.scale), len(near.scale)
     section, engine = near.section, near.engine
     x, back = ravel_pytree(values)
-    at = lambda x: replace(machine, back(x))  # noqa: E731
+    machine_at = lambda x: replace(machine, back(x))  # noqa: E731
 
     def image_of(both: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        image = return_to_section(at(both[n:]), args, both[:n], section, engine, near.phases)
+        image = return_to_section(machine_at(both[n:]), args, both[:n], section, engine, near.phases)
         events, after = image.events, image.after
         if section.symmetric:
             events, after = jnp.append(events, after + events), 2 * after
@@ -113,7 +113,8 @@ def cycle_derivatives(
     period, times_by = (of[..., :n] @ start_by + of[..., n:] for of in derivatives[1:])
 
     def extremes_at(by: Array) -> tuple[Array, Array]:
-        return extremes(at(x + by), args, y + start_by @ by, section, times + times_by @ by, engine)
+        changed, start, ends = machine_at(x + by), y + start_by @ by, times + times_by @ by
+        return extremes(changed, args, start, section, ends, engine)
 
     low, high = jax.jacfwd(extremes_at)(jnp.zeros_like(x))
     each = [jax.vmap(back)(jnp.atleast_2d(of)) for of in (period, low, high, start_by)]
@@ -133,8 +134,8 @@ def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> Cycl
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)
     section, engine = near.section, near.engine
-    near, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
-    found = compiled_solve_cycle(machine, args, near, section, scale, engine)
+    start, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
+    found = compiled_solve_cycle(machine, args, start, section, scale, engine)
     if isinstance(found.y, Tracer):  # The machine is a constant of other compiled code.
         return _compiled_follow(machine, args, near)
     path = compiled_run_to_section(machine, args, np.asarray(found.y), section, engine)

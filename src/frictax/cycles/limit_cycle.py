@@ -201,11 +201,8 @@ def _settle(
         symmetric=symmetric,
     )
     ends = jnp.asarray(ends[lasting_phases(ends)])
-    return (
-        y,
-        section,
-        jnp.asarray(state_sizes(*compiled_extremes(machine, args, y, section, ends, engine))),
-    )
+    extremes = compiled_extremes(machine, args, y, section, ends, engine)
+    return y, section, jnp.asarray(state_sizes(*extremes))
 
 
 def _mode_index(names: Sequence[str], contact: Any, log: PhaseLog) -> int:
