@@ -100,7 +100,8 @@ def cycle_derivatives(
     machine_at = lambda x: replace(machine, back(x))  # noqa: E731
 
     def image_of(both: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        image = return_to_section(machine_at(both[n:]), args, both[:n], section, engine, near.phases)
+        changed, start = machine_at(both[n:]), both[:n]
+        image = return_to_section(changed, args, start, section, engine, near.phases)
         events, after = image.events, image.after
         if section.symmetric:
             events, after = jnp.append(events, after + events), 2 * after

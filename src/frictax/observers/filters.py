@@ -16,9 +16,7 @@ from .interval import Interval, Uncertainties
 
 Mean = Float[Array, " k"]
 Covariance = Float[Array, "k k"]
-_NEAR_EVENT = (
-    4.0  # [standard deviations] distance of a margin from 0 below which members are drawn apart
-)
+_NEAR_EVENT = 4.0  # [standard deviations] margin below which the members are drawn
 
 
 class FilterProblem(eqx.Module):
@@ -236,20 +234,16 @@ def _mix(
     before = jnp.exp(log_w)
     innovation = before @ update.innovation
     deviation = update.innovation - innovation
-    S = jnp.einsum("p,pij->ij", before, update.S) + jnp.einsum(
-        "p,pi,pj->ij", before, deviation, deviation
-    )
+    S = jnp.einsum("p,pij->ij", before, update.S)
+    S = S + jnp.einsum("p,pi,pj->ij", before, deviation, deviation)
     log_density = jax.scipy.special.logsumexp(log_w + update.log_density)
     log_w = log_w + update.log_density - log_density
     w = jnp.exp(log_w)
     x = w @ update.x
-    P = jnp.einsum("p,pij->ij", w, update.P) + jnp.einsum(
-        "p,pi,pj->ij", w, update.x - x, update.x - x
-    )
-    nis, stuck = (
-        squared_distance(innovation, S),
-        w @ (update.mode[:, :contacts] == STUCK).astype(w.dtype),
-    )
+    P = jnp.einsum("p,pij->ij", w, update.P)
+    P = P + jnp.einsum("p,pi,pj->ij", w, update.x - x, update.x - x)
+    nis = squared_distance(innovation, S)
+    stuck = w @ (update.mode[:, :contacts] == STUCK).astype(w.dtype)
     return FilterOutput(x, P, innovation, S, nis, log_density, stuck, result), log_w
 
 
