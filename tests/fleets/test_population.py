@@ -13,6 +13,7 @@ from frictax.fleets.statistics.reml import (
     evaluate_likelihood,
     expected_information,
     likelihood_gradient,
+    maximize_likelihood,
     symmetric_basis,
 )
 from frictax.fleets.statistics.robust import fit_robust_population
@@ -69,6 +70,22 @@ def test_the_expected_information_is_that_of_the_whole_covariance() -> None:
         by = [np.linalg.solve(V, d) for d in by]
         expected += 0.5 * np.array([[np.trace(x @ y) for y in by] for x in by])
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_search_that_starts_without_spread_ends_where_any_other_does(seed: int) -> None:
+    rng, none = np.random.default_rng(seed), np.zeros((2, 2))
+    machine = np.repeat(np.arange(60), 3)
+    y = (rng.normal(size=(60, 2)) @ [[1.0, 0.3], [0.0, 0.5]])[machine]
+    y = y + 0.3 * rng.normal(size=(180, 2))
+    C = np.broadcast_to(0.04 * np.eye(2), (180, 2, 2))
+    of = Estimates(y, C, 3 * np.arange(60), np.ones(180), np.ones(60))
+    ends = [maximize_likelihood(of, *start) for start in ((none, none), (np.eye(2), np.eye(2)))]
+    (between, within, first, converged), (*other, second, _) = ends
+    assert converged
+    assert first.loglik == pytest.approx(second.loglik, abs=1e-5)
+    np.testing.assert_allclose(between, other[0], atol=1e-3)
+    np.testing.assert_allclose(within, other[1], atol=1e-3)
 
 
 SIZES = [(2000, 2), pytest.param(10_000, 6, marks=pytest.mark.slow)]
