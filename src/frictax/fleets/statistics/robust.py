@@ -87,9 +87,8 @@ class RawEstimates:
         y = np.where(self.log, u + np.clip(moved, -_LONGEST_STEP, _LONGEST_STEP), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
         C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)
-        C += np.where(self.known, 0.0, (_UNKNOWN_ERROR * scale) ** 2)[:, :, None] * np.eye(
-            scale.size
-        )
+        unknown = np.where(self.known, 0.0, (_UNKNOWN_ERROR * scale) ** 2)
+        C += unknown[:, :, None] * np.eye(scale.size)
         y = np.where(self.known, y, u)
         if T is not None and before is not None:
             y = y + np.where(self.log & self.known, 0.5 * np.einsum("nii->ni", T), 0.0)
