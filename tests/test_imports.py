@@ -334,7 +334,8 @@ def test_importing_frictax_loads_nothing_costly() -> None:
 
 def test_a_fit_and_the_worker_of_a_fleet_load_no_package_of_figures_or_statistics() -> None:
     code = (
-        "import sys; from frictax.fleets.workers import begun; import frictax as fx; fx.fit;"
+        "import sys; from frictax.fleets.workers import initialize_process;"
+        " import frictax as fx; fx.fit;"
         " print(*{m.split('.')[0] for m in sys.modules}, *{'scipy.stats'} & set(sys.modules))"
     )
     assert not set(_python(code).stdout.split()) & {"matplotlib", "jinja2", "pandas", "scipy"}

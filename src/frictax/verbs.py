@@ -78,6 +78,6 @@ class StructureComparisonVerbs:
 
 
 class DesignVerbs:
-    check = Verb("frictax.excitation.checked:checked")
+    check = Verb("frictax.excitation.check:check_design")
     plot = Verb("frictax.report.experiment.design_figure:draw_design")
     report = Verb("frictax.report.experiment.design_figure:write_design_report")

@@ -16,7 +16,7 @@ from frictax.analysis.replay.validation import (
     validate as _validate,
 )
 from frictax.analysis.residuals.study import residual_study as _residual_study
-from frictax.excitation.checked import checked as _checked
+from frictax.excitation.check import check_design as _check_design
 from frictax.export.modelica_found import (
     identified_modifiers as _identified_modifiers,
     to_modelica as _to_modelica,
@@ -102,6 +102,6 @@ class StructureComparisonVerbs:
     plot = _draw_structures
 
 class DesignVerbs:
-    check = _checked
+    check = _check_design
     plot = _draw_design
     report = _write_design_report

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.excitation.checked import Check
+from frictax.excitation.check import Check
 from frictax.report.notebook.sparkline import curve, strip
 
 LARGEST = 30_000  # bytes

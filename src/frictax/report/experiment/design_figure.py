@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from frictax.excitation import Design
-from frictax.excitation.designed import share
+from frictax.excitation.design import error_in_words
 from frictax.text import figures
 
 from ..interactive.plotly_json import as_json, axis, figure, line, script, text as text_of, trace
@@ -195,7 +195,7 @@ def _limit_rows(design: Design) -> Rows:
         rows.append(("machines that keep all limits", kept, ""))
         of = {"designed": None, **{says.partition(",")[0]: says for says in design.beside}}
         for who, says in of.items():
-            most = share(design.worst_of_most(says))
+            most = error_in_words(design.worst_of_most(says))
             rows.append((f"worst error in 9 of 10 of them, {who}", most, ""))
     return Rows(("", "asked", "limit"), rows, ["keep", "n", "n"], named=True)
 
@@ -205,4 +205,4 @@ def _finite(x: float) -> str:
 
 
 def _least(design: Design, name: str) -> str:
-    return figures(getattr(design.posed.plan.margins, name), 3)
+    return figures(getattr(design.problem.margins, name), 3)

@@ -24,7 +24,7 @@ from frictax.analysis.selection.structures_text import structures_rows, title as
 from frictax.contacts import AbstractContact
 from frictax.engine import Result
 from frictax.excitation import Design
-from frictax.excitation.checked import Check
+from frictax.excitation.check import Check
 from frictax.fitting import FitResult
 from frictax.fitting.result.text import found_rows, quality
 from frictax.fitting.result.units import unit_of

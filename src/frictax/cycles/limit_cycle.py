@@ -1,4 +1,4 @@
-"""Find a limit cycle: let the machine settle, then solve for the state that returns to itself."""
+"""Find a limit cycle: simulate until the motion settles, then solve for a periodic state."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -13,17 +13,29 @@ from frictax.annotations import Checked, ScalarLike
 from frictax.arguments import whole
 from frictax.contacts.mode import STUCK
 from frictax.engine import AbstractHybridSystem, Adaptive, Result
+from frictax.engine.options import ForwardAlone
 from frictax.interrupts import Keys
 from frictax.mechanism import Machine, Mechanism
 from frictax.parameters import check
 from frictax.text import figures, suggestion
 
-from . import compiled
-from .cycle import LimitCycle, sizes
-from .made import CycleError, Log, lasting, made, mode_names
-from .returns import Place, as_system
+from .cycle import (
+    CycleError,
+    LimitCycle,
+    PhaseLog,
+    build_cycle,
+    lasting_phases,
+    mode_names,
+    state_sizes,
+)
+from .return_map import (
+    PoincareSection,
+    as_system,
+    compiled_extremes,
+    compiled_run_to_section,
+    compiled_solve_cycle,
+)
 
-_ENDLESS = 2**30
 _EVENTS = {"rest": "comes to rest", "breakaway": "breaks away", "change": "changes its mode"}
 
 
@@ -40,39 +52,39 @@ def limit_cycle(
     args: PyTree = None,
     engine: Checked[Adaptive | None] = None,
 ) -> LimitCycle:
-    """Find a limit cycle, such as hunting or stick-slip, by shooting: the state at an event that
-    comes back to itself at the next one.
+    """Find a limit cycle, such as hunting or stick-slip, by shooting.
 
-    The machine runs from its start until it has about settled; from there Newton's method solves
-    for the state, with the exact derivatives of the return through all events. A cycle found is one
-    to rounding, and may be an unstable one.
+    The machine is simulated from its start until the motion has approximately settled. Then
+    Newton's method solves for the state that is the same at two consecutive events of one kind,
+    with exact derivatives through all events. The cycle is exact to rounding and can be unstable.
 
     **Arguments:**
 
-    - `machine`: a `Mechanism`, or a hybrid system of one's own, such as an `AbstractAxis` with the
-      integral of a controller's error among its `others`. What acts on it must not change over
-      time, at least not after it has settled; every state must come back (no angle that grows turn
-      by turn).
-    - `within` [s]: how long it runs from its start, and how long a period may last.
-    - `contact`, `event`: which event begins the cycle, a "rest", a "breakaway" or any "change" of
-      its mode; of a mechanism the contact's name, else its entry in the mode. Unless given, the
-      first contact that goes on changing, where it comes to rest if it does so: a start at rest has
-      margins to both sides, so that Newton's steps cannot break it away too soon.
-    - `near`: a cycle of a machine that is much the same, from whose start it is looked for instead;
-      contact, event, `returns` and `symmetric` are those of it.
-    - `returns`: how many times the event comes in one period.
-    - `symmetric`: the second half of the cycle is the first with all states of opposite sign, as of
-      a machine that is the same both ways, about a middle at 0.
-    - `args`: those of a system of one's own. `engine`: an `Adaptive`; Adaptive(rtol=1e-10,
-      atol=1e-13) unless given.
+    - `machine`: a `Mechanism`, or a hybrid system of your own, such as an `AbstractAxis` with the
+      integral of a controller's error among its `others`. Loads and references must be constant
+      after the motion has settled. Every state must be periodic (no angle that grows with each
+      turn).
+    - `within` [s]: duration of the simulation from the start, and longest possible period.
+    - `contact`, `event`: the event that starts the cycle: a "rest", a "breakaway" or any "change"
+      of the mode of this contact. The contact is a name in a mechanism, otherwise an index in the
+      mode. By default, it is the first contact whose mode continues to change, at rest if it comes
+      to rest. A start at rest has margins on both sides, so a Newton step does not cause an early
+      breakaway.
+    - `near`: a cycle of a similar machine, at whose start the search begins. Contact, event,
+      `returns` and `symmetric` are then those of this cycle.
+    - `returns`: number of these events in one period.
+    - `symmetric`: whether the second half of the cycle is the first half with the opposite signs of
+      all states, as in a symmetric machine about 0.
+    - `args`: of a system of your own. `engine`: an `Adaptive`, by default Adaptive(rtol=1e-10,
+      atol=1e-13).
 
     **Returns:** a `LimitCycle`.
 
-    **Raises:** `CycleError` where there is no such event, where it comes no more, where Newton's
-    method finds no cycle, and where a run fails; `ValueError` for arguments that do not fit.
+    **Raises:** `CycleError` if the event does not occur or stops occurring, if Newton's method does
+    not find a cycle, and if a simulation fails; `ValueError` for arguments that do not fit.
 
-    A mass on a belt, pulled back by a spring, sticks and slips. It forgets everything while it
-    sticks, so that both multipliers are 0:
+    A mass on a belt with a spring sticks and slips. Each stick removes all disturbances, so both
+    multipliers are 0:
 
     >>> import frictax as fx
     >>> belt = fx.Mechanism(
@@ -94,19 +106,20 @@ def limit_cycle(
     0.4       friction slides backward
     0.806889  friction comes to rest
     """
-    engine, within = _checked(machine, within, event, returns, engine)
+    engine, within = _check_arguments(machine, within, event, returns, engine)
     if near is not None:
-        place = dataclasses.replace(near.place, longest=_real(within))
-        settled = jnp.asarray(near.start), place, jnp.asarray(near.scale)
+        section = dataclasses.replace(near.section, longest=_float64(within))
+        settled = jnp.asarray(near.start), section, jnp.asarray(near.scale)
     else:
         settled = _settle(machine, within, contact, event, returns, symmetric, args, engine)
-    return made(machine, args, compiled.solved(machine, args, *settled, engine), settled[1], engine)
+    found = compiled_solve_cycle(machine, args, *settled, engine)
+    return build_cycle(machine, args, found, settled[1], engine)
 
 
-def _checked(
+def _check_arguments(
     machine: Any, within: Any, event: Any, returns: Any, engine: Any
 ) -> tuple[Adaptive, float]:
-    """The engine and the time, after a look at all arguments."""
+    """Check all arguments, and return the engine and the time."""
     if not isinstance(machine, Mechanism | AbstractHybridSystem):
         raise ValueError(
             "`limit_cycle` needs a `Mechanism` or a hybrid system of your own, got a"
@@ -132,7 +145,9 @@ def _checked(
             f"`limit_cycle`: `engine` must be an `Adaptive`, got {engine!r}. Write"
             " `Adaptive(rtol=1e-10)`."
         )
-    return compiled.tight() if engine is None else engine, longest
+    if engine is None:  # The return map must be smooth to the digits at which Newton's method ends.
+        engine = Adaptive(rtol=1e-10, atol=1e-13, adjoint=ForwardAlone())  # pyright: ignore
+    return engine, longest
 
 
 def _settle(
@@ -144,50 +159,54 @@ def _settle(
     symmetric: bool,
     args: PyTree,
     engine: Adaptive,
-) -> tuple[Any, Place, Any]:
-    """State and place of a start, and the sizes of the states, from the last of the events that the
-    machine comes to by itself.
+) -> tuple[Any, PoincareSection, Any]:
+    """Simulate the machine, and return the state and section of its last event of this kind, and
+    the sizes of the states.
     """
     y, mode = as_system(machine).start(jnp.asarray(0.0))
-    # of the same types in every call, so that each program is traced once
-    place = Place(_whole([0, 0, 0]), _whole(_ENDLESS), _whole(mode), _real(0.0), _real(within))
-    path = compiled.walked(machine, args, y, place, engine)
+    # The section has no event that ends the run. The types are equal in every call, so each program
+    # is traced once.
+    section = PoincareSection(
+        _int32([0, 0, 0]), _int32(2**30), _int32(mode), _float64(0.0), _float64(within)
+    )
+    path = compiled_run_to_section(machine, args, y, section, engine)
     if path.result != Result.successful:
         reached = float(np.max(np.asarray(path.times[: int(path.count)]), initial=0.0))
         raise CycleError(
             f"No cycle: the run stopped at {figures(reached)} s of {figures(within)} s."
             f" {Result[path.result]}"
         )
-    log = Log.of(path)
+    log = PhaseLog.from_path(path)
     names = mode_names(machine, log.before.shape[1])
-    entry = _entry(names, contact, log)
-    section, at = _section(log, entry, event, names, within)
+    entry = _mode_index(names, contact, log)
+    which, at = _find_event(log, entry, event, names, within)
     last = float(log.times[at[-1]])
     if len(at) <= returns or within - last > 2 * (last - log.times[at[-1 - returns]]):
         raise CycleError(
-            f"No cycle: {_told(names[entry], event)} at {figures(last)} s and not"
+            f"No cycle: {names[entry]} {_EVENTS[event or 'rest']} at {figures(last)} s and not"
             f" again within {figures(within)} s. Let it run for longer, or look at its run: it may"
             " have come to rest for good, which the gains, or a greater start, may change."
         )
-    place = dataclasses.replace(place, section=_whole(section), count=_whole(len(at)))
-    end = compiled.walked(machine, args, y, place, engine)
+    section = dataclasses.replace(section, event=_int32(which), count=_int32(len(at)))
+    end = compiled_run_to_section(machine, args, y, section, engine)
     before = at[-1 - returns]
     ends = log.times[before + 1 : at[-1] + 1] - log.times[before]
     y, mode = end.ys[-1, :-1], end.modes[-1, :-1]
-    place = dataclasses.replace(
-        place,
-        section=_whole(section * np.array([1, -1, -1] if symmetric else 1)),
-        count=_whole(returns),
-        mode=_whole(mode),
-        time=_real(last),
+    section = dataclasses.replace(
+        section,
+        event=_int32(which * np.array([1, -1, -1] if symmetric else 1)),
+        count=_int32(returns),
+        mode=_int32(mode),
+        time=_float64(last),
         symmetric=symmetric,
     )
-    ends = jnp.asarray(ends[lasting(ends)])
-    return y, place, jnp.asarray(sizes(*compiled.extremes(machine, args, y, place, ends, engine)))
+    ends = jnp.asarray(ends[lasting_phases(ends)])
+    extremes = compiled_extremes(machine, args, y, section, ends, engine)
+    return y, section, jnp.asarray(state_sizes(*extremes))
 
 
-def _entry(names: Sequence[str], contact: Any, log: Log) -> int:
-    """The entry of the mode whose changes are looked at."""
+def _mode_index(names: Sequence[str], contact: Any, log: PhaseLog) -> int:
+    """Return the index of the contact in the mode: the given one, or the first that changes."""
     if contact is None:
         late = log.changes & (log.times > 0.5 * log.times[-1])[:, None]
         known = [i for i, name in enumerate(names) if not name.startswith("mode ")]
@@ -203,35 +222,31 @@ def _entry(names: Sequence[str], contact: Any, log: Log) -> int:
     )
 
 
-def _section(
-    log: Log, entry: int, event: Any, names: Sequence[str], within: float
+def _find_event(
+    log: PhaseLog, entry: int, event: Any, names: Sequence[str], within: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The event as entry and modes before and after, and where in the log it is."""
+    """Return the event (entry and modes before and after), and its indices in the log."""
     before, after, changes = log.before[:, entry], log.after[:, entry], log.changes[:, entry]
     rests, leaves = changes & (after == STUCK), changes & (before == STUCK)
     late = log.times > 0.5 * log.times[changes][-1] if changes.any() else changes
     kind = event or ("rest" if (rests & late).any() else "change")
-    of = {"rest": rests, "breakaway": leaves, "change": changes}[kind]
-    if not of.any():
+    occurs = {"rest": rests, "breakaway": leaves, "change": changes}[kind]
+    if not occurs.any():
         raise CycleError(
             f"No cycle: {names[entry]} never {_EVENTS[kind]} within {figures(within)} s. Name"
             f" another contact (there are: {', '.join(names)}) or event, or let it run for longer."
         )
-    last = np.flatnonzero(of)[-1]
-    section = np.array([entry, before[last], after[last]], np.int32)
-    # as `Returning` has it: where it rests, a turn without a rest is the same
-    turns = (section[2] == STUCK) & (after == -section[1])
-    same = changes & (before == section[1]) & ((after == section[2]) | turns)
-    return section, np.flatnonzero(same)
+    last = np.flatnonzero(occurs)[-1]
+    which = np.array([entry, before[last], after[last]], np.int32)
+    # As in `ReturnSystem`, a reversal without a rest counts as a rest of length 0.
+    turns = (which[2] == STUCK) & (after == -which[1])
+    same = changes & (before == which[1]) & ((after == which[2]) | turns)
+    return which, np.flatnonzero(same)
 
 
-def _told(name: str, event: Any) -> str:
-    return f"{name} {_EVENTS[event or 'rest']}"
-
-
-def _whole(x: Any) -> Array:
+def _int32(x: Any) -> Array:
     return jnp.asarray(np.asarray(x, np.int32))
 
 
-def _real(x: Any) -> Array:
+def _float64(x: Any) -> Array:
     return jnp.asarray(np.asarray(x, np.float64))

@@ -1,9 +1,7 @@
-"""What a fleet's table says of its numbers: estimates, their errors, machines, dates, and which
-records have none.
-"""
+"""Read a fleet's table: estimates, errors, machines and dates as arrays; excluded records."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,21 +9,25 @@ import numpy as np
 from frictax.annotations import DataFrame
 from frictax.text import suggestion
 
-_ERROR, _NOT_CONVERGED = ".standard_error", "the search did not end"
+from ..table import Fleet
+
+PRINTED_ROWS = 8  # rows of a table of records or machines in a printed result
+_ERROR = ".standard_error"  # ending of the columns with standard errors
+_NOT_CONVERGED = "the search did not end"
 _NO_ERRORS = "none of the numbers has an error"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Numbers:
-    """n records that have numbers, and how many have none.
+class FleetEstimates:
+    """The estimates of p parameters in n records, in the order of the table.
 
-    - `values`, `errors` (n, p): estimates and standard errors [SI], both NaN where a record does
-      not tell a number; `freedom` (n, p): degrees of freedom that the intervals have.
+    - `values`, `errors` (n, p): estimates and standard errors [SI], both NaN if a record does not
+      identify a parameter; `freedom` (n, p): degrees of freedom of the intervals.
     - `correlation` (n, p, p) of the estimates of each record.
     - `record` (n,): names; `machine` (n,): index into `machines`; `row` (n,): rows of the table.
-    - `dates` (n,) [s], `temperature` (n,) [degC]: NaN where there is none.
-    - `lower`: the bound of each number, None where there is none.
-    - `left_out`: why records have no numbers, and how many.
+    - `dates` (n,) [s], `temperature` (n,) [degC]: NaN if unknown.
+    - `lower`: the lower bound of each parameter, or None.
+    - `left_out`: reason -> number of records without estimates.
     """
 
     names: tuple[str, ...]
@@ -49,14 +51,15 @@ class Numbers:
         return len(self.row)
 
     def sorted_by_machine(self) -> np.ndarray:
-        """The order in which records of one machine stand together."""
+        """Return the order (n,) that sorts the records by machine."""
         return np.argsort(self.machine, kind="stable")
 
 
-def names_of(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
-    """The fitted numbers of a table, or those of them that were asked for.
+def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
+    """Return the names of the fitted parameters of a table, or check the given `names`.
 
-    **Raises:** `KeyError` for a number that the table lacks, `ValueError` where it has none.
+    **Raises:** `KeyError` for a name that the table lacks; `ValueError` for a table without
+    estimates.
     """
     known = [c.removesuffix(_ERROR) for c in map(str, table.columns) if c.endswith(_ERROR)]
     about = _about(table).get("names") or known
@@ -75,24 +78,23 @@ def names_of(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, 
     return tuple(dict.fromkeys(asked))
 
 
-def read(table: DataFrame, names: Iterable[str] | str | None = None) -> Numbers:
-    """The numbers of a table (one row a record), those asked for or all of them.
+def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
+    """Read the estimates of the parameters `names`, or of all, from a table with a row a record.
 
-    **Raises:** `KeyError` for a number that the table lacks; `ValueError` where it has none, or
-    where no record has.
+    **Raises:** `KeyError` for a name that the table lacks; `ValueError` if no record has estimates.
     """
-    asked, about = names_of(table, names), _about(table)
+    asked, about = estimate_names(table, names), _about(table)
     values, errors = (_columns(table, asked, end) for end in ("", _ERROR))
-    told = np.isfinite(values) & np.isfinite(errors) & (errors > 0)
-    why = left_out(table, told)
+    known = np.isfinite(values) & np.isfinite(errors) & (errors > 0)
+    why = exclusion_reasons(table, known)
     row = np.flatnonzero(why == "")
     if not row.size:
-        reasons = "; ".join(f"{k}: {n}" for k, n in _counted(why).items())
+        reasons = "; ".join(f"{k}: {n}" for k, n in _count_reasons(why).items())
         raise ValueError(f"No record of the table has numbers with errors ({reasons}).")
     level = float(about.get("level", 0.95))
-    values, errors = (np.where(told, x, np.nan)[row] for x in (values, errors))
+    values, errors = (np.where(known, x, np.nan)[row] for x in (values, errors))
     machine, machines = _machines(table, row)
-    return Numbers(
+    return FleetEstimates(
         names=asked,
         units={name: str((about.get("units") or {}).get(name, "")) for name in asked},
         lower={name: _bound((about.get("lower_bounds") or {}).get(name)) for name in asked},
@@ -106,24 +108,25 @@ def read(table: DataFrame, names: Iterable[str] | str | None = None) -> Numbers:
         row=row,
         dates=_dates(table)[row],
         temperature=_column(table, "temperature")[row],
-        left_out=_counted(why),
+        left_out=_count_reasons(why),
         level=level,
     )
 
 
 def record_names(table: DataFrame) -> np.ndarray:
-    """The record of each row, its number where the table does not name it."""
+    """Return the record's name for each row, or the row's number without names."""
     if "record" in table.columns:
         return table["record"].astype(str).to_numpy(dtype=object)
     return np.array([str(i) for i in range(len(table))], dtype=object)
 
 
-def left_out(table: DataFrame, told: np.ndarray) -> np.ndarray:
-    """Of each row why its numbers do not count, "" where they do; `told` (n, p): which of them have
-    an error.
+def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
+    """Return for each row why it is excluded, or "".
+
+    **Arguments:** `known` (n, p): which estimates of each row have a standard error.
     """
     why = np.full(len(table), "", dtype=object)
-    why[~told.any(axis=1)] = _NO_ERRORS
+    why[~known.any(axis=1)] = _NO_ERRORS
     if "converged" in table.columns:
         ended = table["converged"].astype("boolean").fillna(False).to_numpy(dtype=bool)
         why[~ended] = _NOT_CONVERGED
@@ -133,7 +136,7 @@ def left_out(table: DataFrame, told: np.ndarray) -> np.ndarray:
     return why
 
 
-def _counted(why: np.ndarray) -> dict[str, int]:
+def _count_reasons(why: np.ndarray) -> dict[str, int]:
     reasons, counts = np.unique(why[why != ""].astype(str), return_counts=True)
     return {str(reasons[i]): int(counts[i]) for i in np.argsort(-counts, kind="stable")}
 
@@ -158,7 +161,7 @@ def _columns(table: DataFrame, names: Iterable[str], end: str) -> np.ndarray:
 
 
 def _dates(table: DataFrame) -> np.ndarray:
-    """Seconds since 1970, NaN where there is no date."""
+    """Return seconds since 1970, NaN without a date."""
     if "date" not in table.columns:
         return np.full(len(table), np.nan)
     import pandas as pd
@@ -169,17 +172,17 @@ def _dates(table: DataFrame) -> np.ndarray:
 
 
 def _machines(table: DataFrame, row: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The machine of each record; one without a name is a machine of its own."""
+    """Return the machine of each record; a record without machine counts as its own machine."""
     record = record_names(table)[row]
     if "machine" not in table.columns:
         return np.arange(row.size), tuple(record)
     named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
-    alone = named == ""
-    # no machine has the name of a record by accident: the pair says which of both it is
-    keys = [(bool(a), r if a else m) for a, r, m in zip(alone, record, named, strict=True)]
-    seen: dict[tuple[bool, str], int] = {}
-    codes = np.array([seen.setdefault(key, len(seen)) for key in keys])
-    return codes, tuple(name for _, name in seen)
+    unnamed = named == ""
+    # A record without machine and a machine can have the same name, so the key has both.
+    keys = [(bool(u), r if u else m) for u, r, m in zip(unnamed, record, named, strict=True)]
+    index: dict[tuple[bool, str], int] = {}
+    codes = np.array([index.setdefault(key, len(index)) for key in keys])
+    return codes, tuple(name for _, name in index)
 
 
 def _freedom(
@@ -190,9 +193,9 @@ def _freedom(
     errors: np.ndarray,
     level: float,
 ) -> np.ndarray:
-    """The degrees of freedom by which intervals are as wide as they are: Student's t.
+    """Return the degrees of freedom of Student's t that give intervals of the table's width.
 
-    Where an interval is cut at a bound, its other half tells.
+    The longer half of each interval is used, because the other half may end at a bound.
     """
     from scipy.special import stdtrit
 
@@ -206,7 +209,7 @@ def _freedom(
 
 
 def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> np.ndarray:
-    """(n, p, p); 0 where the table has none, and nothing beyond what a correlation can be."""
+    """Return positive definite correlations (n, p, p), with 0 for those that the table lacks."""
     p = len(names)
     out = np.broadcast_to(np.eye(p), (row.size, p, p)).copy()
     for i in range(p):
@@ -220,7 +223,27 @@ def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> n
         bad = values[:, 0] < 1e-9
         if bad.any():
             kept = np.maximum(values[bad], 1e-9)
-            mended = np.einsum("nij,nj,nkj->nik", vectors[bad], kept, vectors[bad])
-            size = np.sqrt(np.einsum("nii->ni", mended))
-            out[bad] = mended / size[:, :, None] / size[:, None, :]
+            repaired = np.einsum("nij,nj,nkj->nik", vectors[bad], kept, vectors[bad])
+            size = np.sqrt(np.einsum("nii->ni", repaired))
+            out[bad] = repaired / size[:, :, None] / size[:, None, :]
     return out
+
+
+def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:
+    """Return the table of a `Fleet`, or the table itself."""
+    return fleet.table if isinstance(fleet, Fleet) else fleet
+
+
+def table_rows(frame: Any, most: int | None = None) -> Iterator[Any]:
+    """Iterate over the first rows as named tuples, whose types no type checker knows."""
+    return (frame if most is None else frame.head(most)).itertuples()
+
+
+def flagged_rows(frame: Any, column: str) -> Any:
+    """Return the rows in which this column is true, sorted by rising p value."""
+    return frame[frame[column]].sort_values("chance", kind="stable")
+
+
+def parameter_rows(frame: Any, name: str) -> Any:
+    """Return the rows of one parameter."""
+    return frame[frame["number"] == name]

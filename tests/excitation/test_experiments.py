@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.excitation.machines import machines_of
-from frictax.excitation.plan import Plan
-from frictax.excitation.posed import Posed, posed
-from frictax.excitation.rivals import _played
+from frictax.excitation.building import DesignRequest, build_problem
+from frictax.excitation.machines import draw_machines
+from frictax.excitation.problem import DesignProblem
+from frictax.excitation.rivals import motion_to_drive
 
 T = np.linspace(0.0, 4.0, 1601)
 U = 3.0 * np.sin(2 * np.pi * 1.1 * T) + 2.0 * np.sin(2 * np.pi * 2.3 * T)
@@ -76,28 +76,31 @@ def test_windows_begin_where_the_machine_is_and_know_their_starts():
     np.testing.assert_allclose(np.asarray(F), told, rtol=2e-2)
 
 
-def _posed(**options: Any) -> Posed:
-    asked: dict[str, Any] = dict.fromkeys(
-        ("drive", "wanted", "shape", "objective", "after", "engine"), None
-    )
-    asked |= {"criterion": "E", "inputs": {}, "instruments": {}, "memory": {}, "priors": ()}
-    asked |= {"size": {}, "margins": fx.Margins(), "hold": False, "free": ["mass.m"]}
+def _problem(*free: str) -> DesignProblem:
     limits = fx.Limits(force=3.0, travel=0.4, band=(0.25, 3.0))
-    return posed(BLOCK, {"mass.v": 1e-2}, 4.0, 100.0, limits, **(asked | options))
+    request = DesignRequest(
+        machine=BLOCK,
+        outputs={"mass.v": 1e-2},
+        duration=4.0,
+        rate=100.0,
+        limits=limits,
+        free=free or ("mass.m",),
+    )
+    return build_problem(request)
 
 
 @pytest.fixture(scope="module")
-def plan() -> Plan:
-    return _posed().plan
+def problem() -> DesignProblem:
+    return _problem()
 
 
 @pytest.mark.slow
-def test_shortest_slip_and_nearest_miss_are_those_of_the_run(plan):
-    t = np.asarray(plan.t)
+def test_shortest_slip_and_nearest_miss_are_those_of_the_run(problem):
+    t = np.asarray(problem.t)
     # breaks away at 1.2 N, stops, then 1.14 N: 95 % of what holds
     u = np.where(t < 1.0, 2.0 * np.sin(np.pi * np.minimum(t, 1.0)), 0.0)
     u = u + np.where(t > 2.0, 1.14 * np.sin(np.pi * np.clip(t - 2.0, 0.0, 1.0)) ** 2, 0.0)
-    seen = plan.often(u, plan.under_test.values())
+    seen = problem.run_repeatedly(u, problem.under_test.values())
     block = fx.parameters.replace(BLOCK, {"mass.m": 1.0})
     parts = {**dict(block.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
     run = fx.simulate(fx.Mechanism(**parts), t, fx.OnSamples())
@@ -105,20 +108,20 @@ def test_shortest_slip_and_nearest_miss_are_those_of_the_run(plan):
     assert float(seen.slip) == pytest.approx((times[1] - times[0]) / 0.01, rel=1e-6)
     # of the 1.2 N that the margin has at most, 0.06 N are left
     assert float(seen.miss) == pytest.approx(0.06 / 1.2, rel=1e-6)
-    assert float(seen.asked[0]) == pytest.approx(np.ptp(run["mass"].s) / 0.4, rel=1e-6)
-    assert float(seen.asked[1]) == pytest.approx(np.max(np.abs(u)) / 3.0)
+    assert float(seen.loads[0]) == pytest.approx(np.ptp(run["mass"].s) / 0.4, rel=1e-6)
+    assert float(seen.loads[1]) == pytest.approx(np.max(np.abs(u)) / 3.0)
 
 
 @pytest.mark.slow
 def test_a_stop_after_which_a_body_barely_stays_is_near_an_edge_and_so_is_one_it_barely_leaves(
-    plan,
+    problem,
 ):
-    t = np.asarray(plan.t)
+    t = np.asarray(problem.t)
     block = fx.parameters.replace(BLOCK, {"mass.m": 1.0})
     for load, reserve in ((-1.1, 0.1), (-1.3, 0.1)):
         u = np.where(t < 1.0, 2.0 * np.sin(np.pi * np.minimum(t, 1.0)), load)
         u = np.where(t > 2.5, load * np.clip(3.0 - t, 0.0, 0.5) / 0.5, u)
-        seen = plan.often(u, plan.under_test.values())
+        seen = problem.run_repeatedly(u, problem.under_test.values())
         parts = {**dict(block.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
         run = fx.simulate(fx.Mechanism(**parts), t, fx.OnSamples())
         stuck = np.asarray(run["friction"].locked)
@@ -128,14 +131,14 @@ def test_a_stop_after_which_a_body_barely_stays_is_near_an_edge_and_so_is_one_it
 
 
 def test_machines_scatter_as_asked_and_stay_in_their_domains():
-    ready = _posed(free=["mass.m", "friction.peak"])
-    given = ready.plan.under_test, ready.names, ready.lower, 400, 0
-    first, *drawn = machines_of({"mass.m": 0.1, "friction.peak": 0.3}, *given)
+    problem = _problem("mass.m", "friction.peak")
+    given = problem.under_test, problem.names, problem.lower, 400, 0
+    first, *drawn = draw_machines({"mass.m": 0.1, "friction.peak": 0.3}, *given)
     np.testing.assert_allclose(first, [1.0, 1.2])
     m, peak = np.asarray(drawn).T
     assert np.std(np.log(m)) == pytest.approx(0.1, rel=0.1)
     assert np.std(np.log(peak - 1.0)) == pytest.approx(0.3, rel=0.1)
-    assert machines_of(None, *given) == [pytest.approx(first)]
+    assert draw_machines(None, *given) == [pytest.approx(first)]
 
 
 def test_no_controller_on_a_drive_is_said_to_hold_a_body_behind_a_gear():
@@ -146,10 +149,15 @@ def test_no_controller_on_a_drive_is_said_to_hold_a_body_behind_a_gear():
         drive=fx.Torque("motor", 0.0),
     )
     limits = fx.Limits(force=0.01, travel=1.0, band=(0.25, 3.0), body="wheel")
-    asked: dict[str, Any] = {"free": ["wheel.J"], "drive": None, "wanted": None, "shape": None}
-    asked |= {"objective": None, "after": None, "engine": None, "criterion": "E", "inputs": {}}
-    asked |= {"instruments": {}, "memory": {}, "priors": (), "size": {}, "hold": False}
-    ready = posed(geared, {"wheel.phi": 1e-3}, 4.0, 100.0, limits, margins=fx.Margins(), **asked)
-    assert ready.body == "wheel"
-    assert _played(ready.plan, ready.body) is None
-    assert _played(_posed().plan, "mass") is not None
+    request = DesignRequest(
+        machine=geared,
+        outputs={"wheel.phi": 1e-3},
+        duration=4.0,
+        rate=100.0,
+        limits=limits,
+        free=["wheel.J"],
+    )
+    problem = build_problem(request)
+    assert problem.body == "wheel"
+    assert motion_to_drive(problem) is None
+    assert motion_to_drive(_problem()) is not None

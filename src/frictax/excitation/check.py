@@ -1,4 +1,4 @@
-"""Whether errors will be as predicted: the experiment simulated many times, and fitted."""
+"""Check predicted errors by Monte Carlo: simulate and fit a designed experiment many times."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -13,23 +13,23 @@ from frictax.progress import Progress
 from frictax.text import aligned
 
 if TYPE_CHECKING:
-    from .designed import Design
+    from .design import Design
 
-_AGAIN, _DOUBTFUL = 3, 2.0  # other starts at most; how far above the noise all are taken
-_LOST = 1e-3  # of the distance of its true value from a bound: a value so near to that is lost
-_FAR = 5.0  # standard deviations of the sum of squares: beyond, it is not of the noise
+_DOUBTFUL = 2.0  # [standard deviations] excess of the sum of squares above which a fit is repeated
+_AT_BOUND = 1e-3  # relative distance from a bound, over that of the true value, below which too
+_OTHER_MINIMUM = 5.0  # [standard deviations] excess that noise does not explain
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Check:
-    """What became of `draws` records of one designed experiment, each with its own noise. Print it.
+    """Fits of `draws` simulated records of one designed experiment. Print it.
 
-    - `names`; `values` (k, p): what was found; `truth` (p,).
-    - `spread` (p,): the standard deviation of what was found over the predicted error, of the fits
-      that arrived; `covered` (p,): share of their 95 % intervals, by the default account, that hold
-      the truth.
-    - `converged`: share of the fits that ended; `astray`: share of all that ended, with a misfit
-      that the noise would not leave once in a million records: in another minimum.
+    - `names`; `values` (k, p): estimates; `truth` (p,): true values.
+    - `spread` (p,): standard deviation of the estimates over the predicted error, for fits that
+      converged to the right minimum; `covered` (p,): share of their 95 % intervals, by the default
+      noise model, that contain the truth.
+    - `converged`: share of the fits that converged; `astray`: share that converged to another
+      minimum, with a cost that noise has in fewer than one of a million records.
 
     **Example:** at `Design.check`.
     """
@@ -48,16 +48,16 @@ class Check:
 
     @property
     def ended(self) -> str:
-        """How the searches ended, in words."""
-        told = f", {100 * self.astray:.2g} % in another minimum"
-        return f"{100 * self.converged:.0f} % of the searches ended{told if self.astray else ''}"
+        """How the searches ended, as text."""
+        astray = f", {100 * self.astray:.2g} % in another minimum" if self.astray else ""
+        return f"{100 * self.converged:.0f} % of the searches ended{astray}"
 
     @property
     def title(self) -> str:
         return f"{self.draws} records fitted, {self.ended}"
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The head of its table, and the table."""
+        """Return head and rows of the printed table."""
         rows = [
             (name, f"{s:.2f}", f"{100 * c:.0f} %")
             for name, s, c in zip(self.names, self.spread, self.covered, strict=True)
@@ -71,7 +71,7 @@ class Check:
     _repr_html_ = Verb("frictax.report.notebook.cards:check_html")
 
 
-def checked(
+def check_design(
     design: "Design",
     draws: int = 200,
     *,
@@ -79,15 +79,15 @@ def checked(
     seed: int = 0,
     progress: Checked[bool | Progress] = False,
 ) -> Check:
-    """Simulate the experiment `draws` times with white noise, fit each record, and compare what is
-    found with what was predicted.
+    """Simulate the experiment `draws` times with white noise, fit each record, and compare the
+    estimates with the predicted errors.
 
-    Each record is fitted from two starts, for one may end in another minimum, and the better is
-    taken; where its misfit is larger than what the noise of 39 of 40 records leaves, or a value
-    ended at its bound, from two more.
+    Each record is fitted from two starts, and the better fit counts, because one start may lead to
+    another minimum. Two more starts follow if the cost is larger than that of 39 of 40 records, or
+    if an estimate is at its bound.
 
-    **Arguments:** `off`: how far each start is from the truth, a relative standard deviation;
-    `seed`; `progress` as in `fit`.
+    **Arguments:** `off`: relative standard deviation of the starts from the truth; `seed`;
+    `progress`: as in `fit`.
 
     **Raises:** `ValueError` for fewer than 10 draws, for imperfect instruments.
     """
@@ -106,22 +106,24 @@ def checked(
         name: clean[name] + sd * random.standard_normal((draws, clean[name].size))
         for name, sd in design.outputs.items()
     }
-    lower = design.posed.lower
+    lower = design.problem.lower
     base = np.where(np.isfinite(lower), lower, 0.0)
     paths = [name for name in design.names if "[" not in name]
     freedom = sum(y[0].size for y in measured.values()) - truth.size
 
-    def beyond(cost: np.ndarray) -> np.ndarray:
-        """How far a sum of squares is above that of the noise [standard deviations]."""
+    def excess(cost: np.ndarray) -> np.ndarray:
+        """Return the excess of a sum of squares over its mean [standard deviations]."""
         return (2 * cost - freedom) / np.sqrt(2 * freedom)
 
-    def fitted(some: np.ndarray) -> list[np.ndarray]:
-        begun = base + (truth - base) * np.exp(off * random.standard_normal((some.size, base.size)))
+    def fit_records(some: np.ndarray) -> list[np.ndarray]:
+        starts = base + (truth - base) * np.exp(
+            off * random.standard_normal((some.size, base.size))
+        )
         found = fit_many(
-            design.posed.machine,
+            design.problem.machine,
             record,
             {name: y[some] for name, y in measured.items()},
-            values={name: begun[:, design.names.index(name)] for name in paths},
+            values={name: starts[:, design.names.index(name)] for name in paths},
             free=list(dict.fromkeys(name.partition("[")[0] for name in design.names)),
             objective=design.objective,
             progress=progress,
@@ -130,26 +132,26 @@ def checked(
         sides = (x[:, order] for x in (found.values, found.lower, found.upper))
         return [found.cost, found.converged, *sides]
 
-    best = fitted(np.arange(draws))
-    for k in range(_AGAIN):
-        lost = np.any(best[2] - lower < _LOST * (truth - lower), axis=1)
-        doubtful = np.flatnonzero(~best[1] | (beyond(best[0]) > _DOUBTFUL) | lost | (k == 0))
+    best = fit_records(np.arange(draws))
+    for k in range(3):
+        at_bound = np.any(best[2] - lower < _AT_BOUND * (truth - lower), axis=1)
+        doubtful = np.flatnonzero(~best[1] | (excess(best[0]) > _DOUBTFUL) | at_bound | (k == 0))
         if not doubtful.size:
             break
-        other = fitted(doubtful)
+        other = fit_records(doubtful)
         better = other[0] < best[0][doubtful]
         for x, mine in zip(best, other, strict=True):
             x[doubtful[better]] = mine[better]
     cost, converged, values, low, high = best
-    explained = beyond(cost) < _FAR
-    well = converged & explained
+    explained = excess(cost) < _OTHER_MINIMUM
+    right = converged & explained
     inside = (low <= truth) & (truth <= high)
     return Check(
         design.names,
         values,
         truth,
-        np.std(values[well], axis=0, ddof=1) / design.errors,
-        np.mean(inside[well], axis=0),
+        np.std(values[right], axis=0, ddof=1) / design.errors,
+        np.mean(inside[right], axis=0),
         float(np.mean(converged)),
         float(np.mean(converged & ~explained)),
     )
