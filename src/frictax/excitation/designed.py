@@ -15,7 +15,8 @@ from frictax.fitting import AbstractObjective
 from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.parameters import replace
-from frictax.text import aligned, figures, shown
+from frictax.summary import Summarised, Summary
+from frictax.text import figures, shown
 from frictax.verbs import DesignVerbs
 
 from .ascent import excess
@@ -29,7 +30,7 @@ _NEARLY = 0.95  # of a margin, or of the best of the others: what a search may e
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Design(DesignVerbs):
+class Design(Summarised, DesignVerbs):
     """An excitation, and what a record made with it will tell. Print it.
 
     - `t`, `excitation` (n,): the drive at its samples, [N or N.m], or [m or rad] of a reference;
@@ -229,12 +230,12 @@ class Design(DesignVerbs):
             )
         return tuple(lines)
 
-    def __str__(self) -> str:
-        told = [self.title, *aligned(*self.rows()), *self.lines]
-        return "\n".join([*told, *(f"! {sentence}" for sentence in self.warnings)])
+    def _summary(self) -> Summary:
+        head, rows = self.rows()
+        sides = "lrlr" + "r" * (len(head) - 4)
+        return Summary(self.title, (head, rows), sides, self.lines, self.warnings)
 
-    __repr__ = __str__
-    _repr_html_ = Verb("frictax.report.notebook.cards:design_html")
+    _repr_html_ = Verb("frictax.report.cards:design_html")
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from .schematic.labels import label
 from .schematic.pen import JOINT, ROD, SHAFT, Length, Pen, Symbol
 from .schematic.rows import Link, Network, Node, Row, network, rows_of_machines
 from .schematic.symbols import gear_symbol, link_symbol
-from .style import INK, Picture, pinned, style
+from .style import INK, Picture, reproducible_svg, style
 
 _MARGIN = 10.0  # [pt] around the picture
 
@@ -25,10 +25,11 @@ _MARGIN = 10.0  # [pt] around the picture
 def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     """Draw a machine's parts with their names and main values, and what joins them.
 
-    The longest chain of bodies is the first row, from left to right. Each branch and each part that
-    closes a loop has a row of its own, which begins or ends with the name of a body in a dashed
-    box: an earlier row shows that body. Parts between the same two bodies lie above each other.
-    A sliding body is a block, a turning body a disc on its shaft; friction is orange, drives are
+    The longest chain of bodies is the first row, from left to right. Each branch, and each part
+    that closes a loop, has a row of its own. A name in a dashed box refers to a body in an earlier
+    row. Parts between the same two bodies lie above each other.
+
+    A sliding body is a block, a turning body is a disc on its shaft. Friction is orange, drives are
     green. Thermal parts have rows of their own. A part of a class without a symbol is a box with
     the name of that class. Laws and signals are named by their classes. A traced number, or one of
     a batch, is named without its value.
@@ -66,7 +67,7 @@ def mechanism_svg(mechanism: Mechanism) -> str:
     """Return the picture for a notebook: an element ``<svg>``, identical at each call."""
     text = io.StringIO()
     figure = draw_mechanism(mechanism)
-    with pinned():
+    with reproducible_svg():
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
 

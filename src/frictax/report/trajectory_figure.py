@@ -1,4 +1,4 @@
-"""The picture of a run."""
+"""The picture of a simulated run."""
 
 import itertools
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from frictax.text import prefixed
 from frictax.trajectory import Trajectory
 
 from .modes import MODES, mode_spans
-from .style import CYCLE, FAINT, legend_above, over_time, plain, stacked, style, zero_line
+from .style import CYCLE, FAINT, legend_above, over_time, plain, stacked_panels, style, zero_line
 
 
 def draw_trajectory(
@@ -30,15 +30,15 @@ def draw_trajectory(
     """Draw positions, velocities and friction forces over one time axis, and below them a strip of
     each contact's mode.
 
-    Friction is drawn with its breakaway force +-f0_max (dashed) and the drives (thin); beside the
-    positions stands what a controller asks for (dashed); thin upright lines are the events. The
-    bands of the strip begin and end at the events' own times, not at the asked ones.
+    The panel of forces shows friction, its breakaway force +-f0_max (dashed) and the drives (thin).
+    The panel of positions also shows the reference of a controller (dashed). Thin vertical lines
+    are events. The bands of the strip begin and end at the times of the events.
 
     **Arguments:**
 
     - `parts`: names of the parts to draw; all bodies, contacts and drives unless given.
-    - `rotational`: write rad and N.m, for a machine whose "positions" are angles; unless given,
-      where a body is an `Inertia`.
+    - `rotational`: whether "positions" are angles, with the units rad and N.m; unless given, true
+      for a machine with an `Inertia`.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("run.png")`.
@@ -72,7 +72,7 @@ def draw_trajectory(
         if hasattr(v, "v") and (parts is not None or _is_body(run, name))
     }
     forces = {name: v for name, v in drawn.items() if hasattr(v, "f")}
-    asked = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
+    references = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
     contacts = [name for name in drawn if isinstance(mechanism[name], AbstractContact)]
     heights = (
         ([1.45, 1.45] if moving else [])
@@ -86,11 +86,18 @@ def draw_trajectory(
         )
 
     with style():
-        figure, panels = stacked(width, sum(heights) + 0.8, len(heights), heights)
+        figure, panels = stacked_panels(width, sum(heights) + 0.8, len(heights), heights)
         t, rest = np.asarray(run.ts), list(panels)
         if moving:
             _motion(
-                rest.pop(0), t, run, moving, asked, "s", "position", "rad" if rotational else "m"
+                rest.pop(0),
+                t,
+                run,
+                moving,
+                references,
+                "s",
+                "position",
+                "rad" if rotational else "m",
             )
             _motion(
                 rest.pop(0), t, run, moving, {}, "v", "velocity", "rad/s" if rotational else "m/s"
@@ -125,13 +132,13 @@ def _motion(
     t: np.ndarray,
     run: Trajectory,
     moving: dict[str, Any],
-    asked: dict[str, Any],
+    references: dict[str, Any],
     variable: str,
     label: str,
     unit: str,
 ) -> None:
     values = {name: np.asarray(getattr(v, variable)) for name, v in moving.items()}
-    unit, size = prefixed(unit, *values.values(), *asked.values())
+    unit, size = prefixed(unit, *values.values(), *references.values())
     zero_line(axes)
     for (name, y), colour in zip(values.items(), itertools.cycle(CYCLE), strict=False):
         axes.plot(t, y / size, color=colour, lw=1.5, label=plain(name))
@@ -139,17 +146,17 @@ def _motion(
         stops = (
             element.stops() if variable == "s" and isinstance(element, AbstractContact) else None
         )
-        # A stop is drawn where the motion comes near it: one far away would flatten the curve.
+        # A stop far from the motion is not drawn, because it would flatten the curve.
         for stop in () if stops is None else map(float, stops):
             reach = np.nanmax(y) - np.nanmin(y)
             if np.nanmin(y) - 0.5 * reach <= stop <= np.nanmax(y) + 0.5 * reach:
                 axes.axhline(stop / size, color=colour, lw=0.9, ls=(0, (1, 1.5)))
-    for name, s_ref in asked.items():
+    for name, s_ref in references.items():
         axes.plot(
             t, np.asarray(s_ref) / size, color=FAINT, lw=1.0, ls="--", label=plain(f"{name}.s_ref")
         )
     axes.set_ylabel(f"{label} [{unit}]")
-    if len(values) + len(asked) > 1 and variable == "s":
+    if len(values) + len(references) > 1 and variable == "s":
         legend_above(axes, 6, columnspacing=1.2)
 
 
@@ -179,7 +186,7 @@ def _forces(
 
 
 def _common(variables: Any) -> Any:
-    """The variables of a part that turns under the names of one that slides."""
+    """Return the variables of a part by the names of a sliding part, also for a turning part."""
     names = {
         "phi": "s",
         "phi_rel": "s",
@@ -196,7 +203,7 @@ def _common(variables: Any) -> Any:
 
 
 def _limits(run: Trajectory, name: str, variables: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The breakaway forces forward and backward: two laws have two."""
+    """Return the breakaway forces forward and backward; nan while the contact is free."""
     contact = run.system.mechanism[name]
 
     def limit(way: int) -> np.ndarray:
@@ -208,13 +215,13 @@ def _limits(run: Trajectory, name: str, variables: Any) -> tuple[np.ndarray, np.
 
     up, down = limit(1), limit(-1)
     held = ~np.asarray(variables.free)
-    # a freewheel has no limit backward
+    # The backward limit of a freewheel is infinite.
     return np.where(held, up, np.nan), np.where(held & np.isfinite(down), -down, np.nan)
 
 
 def _event_lines(panels: list[Axes], run: Trajectory) -> None:
     times = np.asarray(run.events.time)[: int(run.events.count)]
-    # many events would paint the panel
+    # The lines of many events are faint, so that they do not cover the panel.
     faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
     for axes in panels:
         looks: dict[str, Any] = {"color": FAINT, "lw": 0.5, "alpha": faint, "zorder": 0.4}

@@ -10,9 +10,15 @@ from markupsafe import Markup, escape
 
 from frictax.annotations import Checked, DataFrame
 from frictax.notice import TEXTS
-from frictax.report.interactive.plotly_json import as_json, script
-from frictax.report.page import Rows, Section, correlation_cells, page, write_page
-from frictax.report.versions import in_words
+from frictax.report.json_text import versions_in_words
+from frictax.report.page import (
+    Rows,
+    Section,
+    correlation_cells,
+    page,
+    reproduction_section,
+    write_page,
+)
 from frictax.text import figures
 
 from ..result import Fleet
@@ -113,33 +119,31 @@ def fleet_report_text(
         drifts = drift(table, asked)
     links = _links(table, link)
     plots: dict[str, Any] = {}
-    extra: dict[str, Section] = {}
+    sections: list[Section] = []
     if found is not None:
-        extra["verdicts"] = _verdicts(found, numbers, links)
+        sections.append(_verdicts(found, numbers, links))
     if made is not None:
-        extra["population"] = _population(made, numbers, found, plots)
-        extra["outliers"] = _outliers(made, links)
+        sections.append(_population(made, numbers, found, plots))
+        sections.append(_outliers(made, links))
     if drifts is not None:
-        extra["drift"] = _drift(drifts, numbers, made, plots)
+        sections.append(_drift(drifts, numbers, made, plots))
     if made is not None and (picture := parallel(made, numbers)) is not None:
         plots["parallel"] = picture
-        extra["parallel"] = _parallel(made)
+        sections.append(_parallel(made))
     if numbers.left_out:
-        extra["failed"] = _failed(table, numbers)
+        sections.append(_failed(table, numbers))
     noticed = _noticed(table)
     if noticed is not None:
-        extra["notices"] = noticed
+        sections.append(noticed)
+    sections.append(
+        reproduction_section(command, f"Made with {versions_in_words(str.capitalize)}.")
+    )
     return page(
-        None,
-        [*extra, "again"],
-        extra=extra,
-        title=title or about.get("title") or "A fleet of fits",
-        lead=_lead(table, numbers),
+        title or about.get("title") or "A fleet of fits",
+        _lead(table, numbers),
+        sections,
         notes=notes,
-        command=command,
-        again=f"Made with {in_words(str.capitalize)}.",
-        library=script() if plots else "",
-        plots=as_json(plots),
+        plots=plots,
     )
 
 
@@ -193,7 +197,7 @@ def _population(
             ("heading", "How the numbers go together from machine to machine"),
             ("correlation", correlation_cells(made.correlation, made.names)),
         ]
-    return Section("The population", blocks)
+    return Section("population", "The population", blocks)
 
 
 def _outliers(made: Population, links: Mapping[str, Markup]) -> Section:
@@ -222,7 +226,7 @@ def _outliers(made: Population, links: Mapping[str, Markup]) -> Section:
             ]
             flagged = flagged[~flagged["machine"].isin(list(own))]
     if flagged.empty:
-        return Section("Outliers", blocks)
+        return Section("outliers", "Outliers", blocks)
     rows = [
         (
             links.get(row.record, row.record),
@@ -236,7 +240,7 @@ def _outliers(made: Population, links: Mapping[str, Markup]) -> Section:
     ]
     head = ("record", "machine", "chance", "distance", "farthest off", "by std. deviations")
     table = Rows(head, rows, ["", "", "n", "n", "", "n"], "cards")
-    return Section("Outliers", [*blocks, ("table", table), *_more(flagged)])
+    return Section("outliers", "Outliers", [*blocks, ("table", table), *_more(flagged)])
 
 
 def _more(rows: Any, most: int = _ROWS) -> list[tuple[str, str]]:
@@ -270,7 +274,7 @@ def _drift(
         blocks += [("heading", "Machines that drift")]
         blocks += [("table", Rows(heads, lines, ["", "", "n", "n", "n"], "cards"))]
         blocks += _more(drifting)
-    return Section("Drift", [*blocks, ("plots", shown)])
+    return Section("drift", "Drift", [*blocks, ("plots", shown)])
 
 
 def _verdicts(found: Verdicts, numbers: Numbers, links: Mapping[str, Markup]) -> Section:
@@ -296,7 +300,7 @@ def _verdicts(found: Verdicts, numbers: Numbers, links: Mapping[str, Markup]) ->
             ]
             blocks += [("heading", said), ("table", Rows(("record", "why"), lines, ["", ""]))]
             blocks += _more(some)
-    return Section("Pass, fail, undecided", blocks)
+    return Section("verdicts", "Pass, fail, undecided", blocks)
 
 
 def _parallel(made: Population) -> Section:
@@ -305,7 +309,7 @@ def _parallel(made: Population) -> Section:
         "Each line is a record, outliers in colour: how many standard deviations of the population"
         f" its numbers lie off, errors included. Numbers: {named}."
     )
-    return Section("All numbers of a record", [("plots", [("parallel", said)])])
+    return Section("parallel", "All numbers of a record", [("plots", [("parallel", said)])])
 
 
 def _failed(table: DataFrame, numbers: Numbers) -> Section:
@@ -317,6 +321,7 @@ def _failed(table: DataFrame, numbers: Numbers) -> Section:
         some = [str(r) for r in record[why == reason][:_NAMED]]
         rows.append((str(count), reason, ", ".join(some) + (", ..." if count > _NAMED else "")))
     return Section(
+        "failed",
         "Records without numbers",
         [("table", Rows(("count", "reason", "records"), rows, ["n", "", ""], "cards"))],
     )
@@ -335,9 +340,8 @@ def _noticed(table: DataFrame) -> Section | None:
         for code, n in counts.head(_ROWS).items()
     ]
     head = ("notice", "records", "share", "which says")
-    return Section(
-        "What the fits warned of", [("table", Rows(head, rows, ["keep", "n", "n", ""], "cards"))]
-    )
+    table_of_codes = Rows(head, rows, ["keep", "n", "n", ""], "cards")
+    return Section("notices", "What the fits warned of", [("table", table_of_codes)])
 
 
 def _first_sentence(code: str) -> str:

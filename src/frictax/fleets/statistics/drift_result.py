@@ -9,7 +9,8 @@ import numpy as np
 
 from frictax.annotations import DataFrame
 from frictax.notice import Notice
-from frictax.text import aligned, amount, figures, shown, suggestion
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, figures, shown, suggestion
 
 from . import frames
 from .trends import Fitted, Lines, solve
@@ -20,7 +21,7 @@ _SHOWN = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Drift:
+class Drift(Summarised):
     """Slopes of the machines of a fleet, per year (365.25 days). Print it.
 
     - `slopes`: a row for each machine and number: `slope` with `standard_error`, `lower`, `upper`
@@ -167,14 +168,10 @@ class Drift:
             out.append(f"  and {len(drifting) - _SHOWN} more, see `drifting`")
         return out
 
-    def __repr__(self) -> str:
-        lines = [self.title, "", *aligned(*self.rows()), "", *self.sentences]
-        return "\n".join([*lines, *(f"! {notice}" for notice in self.notices)])
-
-    def _repr_html_(self) -> str:
-        from frictax.report.notebook.cards import card
-
-        return card(self.title, self.rows(), "lrlrlrrrr", self.sentences, map(str, self.notices))
+    def _summary(self) -> Summary:
+        notices = [str(notice) for notice in self.notices]
+        sentences = ["", *self.sentences]
+        return Summary(self.title, self.rows(), "lrlrlrrrr", sentences, notices, above=[""])
 
 
 def _slope_error(n: int, step: float, error: float, fit: Fitted) -> float:

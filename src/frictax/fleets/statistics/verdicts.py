@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from frictax.annotations import Checked, DataFrame
-from frictax.text import aligned, amount, figures
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, figures
 
 from ..result import Fleet
 from . import frames
@@ -18,7 +19,7 @@ _SHOWN = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Verdicts:
+class Verdicts(Summarised):
     """What became of each record at its limits. Print it.
 
     - `table`: a row for each record of the fleet, in its order: `verdict` ("pass", "fail" or
@@ -95,13 +96,8 @@ class Verdicts:
             out.append(f"  and {len(failed) - _SHOWN} more, see `table`")
         return out
 
-    def __repr__(self) -> str:
-        return "\n".join([self.title, "", *aligned(*self.rows()), "", *self.sentences])
-
-    def _repr_html_(self) -> str:
-        from frictax.report.notebook.cards import card
-
-        return card(self.title, self.rows(), "llrrrrrr", self.sentences)
+    def _summary(self) -> Summary:
+        return Summary(self.title, self.rows(), "llrrrrrr", ["", *self.sentences], above=[""])
 
 
 _ENDS = ("lower", "upper")

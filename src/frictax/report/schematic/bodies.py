@@ -108,7 +108,7 @@ def _push_on_post(drive: Any) -> Symbol:
     symbol = push(drive)
 
     def draw(pen: Pen) -> None:
-        symbol.draw(pen.moved(0, 12))
+        symbol.draw(pen.shifted_by(0, 12))
         pen.line((symbol.half, 0), (symbol.half, 20), width=2.2)
 
     return Symbol(symbol.half, 22, 0, draw)

@@ -31,7 +31,7 @@ class Pen:
     y: Length
     mirrored: bool = False
 
-    def moved(self, dx: Length, dy: Length) -> "Pen":
+    def shifted_by(self, dx: Length, dy: Length) -> "Pen":
         return dataclasses.replace(self, x=self.at((dx, 0))[0], y=self.y + dy)
 
     def line(

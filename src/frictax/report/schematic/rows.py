@@ -1,4 +1,4 @@
-"""What joins the bodies of a machine, and the rows in which a schematic shows it.
+"""The connections of a machine, and the rows in which a schematic shows them.
 
 Each row is a chain of bodies and joints. A body that appears again in a later row is drawn there as
 a reference, so no line ever crosses another one.

@@ -103,19 +103,19 @@ def _dashpot(pen: Pen) -> None:
 def _spring_damper(pen: Pen) -> None:
     for x in (-22, 22):
         pen.line((x, -10), (x, 10))
-    _zigzag(pen.moved(0, 10))
-    _dashpot(pen.moved(0, -10))
+    _zigzag(pen.shifted_by(0, 10))
+    _dashpot(pen.shifted_by(0, -10))
 
 
 def _gap(pen: Pen) -> None:
-    _spring_damper(pen.moved(10, 0))
+    _spring_damper(pen.shifted_by(10, 0))
     pen.line((-32, 0), (-22, 0))
     pen.line((-22, -10), (-22, 10), width=2.2)
 
 
 def _backlash(pen: Pen) -> None:
     """Draw a bar with play in a fork, before a spring and damper."""
-    _spring_damper(pen.moved(10, 0))
+    _spring_damper(pen.shifted_by(10, 0))
     pen.line((-32, 0), (-23, 0))
     pen.line((-23, -5), (-23, 5), width=2.2)
     pen.line((-28, 9), (-28, 13), (-18, 13), (-18, -13), (-28, -13), (-28, -9))
@@ -254,7 +254,7 @@ def pad(part: Any, floor: Length) -> Symbol:
             pen.arrow((0, -floor), (0, -6))
         else:
             pen.line((0, 0), (0, -floor))
-            box.draw(pen.moved(0, -floor / 2))
+            box.draw(pen.shifted_by(0, -floor / 2))
         pen.ground((-22, -floor), (22, -floor))
 
     simple = type(part) in (*_SHOES, Brake)
@@ -274,7 +274,7 @@ def push(drive: Any) -> Symbol:
     box = _BOXES.get(type(drive)) or class_box(drive)
 
     def draw(pen: Pen) -> None:
-        box.draw(pen.moved(-12, 0))
+        box.draw(pen.shifted_by(-12, 0))
         pen.arrow((box.half - 12, 0), (box.half + 12, 0))
 
     return Symbol(box.half + 12, box.up, box.down, draw)
@@ -289,7 +289,7 @@ def turn(drive: Any) -> tuple[Symbol, Symbol | None]:
 
     def draw(pen: Pen) -> None:
         pen.line((0, -6), (0, 6), colour=DRIVE)
-        box.draw(pen.moved(0, 6 + box.down))
+        box.draw(pen.shifted_by(0, 6 + box.down))
 
     return arrow, Symbol(box.half, 6 + box.up + box.down, 0, draw)
 
