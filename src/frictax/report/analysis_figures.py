@@ -194,37 +194,43 @@ def draw_posterior(
     )
     p = len(which)
     width = max(3.2, 1.6 * p + 0.8) if width is None else width
+    units = [
+        prefixed(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0)
+        for i, e in enumerate(estimates)
+    ]
+    sizes = np.array([size for _, size in units])
+    draws, fitted = draws / sizes, np.asarray(fitted) / sizes
+    labels = [_label(name, unit) for name, (unit, _) in zip(asked, units, strict=True)]
     with style():
         figure = canvas(width, max(2.8, 0.9 * width))
         panels = figure.subplots(p, p, squeeze=False)
-        sizes = [
-            prefixed(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0)
-            for i, e in enumerate(estimates)
-        ]
-        thin = draws[:: max(len(draws) // _DRAWS, 1)]
-        for i in range(p):
-            for j in range(p):
-                axes, (x_unit, x_size), (y_unit, y_size) = panels[i, j], sizes[j], sizes[i]
-                if j > i:
-                    axes.set_axis_off()
-                    continue
-                if i == j:
-                    marks = np.array([estimates[i].lower, estimates[i].upper, fitted[i]])
-                    _density(axes, draws[:, i] / x_size, marks / x_size)
-                else:
-                    x, y = thin[:, j] / x_size, thin[:, i] / y_size
-                    axes.plot(x, y, ".", ms=1.6, color=FORWARD, alpha=0.35, rasterized=True)
-                    axes.plot(fitted[j] / x_size, fitted[i] / y_size, "+", ms=8, color=BACKWARD)
-                axes.xaxis.set_major_locator(MaxNLocator(2))
-                if i == p - 1:
-                    axes.set_xlabel(_label(asked[j], x_unit), fontsize=8)
-                else:
-                    axes.set_xticklabels([])
-                if j == 0 and i > 0:
-                    axes.set_ylabel(_label(asked[i], y_unit), fontsize=8)
-                elif j > 0 and j != i:
-                    axes.set_yticklabels([])
+        for i, j in np.ndindex(p, p):
+            axes = panels[i, j]
+            if j > i:
+                axes.set_axis_off()
+                continue
+            if i == j:
+                ends = np.array([estimates[i].lower, estimates[i].upper]) / sizes[i]
+                _draw_density(axes, draws[:, i], ends, fitted[i])
+            else:
+                x, y = draws[:: max(len(draws) // _DRAWS, 1)][:, [j, i]].T
+                axes.plot(x, y, ".", ms=1.6, color=FORWARD, alpha=0.35, rasterized=True)
+                axes.plot(fitted[j], fitted[i], "+", ms=8, color=BACKWARD)
+            _label_panel(axes, labels, i, j)
     return figure
+
+
+def _label_panel(axes: Axes, labels: list[str], row: int, column: int) -> None:
+    """Label the panels at the left and at the bottom only."""
+    axes.xaxis.set_major_locator(MaxNLocator(2))
+    if row == len(labels) - 1:
+        axes.set_xlabel(labels[column], fontsize=8)
+    else:
+        axes.set_xticklabels([])
+    if column == 0 and row > 0:
+        axes.set_ylabel(labels[row], fontsize=8)
+    elif 0 < column < row:
+        axes.set_yticklabels([])
 
 
 def _label(name: str, unit: str) -> str:
@@ -233,10 +239,9 @@ def _label(name: str, unit: str) -> str:
     return plain(f"{above}{last}" + (f" [{unit}]" if unit not in ("1", "") else ""))
 
 
-def _density(axes: Axes, values: np.ndarray, marks: np.ndarray) -> None:
-    low, high, fitted = marks
+def _draw_density(axes: Axes, values: np.ndarray, ends: np.ndarray, fitted: float) -> None:
     axes.hist(values, bins=40, density=True, histtype="stepfilled", color=FORWARD, alpha=0.35)
-    axes.axvspan(low, high, color=FORWARD, alpha=0.12, lw=0)
+    axes.axvspan(*ends, color=FORWARD, alpha=0.12, lw=0)
     axes.axvline(fitted, color=INK, lw=0.9, ls="--")
     axes.set_yticks([])
 

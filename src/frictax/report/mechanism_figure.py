@@ -25,9 +25,9 @@ _MARGIN = 10.0  # [pt] around the picture
 def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     """Draw a machine's parts with their names and main values, and what joins them.
 
-    The longest chain of bodies is the first row, from left to right. Each branch, and each part
-    that closes a loop, has a row of its own. A name in a dashed box refers to a body in an earlier
-    row. Parts between the same two bodies lie above each other.
+    The longest chain of bodies is the first row, from left to right. Below it each branch, and each
+    part that closes a loop, has a row of its own. A name in a dashed box refers to a body in an
+    earlier row. Parts between the same two bodies lie above each other.
 
     A sliding body is a block, a turning body is a disc on its shaft. Friction is orange, drives are
     green. Thermal parts have rows of their own. A part of a class without a symbol is a box with
@@ -49,10 +49,11 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     """
     with style():
         net, room = network(mechanism), 72 * width - 2 * _MARGIN
-        machines = [
-            _side_by_side([_drawn_row(mechanism, net, row) for row in rows], room, gap=20.0)
-            for rows in rows_of_machines(net)
-        ]
+        machines = []
+        for rows in rows_of_machines(net):
+            first, *others = [_draw_row(mechanism, net, row) for row in rows]
+            below = [_side_by_side(others, room, gap=20.0)] if others else []
+            machines.append(_side_by_side([first, *below], width=0.0, gap=20.0))
         whole = _side_by_side(machines, room, gap=26.0)
         size = whole.width + 2 * _MARGIN, whole.height + 2 * _MARGIN
         figure = Picture(figsize=(size[0] / 72, size[1] / 72))
@@ -98,8 +99,35 @@ def _side_by_side(drawings: Sequence[_Drawing], width: Length, gap: Length) -> _
     return _Drawing(wide, y + high, draw)
 
 
-def _drawn_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
+def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
     turning = [bool(getattr(mechanism[n.holds or n.name], "rotational", False)) for n in row.nodes]
+    cells = _row_cells(mechanism, net, row, turning)
+    places, size = pack(cells, GAP), extents(cells)
+    sides = [
+        (x, reach) for x, one in zip(places, cells, strict=True) for reach in one.reach.values()
+    ]
+    first, last = min(x - left for x, (left, _) in sides), max(x + right for x, (_, right) in sides)
+    up = size["above"] + size["up"]
+
+    def draw(axes: Axes, left: Length, top: Length) -> None:
+        line, at = RowSize(top - up, size["up"], size["down"]), [left - first + x for x in places]
+        stops = [(x - c.edge[0], x + c.edge[1]) for x, c in zip(at, cells, strict=True)]
+        # A shaft extends through the drive or the bearing at its end.
+        if turning[0] and row.nodes[0].holds is None:
+            stops.insert(0, (at[0], at[0] - cells[0].reach[Band.CORE][0]))
+        if turning[-1] and row.nodes[-1].holds is None:
+            stops.append((at[-1] + cells[-1].reach[Band.CORE][1], at[-1]))
+        pen = Pen(axes, JOINT, 0, line.y)
+        for (_, start), (stop, _) in itertools.pairwise(stops):
+            pen.joint((start, 0), (stop, 0), width=SHAFT if any(turning) else ROD)
+        for one, x in zip(cells, at, strict=True):
+            one.draw(axes, x, line)
+
+    return _Drawing(last - first, up + size["down"] + size["below"], draw)
+
+
+def _row_cells(mechanism: Any, net: Network, row: Row, turning: Sequence[bool]) -> list[Cell]:
+    """Return the cells of bodies and joints, from left to right."""
     cells: list[Cell] = []
     for i, node in enumerate(row.nodes):
         if node in row.references:
@@ -112,32 +140,7 @@ def _drawn_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
         if i < len(row.joints):
             turns = turning[i] or turning[i + 1]
             cells.append(_joint_cell(mechanism, row.joints[i], row.nodes[i : i + 2], turns))
-    places = pack(cells, GAP)
-    size = extents(cells)
-    reaches = [
-        (x, reach) for x, one in zip(places, cells, strict=True) for reach in one.reach.values()
-    ]
-    first, last = (
-        min(x - left for x, (left, _) in reaches),
-        max(x + right for x, (_, right) in reaches),
-    )
-    up = size["above"] + size["up"]
-
-    def draw(axes: Axes, left: Length, top: Length) -> None:
-        line, at = RowSize(top - up, size["up"], size["down"]), [left - first + x for x in places]
-        pen = Pen(axes, JOINT, 0, line.y)
-        stops = [(x - c.edge[0], x + c.edge[1]) for x, c in zip(at, cells, strict=True)]
-        # A shaft extends through the drive or the bearing at its end.
-        if turning[0] and row.nodes[0].holds is None:
-            stops.insert(0, (at[0], at[0] - cells[0].reach[Band.CORE][0]))
-        if turning[-1] and row.nodes[-1].holds is None:
-            stops.append((at[-1] + cells[-1].reach[Band.CORE][1], at[-1]))
-        for (_, start), (stop, _) in itertools.pairwise(stops):
-            pen.joint((start, 0), (stop, 0), width=SHAFT if any(turning) else ROD)
-        for one, x in zip(cells, at, strict=True):
-            one.draw(axes, x, line)
-
-    return _Drawing(last - first, up + size["down"] + size["below"], draw)
+    return cells
 
 
 def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], turns: bool) -> Cell:

@@ -217,7 +217,7 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
         else:
             out.append(made)
     if absent:
-        out[0]["says"] += f". Too long to stand here: {', '.join(absent)}"
+        out[0]["says"] += f". Too long for this page: {', '.join(absent)}"
     return out
 
 

@@ -36,7 +36,7 @@ _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
 # [standard deviations of the noise] largest rms difference of the residuals from those of the fit,
 # for code of the user that is handed over.
 _SAME = 0.02
-_LARGEST = 3e8  # [bytes] of all arrays of a file, counted wherever they stand: 1 GB of memory
+_LARGEST = 3e8  # [bytes] of all arrays of a file, each counted wherever it occurs: 1 GB of memory
 _LARGEST_HEAD = 16_000_000  # [bytes] of `fit.json`: names and numbers of the largest fits take 1 MB
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # read in steps of a known size
 

@@ -71,8 +71,8 @@ def _numbers(drawn: Posterior) -> dict[str, Any]:
     out = {}
     for path, column in columns.items():
         more = (f"{path} entry",) if np.ndim(column) else ()
-        told = {"units": units[path], "long_name": path}
-        out[_name(path)] = (("chain", "draw", *more), drawn.draws[..., column], told)
+        attributes = {"units": units[path], "long_name": path}
+        out[_name(path)] = (("chain", "draw", *more), drawn.draws[..., column], attributes)
     return out
 
 

@@ -114,23 +114,22 @@ def conforms(value: Any, hint: Any) -> bool:
         return isinstance(value, _FLAT[hint]) and is_bool == (hint is bool)
     if hint is None or hint is type(None):
         return value is None
-    if kind is not None and kind is not typing.Annotated:
+    if kind in (typing.Union, types.UnionType):
+        return any(conforms(value, one) for one in typing.get_args(hint))
+    if kind is not None:
         return _conforms_inside(value, kind, typing.get_args(hint))
     return not isinstance(hint, type) or hint is Any or isinstance(value, hint)
 
 
 def _conforms_inside(value: Any, kind: Any, inside: tuple[Any, ...]) -> bool:
     """Return whether a value is of the generic type `kind[inside]`."""
-    if kind in (typing.Union, types.UnionType):
-        return any(conforms(value, one) for one in inside)
     if kind is typing.Literal:
         return any(value == one and type(value) is type(one) for one in inside)
     if kind is tuple:
-        if not isinstance(value, tuple):
-            return False
-        if inside[1:] == (...,):
-            return all(conforms(x, inside[0]) for x in value)
-        return len(value) == len(inside) and all(map(conforms, value, inside))
+        if isinstance(value, tuple) and inside[1:] == (...,):
+            inside = (inside[0],) * len(value)
+        same = isinstance(value, tuple) and len(value) == len(inside)
+        return same and all(map(conforms, value, inside))
     if kind is Callable:
         return callable(value)
     if not isinstance(kind, type):
@@ -174,18 +173,10 @@ class Packed:
         if isinstance(thing, float):
             sign = "-" if math.copysign(1.0, thing) < 0 else ""
             return thing if math.isfinite(thing) else {"float": f"{sign}{abs(thing)}"}
-        if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
-            return [self.pack(x, _at(path, i)) for i, x in enumerate(thing)]
-        if isinstance(thing, list | frozenset | set):
-            kind = type(thing).__name__
-            items = thing if isinstance(thing, list) else sorted(thing, key=repr)
-            return {kind: [self.pack(x, _at(path, i)) for i, x in enumerate(items)]}
-        if isinstance(thing, Mapping):
-            pairs = [[self.pack(k, path), self.pack(x, _at(path, k))] for k, x in thing.items()]
-            return {"dict": pairs}
-        if not isinstance(thing, type) and (
-            dataclasses.is_dataclass(thing) or isinstance(thing, tuple)
-        ):
+        named_tuple = isinstance(thing, tuple) and hasattr(thing, "_fields")
+        if isinstance(thing, tuple | list | frozenset | set | Mapping) and not named_tuple:
+            return self._container(thing, path)
+        if not isinstance(thing, type) and (dataclasses.is_dataclass(thing) or named_tuple):
             has = {n: self.pack(getattr(thing, n), _at(path, n)) for n in _fields(type(thing))}
             packed: dict[str, Any] = {"is": self._class(type(thing)), "has": has}
             if isinstance(thing, FitResult):
@@ -198,6 +189,14 @@ class Packed:
             " no file can hold without running code when it is read. Make it a number, an array or"
             " a dataclass."
         )
+
+    def _container(self, thing: Any, path: str) -> Any:
+        if isinstance(thing, Mapping):
+            pairs = [[self.pack(k, path), self.pack(x, _at(path, k))] for k, x in thing.items()]
+            return {"dict": pairs}
+        items = sorted(thing, key=repr) if isinstance(thing, frozenset | set) else thing
+        packed = [self.pack(x, _at(path, i)) for i, x in enumerate(items)]
+        return packed if isinstance(thing, tuple) else {type(thing).__name__: packed}
 
     def _class(self, cls: type) -> str | int:
         name = _name(cls)
