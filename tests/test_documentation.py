@@ -103,7 +103,7 @@ QUICK = {
     "frictax.mechanism.gears.IdealGear",
     "frictax.progress.ProgressLine",
     "frictax.report.saving.fit_file.load_fit",
-    "frictax.report.starts_figure.draw_starts",
+    "frictax.report.fit_figure.draw_starts",
     "frictax.report.sweep_figure.draw_sweep",
     "frictax.simulation.simulate",
     "frictax.trajectory.Trajectory",

@@ -196,7 +196,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
                 found.setdefault(path, notice)
         return tuple(found.values())
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:run_html")
+    _repr_html_ = Verb("frictax.report.cards:run_html")
 
     def __repr__(self) -> str:
         return f"Trajectory({', '.join(self.names)}: {self._summary()})"

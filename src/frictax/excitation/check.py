@@ -8,9 +8,8 @@ from jaxtyping import Float
 
 from frictax.annotations import Checked
 from frictax.fitting import fit_many
-from frictax.handover import Verb
 from frictax.progress import Progress
-from frictax.text import aligned
+from frictax.summary import Summarised, Summary
 
 if TYPE_CHECKING:
     from .design import Design
@@ -21,7 +20,7 @@ _OTHER_MINIMUM = 5.0  # [standard deviations] excess that noise does not explain
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Check:
+class Check(Summarised):
     """Fits of `draws` simulated records of one designed experiment. Print it.
 
     - `names`; `values` (k, p): estimates; `truth` (p,): true values.
@@ -64,11 +63,8 @@ class Check:
         ]
         return ("parameter", "spread over predicted", "coverage"), rows
 
-    def __str__(self) -> str:
-        return "\n".join([self.title, *aligned(*self.rows())])
-
-    __repr__ = __str__
-    _repr_html_ = Verb("frictax.report.notebook.cards:check_html")
+    def _summary(self) -> Summary:
+        return Summary(self.title, self.rows(), "lrr")
 
 
 def check_design(

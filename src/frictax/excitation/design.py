@@ -21,7 +21,8 @@ from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.parameters import replace
 from frictax.progress import Progress, watched
-from frictax.text import aligned, figures, shown
+from frictax.summary import Summarised, Summary
+from frictax.text import figures, shown
 from frictax.verbs import DesignVerbs
 
 from .building import DesignRequest, build_problem
@@ -39,7 +40,7 @@ _TOLERANCE = 0.95  # share of a margin, or of the error of a rival, below which 
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Design(DesignVerbs):
+class Design(Summarised, DesignVerbs):
     """A designed excitation, and the errors that a record with it will have. Print it.
 
     - `t`, `excitation` (n,): times [s] and values of the drive [N, N.m; m, rad for a reference];
@@ -237,12 +238,12 @@ class Design(DesignVerbs):
             )
         return tuple(lines)
 
-    def __str__(self) -> str:
-        text = [self.title, *aligned(*self.rows()), *self.lines]
-        return "\n".join([*text, *(f"! {sentence}" for sentence in self.warnings)])
+    def _summary(self) -> Summary:
+        head, rows = self.rows()
+        sides = "lrlr" + "r" * (len(head) - 4)
+        return Summary(self.title, (head, rows), sides, self.lines, self.warnings)
 
-    __repr__ = __str__
-    _repr_html_ = Verb("frictax.report.notebook.cards:design_html")
+    _repr_html_ = Verb("frictax.report.cards:design_html")
 
     @property
     def warnings(self) -> tuple[str, ...]:

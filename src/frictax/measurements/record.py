@@ -375,7 +375,7 @@ class Record(RecordVerbs):
             )
         )
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:record_html")
+    _repr_html_ = Verb("frictax.report.cards:record_html")
 
     _text = Verb("frictax.measurements.summary:channel_table")
 

@@ -358,7 +358,7 @@ class Sweep(SweepVerbs):
         """Return whether speeds are rad/s and forces N.m, rather than m/s and N."""
         return self.velocity_unit.rotational
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:sweep_html")
+    _repr_html_ = Verb("frictax.report.cards:sweep_html")
 
     def __repr__(self) -> str:
         rest = int(self.breakaway.sum())

@@ -9,6 +9,7 @@ from frictax.handover import Verb
 from frictax.measurements import Sweep
 from frictax.notice import Notice
 from frictax.parameters import UnknownName
+from frictax.summary import Summarised, Summary
 from frictax.verbs import ResidualStudyVerbs
 
 from .effects import Columns, direction, position, speed, time
@@ -22,7 +23,7 @@ NAMES: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ResidualStudy(ResidualStudyVerbs):
+class ResidualStudy(Summarised, ResidualStudyVerbs):
     """What a fit leaves unexplained, a sentence a finding, the strongest first. Print it, or draw
     it by `plot()`.
 
@@ -89,15 +90,13 @@ class ResidualStudy(ResidualStudyVerbs):
     def _ipython_key_completions_(self) -> list[str]:
         return list(dict.fromkeys(finding.name for finding in self.findings))
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:study_html")
+    _repr_html_ = Verb("frictax.report.cards:study_html")
 
-    def __str__(self) -> str:
+    def _summary(self) -> Summary:
         many = len({finding.record for finding in self.findings}) > 1
         head = lambda f: f"{f.name:<9}  " + (f"{f.record}: " if many else "")  # noqa: E731
         lines = [f"{'* ' if f.strong else '  '}{head(f)}{f.sentence}" for f in self.findings]
-        return "\n".join([*lines, *(f"! {note}" for note in self.notes)])
-
-    __repr__ = __str__
+        return Summary(sentences=lines, notices=self.notes)
 
 
 def residual_study(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.report.interactive import plotly_json as plotly
+from frictax.report import plotly_json as plotly
 from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD
 from frictax.text import prefixed
 
@@ -247,7 +247,7 @@ def _draw_machine(
 def _draw_band(x: list[str], low: Any, high: Any, colour: str, name: str) -> list[dict[str, Any]]:
     """Draw a band between two curves."""
     edge = {"x": x, "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-    fill = {"fill": "tonexty", "fillcolor": plotly.faded(colour)}
+    fill = {"fill": "tonexty", "fillcolor": plotly.fade(colour)}
     nothing = np.zeros(len(x))
     return [
         plotly.trace(nothing, low, "lines", "") | edge,

@@ -10,9 +10,15 @@ from markupsafe import Markup, escape
 
 from frictax.annotations import Checked, DataFrame
 from frictax.notice import TEXTS
-from frictax.report.interactive.plotly_json import as_json, script
-from frictax.report.page import Rows, Section, correlation_cells, page, write_page
-from frictax.report.versions import in_words
+from frictax.report.json_text import versions_in_words
+from frictax.report.page import (
+    Rows,
+    Section,
+    correlation_cells,
+    page,
+    reproduction_section,
+    write_page,
+)
 from frictax.text import figures
 
 from ..statistics.drift import FEWEST_DATES, Drift, drift
@@ -117,33 +123,31 @@ def fleet_report_text(
         drifts = drift(table, asked)
     links = _links(table, link)
     plots: dict[str, Any] = {}
-    extra: dict[str, Section] = {}
+    sections: list[Section] = []
     if found is not None:
-        extra["verdicts"] = _verdict_section(found, fleet, links)
+        sections.append(_verdict_section(found, fleet, links))
     if made is not None:
-        extra["population"] = _population_section(made, fleet, found, plots)
-        extra["outliers"] = _outlier_section(made, links)
+        sections.append(_population_section(made, fleet, found, plots))
+        sections.append(_outlier_section(made, links))
     if drifts is not None:
-        extra["drift"] = _drift_section(drifts, fleet, made, plots)
+        sections.append(_drift_section(drifts, fleet, made, plots))
     if made is not None and (picture := parallel(made, fleet)) is not None:
         plots["parallel"] = picture
-        extra["parallel"] = _parallel_section(made)
+        sections.append(_parallel_section(made))
     if fleet.left_out:
-        extra["failed"] = _exclusion_section(table, fleet)
+        sections.append(_exclusion_section(table, fleet))
     notice_section = _notice_section(table)
     if notice_section is not None:
-        extra["notices"] = notice_section
+        sections.append(notice_section)
+    sections.append(
+        reproduction_section(command, f"Made with {versions_in_words(str.capitalize)}.")
+    )
     return page(
-        None,
-        [*extra, "again"],
-        extra=extra,
-        title=title or about.get("title") or "A fleet of fits",
-        lead=_lead(table, fleet),
+        title or about.get("title") or "A fleet of fits",
+        _lead(table, fleet),
+        sections,
         notes=notes,
-        command=command,
-        again=f"Made with {in_words(str.capitalize)}.",
-        library=script() if plots else "",
-        plots=as_json(plots),
+        plots=plots,
     )
 
 
@@ -197,7 +201,7 @@ def _population_section(
             ("heading", "How the numbers go together from machine to machine"),
             ("correlation", correlation_cells(population.correlation, population.names)),
         ]
-    return Section("The population", blocks)
+    return Section("population", "The population", blocks)
 
 
 def _outlier_section(population: Population, links: Mapping[str, Markup]) -> Section:
@@ -226,7 +230,7 @@ def _outlier_section(population: Population, links: Mapping[str, Markup]) -> Sec
             ]
             flagged = flagged[~flagged["machine"].isin(list(own))]
     if flagged.empty:
-        return Section("Outliers", blocks)
+        return Section("outliers", "Outliers", blocks)
     rows = [
         (
             links.get(row.record, row.record),
@@ -240,7 +244,7 @@ def _outlier_section(population: Population, links: Mapping[str, Markup]) -> Sec
     ]
     head = ("record", "machine", "chance", "distance", "farthest off", "by std. deviations")
     table = Rows(head, rows, ["", "", "n", "n", "", "n"], "cards")
-    return Section("Outliers", [*blocks, ("table", table), *_more(flagged)])
+    return Section("outliers", "Outliers", [*blocks, ("table", table), *_more(flagged)])
 
 
 def _more(rows: Any, most: int = _MOST_ROWS) -> list[tuple[str, str]]:
@@ -274,7 +278,7 @@ def _drift_section(
         blocks += [("heading", "Machines that drift")]
         blocks += [("table", Rows(heads, lines, ["", "", "n", "n", "n"], "cards"))]
         blocks += _more(drifting)
-    return Section("Drift", [*blocks, ("plots", shown)])
+    return Section("drift", "Drift", [*blocks, ("plots", shown)])
 
 
 def _verdict_section(
@@ -302,7 +306,7 @@ def _verdict_section(
             ]
             blocks += [("heading", said), ("table", Rows(("record", "why"), lines, ["", ""]))]
             blocks += _more(some)
-    return Section("Pass, fail, undecided", blocks)
+    return Section("verdicts", "Pass, fail, undecided", blocks)
 
 
 def _parallel_section(population: Population) -> Section:
@@ -311,7 +315,7 @@ def _parallel_section(population: Population) -> Section:
         "Each line is a record, outliers in colour: how many standard deviations of the population"
         f" its numbers lie off, errors included. Numbers: {named}."
     )
-    return Section("All numbers of a record", [("plots", [("parallel", said)])])
+    return Section("parallel", "All numbers of a record", [("plots", [("parallel", said)])])
 
 
 def _exclusion_section(table: DataFrame, fleet: FleetEstimates) -> Section:
@@ -323,6 +327,7 @@ def _exclusion_section(table: DataFrame, fleet: FleetEstimates) -> Section:
         some = [str(r) for r in record[why == reason][:5]]
         rows.append((str(count), reason, ", ".join(some) + (", ..." if count > 5 else "")))
     return Section(
+        "failed",
         "Records without numbers",
         [("table", Rows(("count", "reason", "records"), rows, ["n", "", ""], "cards"))],
     )
@@ -341,9 +346,8 @@ def _notice_section(table: DataFrame) -> Section | None:
         for code, n in counts.head(_MOST_ROWS).items()
     ]
     head = ("notice", "records", "share", "which says")
-    return Section(
-        "What the fits warned of", [("table", Rows(head, rows, ["keep", "n", "n", ""], "cards"))]
-    )
+    table_of_codes = Rows(head, rows, ["keep", "n", "n", ""], "cards")
+    return Section("notices", "What the fits warned of", [("table", table_of_codes)])
 
 
 def _first_sentence(code: str) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from frictax.annotations import DataFrame
 from frictax.notice import Notice
-from frictax.text import aligned, amount, figures, shown, suggestion
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, figures, shown, suggestion
 
 from ..table import Fleet
 from .estimates import (
@@ -30,7 +31,7 @@ _MOST_RECORDS = 20_000  # of a machine in the search for the date of detection
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Drift:
+class Drift(Summarised):
     """Slopes of the machines of a fleet, per year (365.25 days). Print it.
 
     - `slopes`: a row for each machine and parameter. `slope` with `standard_error`, `lower` and
@@ -175,14 +176,10 @@ class Drift:
             out.append(f"  and {len(drifting) - PRINTED_ROWS} more, see `drifting`")
         return out
 
-    def __repr__(self) -> str:
-        lines = [self.title, "", *aligned(*self.rows()), "", *self.sentences]
-        return "\n".join([*lines, *(f"! {notice}" for notice in self.notices)])
-
-    def _repr_html_(self) -> str:
-        from frictax.report.notebook.cards import card
-
-        return card(self.title, self.rows(), "lrlrlrrrr", self.sentences, map(str, self.notices))
+    def _summary(self) -> Summary:
+        notices = [str(notice) for notice in self.notices]
+        sentences = ["", *self.sentences]
+        return Summary(self.title, self.rows(), "lrlrlrrrr", sentences, notices, above=[""])
 
 
 def drift(

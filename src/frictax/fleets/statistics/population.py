@@ -8,7 +8,8 @@ import numpy as np
 
 from frictax.annotations import DataFrame
 from frictax.notice import Notice
-from frictax.text import aligned, amount, shown, suggestion
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, shown, suggestion
 
 from ..table import Fleet
 from .estimates import (
@@ -34,7 +35,7 @@ _ONE_SIDED = 1.645  # [standard errors] one-sided 95 % quantile; a smaller sprea
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Population:
+class Population(Summarised):
     """Mean and spreads of a fleet, and the distance of each record from the mean. Print it.
 
     The following are on the unconstrained scale: u = log(x - lower) for a parameter with a lower
@@ -242,15 +243,11 @@ class Population:
             out.append(f"  and {len(flagged) - PRINTED_ROWS} more, see `outliers`")
         return out
 
-    def __repr__(self) -> str:
-        lines = [self.title, "", *aligned(*self.rows()), "", *self.sentences]
-        return "\n".join([*lines, *(f"! {notice}" for notice in self.notices)])
-
-    def _repr_html_(self) -> str:
-        from frictax.report.notebook.cards import card
-
-        sides = "lrlrlrlr"[: len(self.rows()[0])]
-        return card(self.title, self.rows(), sides, self.sentences, map(str, self.notices))
+    def _summary(self) -> Summary:
+        head, rows = self.rows()
+        notices = [str(notice) for notice in self.notices]
+        sentences, sides = ["", *self.sentences], "lrlrlrlr"[: len(head)]
+        return Summary(self.title, (head, rows), sides, sentences, notices, above=[""])
 
 
 def population(

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from frictax.annotations import Checked, DataFrame
-from frictax.text import aligned, amount, figures
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, figures
 
 from ..table import Fleet
 from .estimates import (
@@ -25,7 +26,7 @@ PASS, FAIL, UNDECIDED = "pass", "fail", "cannot tell"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Verdicts:
+class Verdicts(Summarised):
     """The verdict on each record of a fleet. Print it.
 
     - `table`: a row for each record of the fleet, in its order: `verdict` ("pass", "fail" or
@@ -115,13 +116,8 @@ class Verdicts:
             out.append(f"  and {len(failed) - PRINTED_ROWS} more, see `table`")
         return out
 
-    def __repr__(self) -> str:
-        return "\n".join([self.title, "", *aligned(*self.rows()), "", *self.sentences])
-
-    def _repr_html_(self) -> str:
-        from frictax.report.notebook.cards import card
-
-        return card(self.title, self.rows(), "llrrrrrr", self.sentences)
+    def _summary(self) -> Summary:
+        return Summary(self.title, self.rows(), "llrrrrrr", ["", *self.sentences], above=[""])
 
 
 def verdicts(

@@ -1,7 +1,9 @@
-"""What a notebook shows of an object: a table that fits a screen, what to mind, and a small picture
-where one says more. `print` says the whole.
+"""Cards of objects for a notebook: a table that fits a screen, warnings, and a small picture.
+
+`print` shows the whole result.
 """
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,53 +15,55 @@ from markupsafe import Markup
 from frictax.analysis import (
     Comparison,
     Missing,
-    Outlook,
     Posterior,
     Profile,
     ResidualStudy,
     StructureComparison,
-    Uncertainty,
 )
-from frictax.analysis.selection.structures_text import structures_rows, title as structures_title
+from frictax.analysis.selection.structures_text import remarks, title as structures_title
 from frictax.contacts import AbstractContact
 from frictax.engine import Result
 from frictax.excitation import Design
-from frictax.excitation.check import Check
 from frictax.fitting import FitResult
-from frictax.fitting.result.text import found_rows, quality
+from frictax.fitting.result.text import quality
 from frictax.fitting.result.units import unit_of
 from frictax.measurements import Record, Sweep
 from frictax.measurements.summary import deviation, headline, span
 from frictax.mechanism import AbstractHybridSystem
 from frictax.parameters import parameters
+from frictax.summary import Summarised, Summary
 from frictax.text import amount, figures
 from frictax.trajectory import Trajectory
 
-from .. import words
-from ..modes import MODES, mode_spans
+from . import sweep_text
+from .modes import MODES, mode_spans
 from .sparkline import curve, dots, legend, strip
 
-_ROWS, _SENTENCES = 14, 4  # at most: what fits a screen
-_NAME, _SENTENCE = 60, 500  # letters
+_MOST_ROWS, _MOST_SENTENCES = 14, 4  # that fit a screen
+_NAME, _SENTENCE = 60, 500  # [characters] longest name and sentence that are not shortened
+
+
+def summary_html(result: Summarised) -> str:
+    """Show the summary that `print` shows."""
+    return card(result._summary())
 
 
 def fit_html(found: FitResult) -> str:
-    """A fit: its numbers, how good it is, and what it warns of."""
+    """Show a fit: its estimates, its quality, and its warnings."""
+    lines = quality(found)
     if found.of_sweep:
-        title = f"{type(found.law).__name__} friction of {_swept(found.sweep)}"
-        lines = [*words.formulas(found), *quality(found)]
+        title = f"{type(found.law).__name__} friction of {_sweep_in_words(found.sweep)}"
+        lines = [*sweep_text.formulas(found), *lines]
     else:
         kind, by = type(found.model).__name__, type(found.problem.objective).__name__
         title = f"{kind} fitted to {_some(found.records)} by {by}"
         count = len(found.rms)
-        said, told = quality(found)[:count], quality(found)[count:]
-        lines = [*_first(said, "records"), *told]
-    head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
-    return card(title, (head, found_rows(found)), "lrlrl", lines, found.warnings)
+        lines = [*_first(lines[:count], "records"), *lines[count:]]
+    return card(dataclasses.replace(found._summary(), title=title, sentences=lines))
 
 
 def own_machine_html(machine: AbstractHybridSystem) -> str:
-    """A machine of the user's own: its parameters with their values and units, and its states."""
+    """Show a machine of the user's own: its states, and its parameters with values and units."""
     unit = unit_of({}, machine)
     rows = []
     for p in parameters(machine):
@@ -67,11 +71,11 @@ def own_machine_html(machine: AbstractHybridSystem) -> str:
         rows.append((p.path, values, unit(p)))
     states = machine.states()
     title = f"{type(machine).__name__}{': ' if states else ''}{_some(states)}"
-    return card(title, (("parameter", "value", "unit"), rows), "lrl")
+    return card(Summary(title, (("parameter", "value", "unit"), rows), "lrl"))
 
 
 def record_html(record: Record) -> str:
-    """A record: each channel with its range and its course."""
+    """Show a record: each channel with its range and its curve."""
     after = record.gaps + 1
     t = np.insert(record.t, after, record.t[after - 1])
     between = "held between samples" if record.hold else "interpolated linearly"
@@ -81,29 +85,30 @@ def record_html(record: Record) -> str:
         for name, y in record.outputs.items()
     ]
     rows = [
-        (kind, name, span(x, record.units[name]), more, _course(t, np.insert(x, after, np.nan)))
+        (kind, name, span(x, record.units[name]), more, _curve(t, np.insert(x, after, np.nan)))
         for kind, name, x, more in channels
     ]
     head = ("", "channel", "range", "", f"over {record.duration:.4g} s")
-    return card(headline(record), (head, rows), "lllll", (), record.warnings)
+    return card(Summary(headline(record), (head, rows), "lllll", notices=record.warnings))
 
 
 def sweep_html(sweep: Sweep) -> str:
-    """A sweep: what was measured, and its points."""
+    """Show a sweep: what was measured, and its points."""
     moving = ~sweep.breakaway
     v, f = sweep.velocity[moving], sweep.force[moving]
-    _, *rows = words.measured(sweep, sweep.force_unit)
-    caption = Markup("{} force over velocity").format(dots(v, f, "force over velocity"))
-    return card(_swept(sweep), (("", ""), rows), "ll", (), sweep.notes, picture=caption)
+    _, *rows = sweep_text.describe_sweep(sweep, sweep.force_unit)
+    picture = Markup("{} force over velocity").format(dots(v, f, "force over velocity"))
+    title = _sweep_in_words(sweep)
+    return card(Summary(title, (("", ""), rows), "ll", notices=sweep.notes, picture=picture))
 
 
 def run_html(run: Trajectory) -> str:
-    """A run: where each body went, and which mode each contact was in."""
+    """Show a run: the motion of each body, and the modes of each contact."""
     title = f"Trajectory of {_some(run.names)}"
     shape = run.path.ys.shape
     if len(shape) != 2:
         one = "jax.tree.map(lambda x: x[0], run) is its first run"
-        return card(title, lines=[f"A batch of shape {shape[:-2]}: {one}."])
+        return card(Summary(title, sentences=[f"A batch of shape {shape[:-2]}: {one}."]))
     lay, mechanism = run.system.layout, run.system.mechanism
     ts, ys = np.asarray(run.ts), np.asarray(run.ys)
     rows, seen = [], []
@@ -111,9 +116,8 @@ def run_html(run: Trajectory) -> str:
         part = lay.bodies[body]
         s, unit = ys[:, i], "rad" if getattr(mechanism.parts[part], "rotational", False) else "m"
         name = f"{run.names[part]}.{'phi' if unit == 'rad' else 's'}"
-        rows.append((name, _range(s, unit), _course(ts, s, (300, 26))))
-    contacts = [name for name in run.names if isinstance(mechanism[name], AbstractContact)]
-    for name in contacts:
+        rows.append((name, _range(s, unit), _curve(ts, s, (300, 26))))
+    for name in (name for name in run.names if isinstance(mechanism[name], AbstractContact)):
         spans = mode_spans(run, name)
         seen += [mode for mode, _, _ in spans]
         lasted = {m: sum(b - a for mode, a, b in spans if mode is m) for m in MODES}
@@ -125,127 +129,90 @@ def run_html(run: Trajectory) -> str:
         band = strip(spans, (float(ts[0]), float(ts[-1])), f"the modes of {name} over time")
         rows.append((name, ", ".join(shares), band))
     ended = bool(run.result == Result.successful)
-    lines = [legend(seen)] if seen else []
+    failed = [] if ended else [f"The run did not reach its end. {Result[run.result]}"]
     times = f"{len(ts)} times from {float(ts[0]):g} to {float(ts[-1]):g} s"
-    return card(
-        f"{title}: {times}, {int(run.events.count)} mode changes",
-        (("", "", "over time"), rows),
-        "lll",
-        lines,
-        [] if ended else [f"The run did not reach its end. {Result[run.result]}"],
-    )
+    title = f"{title}: {times}, {int(run.events.count)} mode changes"
+    lines = [legend(seen)] if seen else []
+    return card(Summary(title, (("", "", "over time"), rows), "lll", lines, failed))
 
 
 def comparison_html(made: Comparison) -> str:
-    """Laws beside each other, the one to take in bold."""
-    title = f"Laws for {_swept(made.sweep)}"
-    return card(title, made.as_table(), "lrrrrrl", [made.reason], chosen=made.best.name)
+    """Show laws beside each other, the chosen one in bold."""
+    title = f"Laws for {_sweep_in_words(made.sweep)}"
+    return card(dataclasses.replace(made._summary(), title=title))
 
 
 def structures_html(made: StructureComparison) -> str:
-    """Structures beside each other, the one to take in bold, and what speaks against each."""
-    head, rows = structures_rows(made)
-    remarks = [f"{row.name}: {x}" for row in made.rows for x in (*row.implausible, *row.doubts)]
-    sides = "l" + "r" * (len(head) - 2) + "l"
-    title = structures_title(made, _some(made.records))
-    return card(title, (head, rows), sides, [made.reason], remarks, chosen=made.best.name)
+    """Show structures beside each other, the chosen one in bold, and the doubts about each."""
+    title, doubts = structures_title(made, _some(made.records)), remarks(made)
+    shown = dataclasses.replace(made._summary(), title=title)
+    return card(dataclasses.replace(shown, sentences=[made.reason], notices=doubts))
 
 
 def study_html(study: ResidualStudy) -> str:
-    """What is left of a fit: strong findings in their words, all others by name."""
+    """Show the patterns of the residuals: strong findings in words, the others by name."""
     strong = [f for f in study.findings if f.strong]
     weak = dict.fromkeys(f.name for f in study.findings if not f.strong)
     title = f"Residuals: {len(strong)} of {len(study.findings)} findings are strong"
     rows = [(f.name, f.record, f.sentence) for f in strong]
-    nothing = f"Not significant: {', '.join(weak)}." if weak else ""
-    lines = [nothing] if nothing else []
-    return card(title, (("finding", "record", ""), rows), "lll", lines, study.notes)
-
-
-def outlook_html(outlook: Outlook) -> str:
-    """What a record can tell, and which other experiment would."""
-    lines = [f"condition {outlook.identifiability.condition:.3g}"]
-    return card(outlook.title, outlook.rows(), "lrlrrl", lines, outlook.sentences)
+    lines = [f"Not significant: {', '.join(weak)}."] if weak else []
+    return card(Summary(title, (("finding", "record", ""), rows), "lll", lines, study.notes))
 
 
 def posterior_html(posterior: Posterior) -> str:
-    """Medians and intervals of draws, each with its density."""
+    """Show medians and intervals of the draws, each with its density."""
     head, rows = posterior.rows()
     draws = posterior.draws.reshape(-1, posterior.draws.shape[-1])
     drawn = [(*row, _density(x, row[0])) for row, x in zip(rows, draws.T, strict=True)]
-    return card(posterior.title, ((*head, "density"), drawn), "lrlrlrrl", (), posterior.warnings)
+    table = (*head, "density"), drawn
+    return card(Summary(posterior.title, table, "lrlrlrrl", notices=posterior.warnings))
 
 
 def profile_html(profile: Profile) -> str:
-    """The profile's interval in words, and its curve below the threshold."""
+    """Show the profile's interval in words, and its curve below the threshold."""
     kept = profile.ratio <= 4 * profile.threshold
     seen = profile.values[kept]
-    # Its root is nearly straight on either side of the best, whose ratio is 0.
+    # The root of the ratio is nearly straight on either side of the best, where it is 0.
     root = np.sign(seen - profile.best) * np.sqrt(np.maximum(profile.ratio[kept], 0.0))
     x = np.linspace(seen[0], seen[-1], 61) if seen.size else seen
     ratio = np.interp(x, seen, root) ** 2 if seen.size else x
     picture = curve(x, ratio, "likelihood ratio", level=profile.threshold, size=(200, 70))
     unit = f" [{profile.unit}]" if profile.unit not in ("", "1") else ""
     caption = Markup("{} likelihood ratio over {}{}; dashed: the threshold").format(
-        picture, _clipped(profile.name), unit
+        picture, _shorten(profile.name), unit
     )
-    return card(profile.sentence, picture=caption if kept.any() else "")
+    return card(Summary(profile.sentence, picture=caption if kept.any() else ""))
 
 
-def uncertainty_html(account: Uncertainty) -> str:
-    """Errors by one account of the residuals."""
-    return card(account.title, account.rows(), "lrlrlr", (), account.warnings)
-
-
-def missing_html(table: Missing) -> str:
-    """The terms that a machine may lack."""
-    title = "Missing terms"
-    return card(title, table.rows(), "lllllr", table.sentences)
+def missing_html(missing: Missing) -> str:
+    """Show the terms that a machine may lack."""
+    return card(Summary("Missing terms", missing.rows(), "lllllr", missing.sentences))
 
 
 def design_html(made: Design) -> str:
-    """An experiment that was designed: its drive, and what it will tell beside others."""
-    head, rows = made.rows()
-    sides = "lrlr" + "r" * (len(head) - 4)
+    """Show a designed experiment: its drive, and the expected errors beside other experiments."""
     drive = curve(made.t, made.excitation, f"{made.drive} over time", size=(300, 50))
-    return card(made.title, (head, rows), sides, made.lines, made.warnings, picture=drive)
+    return card(dataclasses.replace(made._summary(), picture=drive))
 
 
-def check_html(made: Check) -> str:
-    """What became of simulated records of a designed experiment."""
-    return card(made.title, made.rows(), "lrr")
-
-
-def card(
-    title: str,
-    table: tuple[Sequence[str], Sequence[Sequence[Any]]] = ((), ()),
-    sides: str = "",
-    lines: Iterable[str] = (),
-    warnings: Iterable[str] = (),
-    *,
-    picture: str = "",
-    chosen: str | None = None,
-) -> str:
-    """Title, table, picture, sentences and warnings; what is too much for a screen is counted.
-
-    `sides`: l or r for each column; `chosen`: the first cell of the row in bold.
-    """
-    head, rows = table
-    warned = list(warnings)
-    counted = ((len(rows), _ROWS, "rows"), (len(warned), _SENTENCES, "warnings"))
+def card(shown: Summary) -> str:
+    """Return a summary as HTML; rows and notices beyond one screen are counted only."""
+    head, rows = shown.table
+    notices, sentences = list(shown.notices), [s for s in (*shown.above, *shown.sentences) if s]
+    counted = ((len(rows), _MOST_ROWS, "rows"), (len(notices), _MOST_SENTENCES, "warnings"))
     left = [f"{count - most} more {what}" for count, most, what in counted if count > most]
     return _template().render(
-        title=_clipped(title, _SENTENCE),
+        title=_shorten(shown.title, _SENTENCE),
         head=head,
         rows=[
-            [_clipped(name), *(_clipped(cell, _SENTENCE) for cell in cells)]
-            for name, *cells in rows[:_ROWS]
+            [_shorten(name), *(_shorten(cell, _SENTENCE) for cell in cells)]
+            for name, *cells in rows[:_MOST_ROWS]
         ],
-        sides=["left" if side == "l" else "right" for side in sides],
-        lines=[_clipped(line, _SENTENCE) for line in lines],
-        warnings=[_clipped(sentence, _SENTENCE) for sentence in warned[:_SENTENCES]],
-        picture=picture,
-        chosen=None if chosen is None else _clipped(chosen),
+        sides=["left" if side == "l" else "right" for side in shown.sides],
+        lines=[_shorten(line, _SENTENCE) for line in sentences],
+        warnings=[_shorten(sentence, _SENTENCE) for sentence in notices[:_MOST_SENTENCES]],
+        picture=shown.picture,
+        chosen=None if shown.chosen is None else _shorten(shown.chosen),
         more=f"And {' and '.join(left)}: print it to see all." if left else "",
     )
 
@@ -260,30 +227,30 @@ def _template() -> jinja2.Template:
     return environment.get_template("notebook.html.j2")
 
 
-def _clipped(text: Any, most: int = _NAME) -> Any:
-    """Text without its middle where it is long; a picture as it is."""
+def _shorten(text: Any, most: int = _NAME) -> Any:
+    """Cut the middle out of a long text; a picture stays as it is."""
     if isinstance(text, Markup) or len(text) <= most:
         return text
     return f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
 
 
 def _some(names: Iterable[str]) -> str:
-    """The first names, and how many there are."""
-    all_names = [_clipped(name, 30) for name in names]
+    """Return the first names, and the number of the others."""
+    all_names = [_shorten(name, 30) for name in names]
     shown = ", ".join(all_names[:5])
     return shown if len(all_names) <= 5 else f"{shown} and {len(all_names) - 5} more"
 
 
-def _swept(sweep: Sweep) -> str:
+def _sweep_in_words(sweep: Sweep) -> str:
     return repr(sweep).removeprefix("Sweep(").removesuffix(")")
 
 
 def _first(lines: Sequence[str], what: str) -> list[str]:
-    left = len(lines) - _SENTENCES
-    return [*lines[:_SENTENCES], *([f"and {left} more {what}"] if left > 0 else [])]
+    left = len(lines) - _MOST_SENTENCES
+    return [*lines[:_MOST_SENTENCES], *([f"and {left} more {what}"] if left > 0 else [])]
 
 
-def _course(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> Markup:
+def _curve(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> Markup:
     return curve(x, y, "its course over time", size=size)
 
 

@@ -1,4 +1,4 @@
-"""What a schematic says of a part: its name and its main values."""
+"""The label of a part in a schematic: its name and its main values."""
 
 import dataclasses
 from typing import Any
@@ -15,10 +15,10 @@ from frictax.parameters import is_traced, rotational_unit
 from frictax.parameters.declaration import declared
 from frictax.signals import AbstractSignal, Constant
 
-NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # sizes of letters [pt]
-_LEADING = 1.28
-_MOST = 20  # letters in a line of several values
-# The units of what signals give: a field that holds one does not declare it.
+NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # [pt] sizes of letters
+_LEADING = 1.28  # height of a line over the size of its letters
+_LINE = 20  # [letters] longest line of several values
+# Units of the values of signals: a field with a signal does not declare a unit.
 _SIGNALS = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m", "f_normalized": "1"}
 
 
@@ -37,34 +37,33 @@ class Label:
         return sum((_LEADING * size for _, size in self.lines), 0.0)
 
     def heights(self) -> list[float]:
-        """How far the middle of each line lies below the top."""
+        """Return how far the middle of each line is below the top [pt]."""
         steps = np.cumsum([0.0, *(_LEADING * size for _, size in self.lines)])
         return [float((a + b) / 2) for a, b in zip(steps[:-1], steps[1:], strict=True)]
 
 
 def text_width(text: str, size: float) -> float:
-    """[pt], with a little to spare: what draws it later may round letters up."""
+    """Return the width of a text [pt], rounded up: a renderer may round the size of letters up."""
     font = FontProperties(size=size)
     return 1.02 * text_to_path.get_text_width_height_descent(text, font, False)[0] + 1.0
 
 
 def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
-    """The name of a part and its main values.
+    """Return the name of a part and its main values.
 
-    `turns`: whether it acts on what turns; `grounded`: its support is drawn as a ground.
+    `turns`: whether the part acts on turning bodies; `grounded`: whether its support is drawn as a
+    ground.
     """
-    said_of_it = values(part, turns)
+    lines = values(part, turns)
     if grounded and getattr(part, "support", None) is not None:
-        said_of_it.append(f"support: {part.support}")
-    return Label(((name, NAME), *((line, VALUE) for line in _wrapped(said_of_it))))
+        lines.append(f"support: {part.support}")
+    return Label(((name, NAME), *((line, VALUE) for line in _wrap(lines))))
 
 
 def values(part: Any, turns: bool) -> list[str]:
-    """A part's laws, signals and numbers in words, but for what is as it is by default and for
-    starting values.
+    """Return a part's laws, signals and numbers as text, without defaults and initial values.
 
-    A number that is not known, as under `jit`, or that is many, as in a batch, is named with its
-    unit alone.
+    A number that is traced by `jit`, or an array of a batch, is named with its unit only.
 
     >>> import frictax as fx
     >>> values(fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=0.6), peak=1.2), turns=True)
@@ -95,7 +94,8 @@ def values(part: Any, turns: bool) -> list[str]:
 
 
 def said(name: str, value: Any, unit: str) -> str:
-    """
+    """Return a number with its name and unit.
+
     >>> said("c", 500.0, "N/m")
     'c = 500 N/m'
     """
@@ -108,15 +108,15 @@ def said(name: str, value: Any, unit: str) -> str:
 
 
 def _unit(part: Any, unit: str, turns: bool) -> str:
-    """The unit of a drive that acts on what slides and on what turns is that of what it acts on;
-    normal forces stay forces.
+    """Return the unit of a part's value. A drive for sliding and turning bodies has the unit of its
+    body; a normal force remains a force.
     """
     either = is_rotational(part) is None and not isinstance(part, AbstractContact)
     return rotational_unit(unit) if turns and either else unit
 
 
 def known(value: Any) -> float | None:
-    """A number that is known and single; else None."""
+    """Return a single concrete number; None for a traced number or an array."""
     known = (
         isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
         and not is_traced(value)
@@ -125,10 +125,10 @@ def known(value: Any) -> float | None:
     return float(value) if known else None
 
 
-def _wrapped(items: list[str]) -> list[str]:
+def _wrap(items: list[str]) -> list[str]:
     lines: list[str] = []
     for item in items:
-        if lines and len(lines[-1]) + len(item) + 2 <= _MOST:
+        if lines and len(lines[-1]) + len(item) + 2 <= _LINE:
             lines[-1] += f", {item}"
         else:
             lines.append(item)

@@ -1,4 +1,4 @@
-"""The picture of a designed experiment."""
+"""A designed experiment: its picture and its page."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,17 +11,18 @@ from frictax.excitation import Design
 from frictax.excitation.design import error_in_words
 from frictax.text import figures
 
-from ..interactive.plotly_json import as_json, axis, figure, line, script, text as text_of, trace
-from ..page import Rows, Section, page, write_page
-from ..style import CYCLE, FAINT, INK, canvas, headed, legend_above, style
+from .page import Rows, Section, page, reproduction_section, write_page
+from .panels import Curve, Panel
+from .plotly_json import axis, figure, plot_panels, text as text_of, trace
+from .style import CYCLE, FAINT, INK, canvas, draw_panel, legend_above, style, write_heading
 
-_MOST = 30.0  # the largest relative error that is drawn
+_MOST = 30.0  # the largest relative error that is drawn: larger ones only say that nothing is known
 _UNITS = {"s": "m", "v": "m/s", "a": "m/s2", "f": "N", "phi": "rad", "w": "rad/s", "tau": "N.m"}
 
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
-    """Draw a designed experiment: the drive over time, what the sensors will show, and the relative
-    error of each parameter beside those of other experiments.
+    """Draw a designed experiment: the drive and the expected signals of the sensors over time, and
+    the relative error of each parameter beside those of other experiments.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -29,30 +30,33 @@ def draw_design(design: Design, *, width: float = 7.0) -> Figure:
 
     **Example:** at `design`.
     """
-    shown = design.clean()
-    count = 1 + len(shown)
+    panels = _panels(design)
+    count = len(panels)
     with style():
         drawn = canvas(width, 1.6 * count + 2.6)
-        panels = drawn.subplots(count + 1, 1, height_ratios=[*[1.0] * count, 1.7])
-        for panel, (name, unit, x) in zip(panels, _curves(design, shown), strict=False):
-            panel.plot(design.t, x, color=INK, lw=1.0)
-            panel.set_ylabel(f"{name} {unit}".strip())
-            panel.axhline(0.0, color=FAINT, lw=0.6)
-        panels[count - 1].set_xlabel("time [s]")
-        _dots(panels[-1], design)
-        headed(drawn, f"worst error {100 * design.worst():.2g} %")
+        axes = drawn.subplots(count + 1, 1, height_ratios=[*[1.0] * count, 1.7])
+        for one, panel in zip(axes, panels, strict=False):
+            draw_panel(one, panel)
+            one.axhline(0.0, color=FAINT, lw=0.6)
+        axes[count - 1].set_xlabel("time [s]")
+        _draw_errors(axes[-1], design)
+        write_heading(drawn, f"worst error {100 * design.worst():.2g} %")
     return drawn
 
 
-def _curves(design: Design, shown: Any) -> list[tuple[str, str, np.ndarray]]:
-    unit = lambda name: _UNITS.get(name.rpartition(".")[2], "")  # noqa: E731
-    return [(design.drive, f"[{design.unit}]", design.excitation)] + [
-        (name, f"[{unit(name)}]" if unit(name) else "", x) for name, x in shown.items()
+def _panels(design: Design) -> list[Panel]:
+    """Return the drive and the expected signal of each sensor, over time."""
+    curves = [(design.drive, design.unit, design.excitation)]
+    for name, x in design.clean().items():
+        curves.append((name, _UNITS.get(name.rpartition(".")[2], ""), x))
+    return [
+        Panel(f"{name} [{unit}]" if unit else name, [Curve(design.t, x, INK, "", 1.0)])
+        for name, unit, x in curves
     ]
 
 
 def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
-    """Each experiment with its relative errors in percent, and a colour."""
+    """Return each experiment with its relative errors [%] and a colour."""
     rows = [("designed", design.relative), *design.beside.items()]
     return [
         (says, 100 * np.minimum(errors, _MOST), INK if k == 0 else CYCLE[k + 2])
@@ -60,7 +64,7 @@ def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
     ]
 
 
-def _dots(panel: Any, design: Design) -> None:
+def _draw_errors(panel: Any, design: Design) -> None:
     place = np.arange(len(design.names))[::-1]
     for says, errors, colour in _contestants(design)[::-1]:
         panel.plot(errors, place, "o", color=colour, ms=6, label=says)
@@ -82,15 +86,15 @@ def write_design_report(
     check: Any = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML page on a designed experiment: the drive, what the sensors will
-    show, the errors to be expected beside those of other experiments, limits and margins.
+    """Write one self-contained HTML page on a designed experiment: the drive, the expected signals
+    of the sensors, the expected errors beside those of other experiments, limits and margins.
 
-    **Arguments:** `title`, `notes` of the page; `check`: what `Design.check` returned; `command`
-    that makes it again; `overwrite`: whether a former report may be replaced.
+    **Arguments:** `title`, `notes` of the page; `check`: the result of `Design.check`; `command`
+    that makes the page again; `overwrite`: whether a former report may be replaced.
 
-    **Returns:** where the page is.
+    **Returns:** the path of the page.
 
-    **Raises:** `OSError` with one sentence where it cannot be written.
+    **Raises:** `OSError` with one sentence if the page cannot be written.
     """
 
     def text() -> str:
@@ -107,54 +111,41 @@ def design_text(
     command: str | None = None,
     check: Any = None,
 ) -> str:
-    """What `write_design_report` writes."""
-    plots, shown = dict[str, Any](), []
-    for i, (name, unit, x) in enumerate(_curves(design, design.clean())):
-        layout = {"xaxis": axis("time [s]"), "yaxis": axis(f"{name} {unit}".strip())}
-        plots[f"curve-{i}"] = figure([line(design.t, x, INK, "")], 240, **layout)
-        shown.append((f"curve-{i}", "Excitation" if i == 0 else f"Expected {name}"))
+    """Return the page that `write_design_report` writes."""
+    plots, shown, sensors = dict[str, Any](), [], list(design.clean())
+    for i, panel in enumerate(_panels(design)):
+        plots[f"curve-{i}"] = plot_panels([panel], "time [s]", 240)
+        shown.append((f"curve-{i}", "Excitation" if i == 0 else f"Expected {sensors[i - 1]}"))
     plots["errors"] = _error_plot(design)
     head, rows = design.rows()
-    extra = {
-        "errors": Section(
-            "Expected accuracy",
-            [
-                ("lead", _lead(design)),
-                *(("warning", sentence) for sentence in design.warnings),
-                ("plots", [("errors", "Expected relative errors")]),
-                ("table", Rows(head, rows, ["keep", *["n"] * (len(head) - 1)], named=True)),
-            ],
-        ),
-        "played": Section("The experiment", [("plots", shown)]),
-        "limits": Section("Load on the machine", [("table", _limit_rows(design))]),
-    }
+    accuracy = [
+        ("lead", _lead(design)),
+        *(("warning", sentence) for sentence in design.warnings),
+        ("plots", [("errors", "Expected relative errors")]),
+        ("table", Rows(head, rows, ["keep", *["n"] * (len(head) - 1)], named=True)),
+    ]
+    sections = [
+        Section("errors", "Expected accuracy", accuracy),
+        Section("played", "The experiment", [("plots", shown)]),
+        Section("limits", "Load on the machine", [("table", _limit_rows(design))]),
+    ]
     if check is not None:
+        lead = f"{check.draws} records simulated with different noise and fitted: {check.ended}."
         rows = [
             (name, f"{s:.2f}", f"{100 * c:.0f} %")
             for name, s, c in zip(check.names, check.spread, check.covered, strict=True)
         ]
         head = ("parameter", "spread over predicted", "coverage")
-        extra["check"] = Section(
-            "Check by simulation",
-            [
-                (
-                    "lead",
-                    f"{check.draws} records simulated with different noise and fitted:"
-                    f" {check.ended}.",
-                ),
-                ("table", Rows(head, rows, ["keep", "n", "n"], named=True)),
-            ],
-        )
+        table = Rows(head, rows, ["keep", "n", "n"], named=True)
+        sections.append(Section("check", "Check by simulation", [("lead", lead), ("table", table)]))
+    if command:
+        sections.append(reproduction_section(command, ""))
     return page(
-        None,
-        [*extra, "again"] if command else list(extra),
-        extra=extra,
-        title=title or f"An experiment for {design.drive}",
-        lead="An excitation that is designed to identify the machine's parameters.",
+        title or f"An experiment for {design.drive}",
+        "An excitation that is designed to identify the machine's parameters.",
+        sections,
         notes=notes,
-        command=command,
-        library=script(),
-        plots=as_json(plots),
+        plots=plots,
     )
 
 

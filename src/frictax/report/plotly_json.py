@@ -1,4 +1,4 @@
-"""Pictures as plotly's own JSON: what all of them have in common."""
+"""Plots as plotly's own JSON: panels of curves, and the elements of other plots."""
 
 import base64
 import gzip
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..style import FAINT, INK
+from .panels import Curve, Panel
+from .style import FAINT, INK
 
 _FONT = {
     "family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif",
@@ -28,7 +29,7 @@ _AXIS = {
 
 
 def as_json(figure: Mapping[str, Any]) -> str:
-    """JSON that may stand inside a script: no text in it can end the script or begin a tag."""
+    """Return JSON for the inside of a script: no text in it can end the script or begin a tag."""
     text = json.dumps(figure, allow_nan=False, separators=(",", ":"))
     return (
         text.replace("<", "\\u003c")
@@ -40,7 +41,7 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 
 def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest sample of each of `bins`: a drawing that looks like the whole."""
+    """Keep the lowest and the highest sample of each of `bins`: this looks like all samples."""
     if x.size <= 2 * bins:
         return x, y
     rows = np.array_split(np.arange(x.size), bins)
@@ -50,6 +51,43 @@ def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.nd
         [i for r in kept if r.size for i in (r[np.argmin(y[r])], r[np.argmax(y[r])])]
     )
     return x[picked], y[picked]
+
+
+def plot_panels(
+    panels: Sequence[Panel], x_label: str, height: int, *, gap: float = 0.1, **layout: Any
+) -> dict[str, Any]:
+    """Return panels below each other over one axis. A name that several curves have is one entry of
+    the legend, which shows and hides all of them.
+    """
+    traces, axes, shapes = [], {}, list(layout.pop("shapes", ()))
+    named: set[str] = set()
+    domains = stack([panel.height for panel in panels], gap)
+    several = len(panels) > 1
+    for k, (panel, domain) in enumerate(zip(panels, domains, strict=True), 1):
+        vertical = nth("y", k)
+        for curve in panel.curves:
+            entry = bool(curve.name) and curve.name not in named
+            named.add(curve.name)
+            traces.append(_trace_of(curve) | {"yaxis": vertical, "showlegend": entry})
+            if curve.name:
+                traces[-1]["legendgroup"] = curve.name
+        title = {"text": panel.label} | ({"font": {"size": 12}} if several else {})
+        axes[nth("yaxis", k)] = axis("") | {"domain": domain, "title": title} | panel.layout
+        if panel.band is not None:
+            shapes.append(band(vertical, panel.band))
+    below = {"anchor": nth("y", len(panels))} | layout.pop("xaxis", {})
+    return figure(traces, height, shapes=shapes, xaxis=axis(x_label) | below, **axes, **layout)
+
+
+def _trace_of(curve: Curve) -> dict[str, Any]:
+    one = line(curve.x, curve.y, curve.colour, text(curve.name), curve.width)
+    if curve.kind == "steps":
+        one["line"]["shape"] = "hv"
+    if "points" in curve.kind:
+        one |= {"mode": "markers" if curve.kind == "points" else "lines+markers"}
+        one["marker"] = {"color": curve.colour, "size": curve.width}
+        one["line"] = {"color": curve.colour, "width": 1.0}
+    return one
 
 
 def trace(x: Any, y: Any, mode: str, name: str) -> dict[str, Any]:
@@ -62,11 +100,11 @@ def line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str
 
 
 def short(values: Any) -> list[float | None]:
-    """Six figures are more than a screen shows."""
+    """Round to six figures, which is more than a screen shows."""
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
 
 
-def faded(colour: str) -> str:
+def fade(colour: str) -> str:
     r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({r},{g},{b},0.18)"
 
@@ -95,20 +133,21 @@ def nth(axis: str, n: int) -> str:
 
 
 def text(name: str) -> str:
-    """A name for plotly, which reads tags."""
+    """Escape a name for plotly, which interprets tags."""
     return html.escape(str(name), quote=False)
 
 
 def script() -> str:
-    """plotly's script from the installed package, packed: a browser unpacks it by itself
-    (`DecompressionStream`), and a page is 3.3 MB smaller.
+    """Return plotly's script from the installed package, compressed.
+
+    A browser decompresses it by `DecompressionStream`, and a page is 3.3 MB smaller.
     """
     whole = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
     return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode("ascii")
 
 
 def stack(heights: Sequence[float], gap: float = 0.1) -> list[list[float]]:
-    """The domains of panels below each other, of these relative heights, `gap` between them."""
+    """Return the domains of panels below each other, with these relative heights and gaps."""
     total, top, out = sum(heights) + gap * (len(heights) - 1), 1.0, []
     for height in heights:
         bottom = top - height / total
@@ -118,7 +157,7 @@ def stack(heights: Sequence[float], gap: float = 0.1) -> list[list[float]]:
 
 
 def band(axis: str, half: float) -> dict[str, Any]:
-    """A band about zero, through the whole panel."""
+    """Return a band around zero, through the whole panel."""
     place = {"xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": -half, "y1": half}
     looks = {"fillcolor": "rgba(138,143,152,0.22)", "line": {"width": 0}, "layer": "below"}
     return {"type": "rect", **place, **looks}
