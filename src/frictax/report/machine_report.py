@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frictax.analysis import FreeRunScore, Validation
-from frictax.analysis.examination import examined
+from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
 from frictax.fitting import Estimate, FitResult
@@ -79,7 +79,7 @@ def write_machine_report(
 
     def text() -> str:
         with Workers() as pool:
-            seen = examined(found, pool)
+            seen = examine_fit(found, pool)
         return machine_report_text(
             found,
             seen,

@@ -13,7 +13,7 @@ def preview_text(
 ) -> str:
     """One self-contained HTML page: each record and the run of the machine as it stands.
 
-    **Arguments:** `previews`: as of `frictax.analysis.replay.preview`; `title`, `notes` of the
+    **Arguments:** `previews`: as of `frictax.analysis.replay.motion`; `title`, `notes` of the
     page; `command` that makes it again.
     """
     plots, shown, previews = dict[str, Any](), [], list(previews)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from frictax.analysis import Finding, ResidualStudy
-from frictax.analysis.residuals.finding import Curve
+from frictax.analysis.residuals.regression import Curve
 from frictax.analysis.residuals.study import NAMES
 from frictax.text import prefixed
 
