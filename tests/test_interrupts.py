@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -256,6 +257,37 @@ def heard() -> Any:
     signal.signal(signal.SIGINT, before)
 
 
+def test_a_key_while_the_main_thread_compiles_is_raised_afterwards_and_nothing_crashes() -> None:
+    code = """
+    import threading, time
+    import jax, jax.numpy as jnp
+    import frictax.jax_internals
+    from frictax.interrupts import Keys
+
+    def long(x):
+        for i in range(40):
+            x = jnp.sin(x) + jax.lax.fori_loop(0, 3, lambda k, y: jnp.tanh(y) + i, x)
+        return x
+
+    heard = 0
+    for i in range(3):
+        lowered = jax.jit(lambda x: long(x) + i).lower(jnp.ones(10))
+        timer = threading.Timer(0.02 + 0.02 * i, lambda: os.kill(os.getpid(), signal.SIGINT))
+        try:
+            with Keys():
+                timer.start()
+                compiled = lowered.compile()
+                timer.join()
+        except KeyboardInterrupt:
+            heard += 1
+        del lowered, compiled
+    print(heard)
+    """
+    code = f"import os\n{HEARS}{textwrap.dedent(code)}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.strip()) == (0, "3"), done.stderr
+
+
 def test_a_key_that_became_another_error_is_a_key(heard: Any) -> None:
     @Keys()
     def fails(number: int) -> None:
@@ -307,6 +339,7 @@ def test_a_key_that_left_a_result_is_answered(heard: Any) -> None:
             assert may_keep()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["fit", "cycles"])
 def test_keys_at_random_moments_are_heard(name: str) -> None:
     counted(name, 3)

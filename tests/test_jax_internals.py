@@ -34,6 +34,7 @@ LAYER = Path(__file__).resolve().parents[1] / "src" / "frictax" / "jax_internals
 RELIED_ON = {
     "equinox.internal": {"nondifferentiable", "unvmap_any"},
     "jax._src.compilation_cache": {"get_file_cache"},
+    "jax._src.compiler": {"__name__"},
     "jax._src.config": {"persistent_cache_min_compile_time_secs"},
     "jax._src.core": {"EvalTrace", "trace_ctx"},
     "jax._src.interpreters.ad": {"primitive_linearizations"},

@@ -48,7 +48,7 @@ def by_hand(locked: bool) -> tuple[np.ndarray, np.ndarray]:
     return A, B
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("locked", [True, False])
 def test_a_clutch_that_holds_couples_its_bodies_and_one_that_slides_damps_them(
     locked: bool,
@@ -135,6 +135,7 @@ def test_wrong_input_is_named(y: int, inputs: list[str], sentence: str) -> None:
         fx.linearize(machine, 0.0, jnp.zeros(y), mode, inputs=inputs)
 
 
+@pytest.mark.slow
 def test_a_prescribed_motion_and_inputs_of_ones_own_machine_are_refused() -> None:
     belt = fx.Mechanism(
         belt=fx.Mass(m=1.0),

@@ -114,7 +114,7 @@ ENGINES = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @ENGINES
 def test_what_cannot_be_held_at_the_start_breaks_away_there(
     engine: fx.Adaptive | fx.OnSamples,

@@ -191,16 +191,17 @@ def worth(folder: Path, truth: np.ndarray) -> dict[str, float]:
     import frictax as fx
 
     jax.config.update("jax_enable_x64", True)
-    from frictax.fleets.sources import frame_of, in_table
+    from frictax.fleets.sources import read_rows, sources_in_table
     from frictax.problems import read
     from frictax.problems.template import record_reader
 
     table = fx.Fleet.read(folder / "fleet.parquet").table
     out, asked = {"not fitted": float(np.sum(~table["converged"]))}, read(folder)
-    reader, sources = record_reader(asked, "any"), in_table(folder / "records.parquet", "record_id")
+    reader = record_reader(asked, "any")
+    sources = sources_in_table(folder / "records.parquet", "record_id")
     far = 0.0
     for i in np.random.default_rng(1).choice(len(truth), min(50, len(truth)), replace=False):
-        record = reader(sources[i].name, frame_of(sources[i]))
+        record = reader(sources[i].name, read_rows(sources[i]))
         found = fx.fit(asked.machine, record, **asked.settings())
         for e in found.estimates:
             told = table.iloc[i][[e.name, f"{e.name}.lower", f"{e.name}.upper"]].to_numpy(float)

@@ -17,8 +17,8 @@ from scipy.special import stdtrit
 
 import frictax as fx
 
-# Notices that doubt the values or their intervals. Others (where a number lies, what a rig cannot
-# show) are none.
+# Notices that doubt the values or their intervals. Other notices say where a number lies or what a
+# rig cannot show.
 DOUBTS = frozenset({
     "search-flat", "search-kink", "search-unfinished", "steps-too-long", "residuals-too-large",
     "nothing-moves", "starts-elsewhere", "starts-at-another-speed", "near-bound", "at-lower-bound",
@@ -27,7 +27,7 @@ DOUBTS = frozenset({
     "memory-long", "memory-as-long", "doubtful-dip", "weight-or-friction", "explains-nothing",
     "no-better-than-line", "misfit-above-noise", "tells-next-to-nothing", "lack-of-fit",
     "row-lies-off", "term-missing", "remembers", "bent-between-samples", "zero-wanders",
-    "force-unexplained", "residuals-unexplained",
+    "force-unexplained", "residuals-unexplained", "search-above-noise", "search-edge",
 })  # fmt: skip
 
 

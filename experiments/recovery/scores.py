@@ -81,20 +81,21 @@ def _told(score, of: np.ndarray) -> str:
 
 def table(rows: list[dict[str, str]]) -> str:
     """A line for each machine and imperfection, the contestants beside each other."""
-    head = ["machine", "imperfection"]
+    head = ["machine", "imperfection", "seeds"]
     for name in FINDERS:
         head += [f"{name}: coverage", "width", "bias", "wrong", "silent"]
     lines = [" | ".join(head), "|".join(["---"] * len(head))]
     for machine in CASES:
         for imperfection in IMPERFECTIONS:
-            cells = []
+            cells, seeds = list[str](), "-"
             for name in FINDERS:
                 key = (machine, imperfection, name)
                 mine = [
                     r for r in rows if (r["machine"], r["imperfection"], r["contestant"]) == key
                 ]
                 cells += shown(mine) if mine else ["-"] * 5
-            lines.append(" | ".join([machine, imperfection, *cells]))
+                seeds = mine[0]["seeds"] if mine else seeds
+            lines.append(" | ".join([machine, imperfection, seeds, *cells]))
     return "".join(f"| {line} |\n" if i != 1 else f"|{line}|\n" for i, line in enumerate(lines))
 
 

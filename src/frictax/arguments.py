@@ -1,4 +1,4 @@
-"""Checks of arguments, in sentences of one form."""
+"""Checks of arguments with error messages of one form."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def whole(what: str, value: Any, least: int, remedy: str = "") -> None:
-    """Raise `ValueError` for what is no whole number of at least `least`.
+    """Raise `ValueError` unless the value is a whole number >= `least`.
 
     >>> whole("`fit_of`: `draws`", 2.5, 1, "200 are usual.")
     Traceback (most recent call last):
@@ -20,7 +20,7 @@ def whole(what: str, value: Any, least: int, remedy: str = "") -> None:
 
 
 def is_finite_number(value: Any) -> bool:
-    """Return whether a value is one finite number: no truth value, and not too large for a float.
+    """Return whether a value is one finite number: not a bool, and not too large for a float.
 
     >>> [is_finite_number(x) for x in (1, 0.5, True, "1", float("nan"), 10**400)]
     [True, True, False, False, False, False]

@@ -1,5 +1,5 @@
-"""Verbs that an object offers and a room above carries out: `found.report()` is written in
-`report`, which knows what a fit is. And packages whose names are imported when they are used.
+"""Methods whose functions are in another room: the function of `found.report()` is in `report`,
+which imports the class of a fit. Also packages whose names are imported at their first use.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from frictax.interrupts import defer_interrupt
 
 
 class Verb:
-    """A method whose function stands in a room above and takes the object first.
+    """A method whose function is in a room above and takes the object as its first argument.
 
-    The room below knows the function's name alone, as pandas knows its plotting backends, and
-    imports it when the verb is used: imports point one way, and what is costly to import is loaded
-    for those who ask for it.
+    The room below contains only the name of the function and imports it when the method is used, as
+    pandas does with plotting backends. Therefore imports point one way, and modules that are slow
+    to import are loaded only when they are needed.
 
     **Argument:** `target`, module and function, such as
     ``"frictax.report.record_figure:draw_record"``. Docstring and signature are the function's.
@@ -46,8 +46,8 @@ class Verb:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Python's garbage collection is off meanwhile: modules are no garbage, and looking through
-    those of jax again and again takes as long as some of the imports.
+    """Switch off Python's garbage collection. Imports leave hardly any garbage, and searching the
+    objects of jax again and again takes as long as some of the imports.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -95,10 +95,10 @@ def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
 
 
 def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose names are imported when they are first used.
+    """Return `__getattr__` and `__dir__` of a package whose names are imported at their first use.
 
-    **Argument:** its `globals()`. Which names it has, and where they are, is told by the stub
-    ``__init__.pyi`` beside it, which type checkers read, too.
+    **Argument:** the package's `globals()`. The stub ``__init__.pyi`` beside the package, which
+    type checkers read too, lists its names and their modules.
     """
 
     @functools.cache

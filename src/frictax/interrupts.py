@@ -113,7 +113,11 @@ def defer_interrupt() -> Iterator[None]:
 
 def _press(number: int, frame: Any) -> None:
     Keys.pressed = True
-    raise KeyboardInterrupt
+    # XLA compiles in a thread of its own. An exception frees what that thread still reads, and the
+    # process crashes (seen with jax 0.10.2), so the next call that looks raises the key.
+    internals = sys.modules.get("frictax.jax_internals")  # nothing was compiled without it
+    if internals is None or not internals.waits_for_compiler(frame):
+        raise KeyboardInterrupt
 
 
 def handle_sigterm(number: int, frame: Any) -> None:

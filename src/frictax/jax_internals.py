@@ -20,6 +20,7 @@ import jax
 from equinox.internal import nondifferentiable as nondifferentiable, unvmap_any as unvmap_any
 from jax._src import (
     compilation_cache as _compilation_cache,
+    compiler as _compiler,
     config as _config,
     core as _core,
     xla_bridge as _xla_bridge,
@@ -139,3 +140,8 @@ def strip_locations(lowered: Any) -> None:
     module = lowered.compiler_ir()
     with module.context:
         PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+
+
+def waits_for_compiler(frame: Any) -> bool:
+    """Return whether the Python `frame` is that in which JAX waits for XLA's compiler."""
+    return frame is not None and frame.f_globals.get("__name__") == _compiler.__name__

@@ -1,4 +1,4 @@
-"""The linear system of a machine about a state, for constant modes."""
+"""Linearise a machine about a state, for constant modes."""
 
 from collections.abc import Iterable
 
@@ -17,9 +17,10 @@ from frictax.signals import AbstractSignal
 class Linearization(eqx.Module):
     """d(dy)/dt = A dy + B du about a state, valid as long as no contact changes its mode.
 
-    - `A`, shape (n, n): the rates of the states by the states. Of contacts that hold, no force
-      enters: their relative acceleration is 0, and bodies that hold each other accelerate as one.
-    - `B`, shape (n, k): the rates by the drives named in `inputs`, each in the unit of its drive.
+    - `A`, shape (n, n): derivative of the state rates by the states. The relative acceleration of a
+      stuck contact is 0, so two bodies that are stuck together accelerate as one.
+    - `B`, shape (n, k): derivative of the state rates by the drives named in `inputs`, each in the
+      unit of its drive.
     - `states`, `inputs`: the names of the rows and of B's columns.
 
     **Example:** at `linearize`.
@@ -39,17 +40,16 @@ def linearize(
     inputs: str | Iterable[str] = (),
     args: PyTree = None,
 ) -> Linearization:
-    """Linearise `machine` about time `t` [s], state `y` and `mode`: those of a run are ``run.ts[i],
+    """Linearise `machine` about time `t` [s], state `y` and `mode`, for example ``run.ts[i],
     run.ys[i], run.modes[i]``.
 
     **Arguments:** `y`, shape (n,), `mode`, shape (m,); `inputs`: names of forces, torques, brakes
-    or clutches of a `Mechanism` whose drive is an input; `args`: those of a system of one's own.
+    or clutches of a `Mechanism` whose drive is an input; `args`: arguments of an own system.
 
-    **Returns:** a `Linearization`. It may be differentiated, and batched by `jax.vmap`.
+    **Returns:** a `Linearization`. It can be differentiated, and batched by `jax.vmap`.
 
-    **Raises:** `ValueError` for an input that has no drive, or that prescribes a motion, for there
-    the acceleration would be the input; for inputs of a system of one's own; for a state of another
-    length.
+    **Raises:** `ValueError` for an input without a drive, an input that prescribes a motion, inputs
+    of an own system, and a state of another length.
 
     A mass of 2 kg at a spring of 8 N/m, while friction holds it and while it slides with a slope of
     3 N.s/m:
@@ -78,7 +78,7 @@ def linearize(
         system = lambda u: MechanicalSystem(_driven(machine, names, u))  # noqa: E731
         states = system(jnp.zeros(len(names))).states()
         accounts = MechanicalSystem(machine, energy=True).accounts
-        # those of a run's energy are no states
+        # The integrals of a run's energy balance do not belong to the state.
         y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     elif names:
         raise ValueError(
@@ -100,7 +100,7 @@ def linearize(
 
 
 class _Raised(AbstractSignal):
-    """A signal plus a number."""
+    """A signal plus a constant."""
 
     signal: AbstractSignal
     by: Number
@@ -116,9 +116,7 @@ class _Raised(AbstractSignal):
 
 
 def _places(machine: Mechanism) -> dict[str, tuple[int, str]]:
-    """The part and field of the drive of each part that has one, but for those that prescribe a
-    motion.
-    """
+    """Return the part and field of each drive, except those that prescribe a motion."""
     lay = MechanicalSystem(machine).layout
     moved = {signal for _, _, signal in lay.motions}
     return {machine.names[place[0]]: place for j, place in enumerate(lay.signals) if j not in moved}

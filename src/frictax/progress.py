@@ -1,4 +1,4 @@
-"""How far long work is: shares done and seconds left, told in lines."""
+"""Progress of long work: the share that is done and the remaining time, as lines of text."""
 
 import contextlib
 import html
@@ -12,20 +12,20 @@ from frictax.annotations import Checked
 from frictax.interrupts import Keys, as_part
 from frictax.text import printable
 
-_OFTEN = 0.2  # seconds between two pictures in a notebook
-_SELDOM = 5.0  # seconds between two lines in a file
+_OFTEN = 0.2  # [s] Time between two updates in a notebook.
+_SELDOM = 5.0  # [s] Time between two lines in a file.
 
 
 class ProgressLine(str):
-    """A line on how far long work is, as a function given as `progress` is called with.
+    """A line on the progress of long work: the argument of a function given as `progress`.
 
-    Text to print, and what it says in numbers: `what` is done, the `share` of it (0 to 1), and how
-    many seconds are `left`; None where these are not known. The share never falls, and the last
-    line says 1.
+    It is a text with three attributes: `what` is done, its `share` (0 to 1), and the time `left`
+    [s]. Share and time are None if they are not known. The share never decreases, and it is 1 in
+    the last line.
 
-    With `progress=True` such lines go to the error stream: in a terminal one that moves on, in a
-    notebook one below the cell that goes when the work is done, elsewhere, as in the log of a
-    batch, one every five seconds.
+    With `progress=True` the lines go to the error stream. A terminal shows one line that is
+    updated. A notebook shows a line below the cell, which disappears at the end. A file gets a line
+    every five seconds.
 
     >>> import frictax as fx
     >>> v, f = [0.5, 1.0, 2.0, 4.0, 8.0], [6.12, 6.19, 6.41, 6.78, 7.61]
@@ -59,10 +59,10 @@ Progress = Callable[[ProgressLine], Any]
 
 
 class Work:
-    """A piece of long work, whose lines go to `say`; false where nobody listens.
+    """A piece of long work whose lines go to `say`; false without `say`.
 
-    It is itself a function of a line: what a part of it says, as of a fit that it calls, is part of
-    what it says.
+    It can be called with a line, so that the lines of a part, such as an inner fit, become lines of
+    the whole.
     """
 
     def __init__(self, say: Progress | None, clock: Callable[[], float] | None = None) -> None:
@@ -76,10 +76,10 @@ class Work:
         return self.say is not None
 
     def __call__(self, what: str, share: float | None = None, left: float | None = None) -> None:
-        """Say what is done, and how far all of it is; the seconds left are reckoned by the pace so
-        far unless given.
+        """Report what is done and its share. The remaining time follows from the speed so far if it
+        is not given.
         """
-        with self.lock:  # threads speak one after the other
+        with self.lock:  # Only one thread reports at a time.
             if self.say is None:
                 return
             if isinstance(what, ProgressLine):
@@ -96,7 +96,7 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """From when the share was first told: what was before is compiling."""
+        """Return the remaining time [s]. The time before the first share is compilation."""
         now = self.clock()
         if self.share is None:
             self.first = now, share
@@ -104,13 +104,12 @@ class Work:
         return (now - began) * (1.0 - share) / (share - before) if share > before else None
 
     def count(self, done: int, of: int, what: str) -> None:
-        """So many of all are done."""
+        """Report that `done` parts `of` all are done."""
         self(f"{done} of {of} {what}", done / of)
 
     def break_off(self) -> None:
-        """Say no more: this work, and what it is part of, does not come to its end.
-
-        Once this is done, no thread speaks.
+        """End the reports of this work and of the work that it is part of, because it was
+        interrupted. No thread reports afterwards.
         """
         with self.lock:
             self.say = None
@@ -118,13 +117,13 @@ class Work:
             self.above.break_off()
 
     def end(self) -> None:
-        """All is done: the last line once more, unless it said so."""
+        """Repeat the last line with the share 1, unless it had that share."""
         if self.share != 1.0 and self.what:
             self(self.what, 1.0)
 
     def parts(self, weights: Mapping[str, float]) -> dict[str, "Work"]:
-        """The parts of this work by name, each of which takes a share like its weight; names that
-        begin with a blank are not said.
+        """Return the parts of this work by name. The share of a part is proportional to its weight.
+        A name that begins with a space is not printed.
         """
         shares, lock = dict.fromkeys(weights, 0.0), threading.Lock()
         total = sum(weights.values())
@@ -149,7 +148,7 @@ SILENT = Work(None)
 
 @contextlib.contextmanager
 def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
-    """Long work, whose progress is shown or told as asked; no key is lost meanwhile."""
+    """Show or report the progress of the work in this context; no Ctrl-C is lost in it."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(
             f"`progress` must be True, False or a function of a line of text, got {progress!r}."
@@ -172,7 +171,7 @@ def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
 
 
 def in_words(seconds: float) -> str:
-    """A length of time, as exactly as a guess deserves.
+    """Return an estimated time as text with one or two figures.
 
     >>> in_words(0.31), in_words(8.2), in_words(100.0), in_words(4000.0)
     ('0.3 s', '8 s', '2 min', '1.1 h')
@@ -183,7 +182,7 @@ def in_words(seconds: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """Neither 0 nor 100 on the way."""
+    """Return a percentage from 1 to 99: 0 and 100 are only for the beginning and the end."""
     return f"{min(max(100 * share, 1), 99):.0f}"
 
 
@@ -203,7 +202,7 @@ def _in_notebook() -> bool:
 
 @contextlib.contextmanager
 def _bar(title: str) -> Iterator[Progress]:
-    """One line of a terminal, which goes when the work is done."""
+    """Show one line in a terminal, which disappears at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress as Bars, TextColumn
     from rich.table import Column
@@ -233,7 +232,7 @@ def _bar(title: str) -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def _lines(title: str) -> Iterator[Progress]:
-    """A line now and then, and the last one."""
+    """Write a line every few seconds, and the last one."""
     last = -_SELDOM
 
     def say(line: ProgressLine) -> None:
@@ -248,7 +247,7 @@ def _lines(title: str) -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def _notebook(title: str) -> Iterator[Progress]:
-    """One line below the cell, which is empty when the work is done."""
+    """Show one line below the cell of a notebook, which disappears at the end."""
     from IPython.display import display  # pyright: ignore[reportMissingImports]
 
     last = 0.0

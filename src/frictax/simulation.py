@@ -1,4 +1,4 @@
-"""Simulate a mechanism."""
+"""Simulate a mechanism with a default engine, and check the accuracy of the run."""
 
 import dataclasses
 import warnings
@@ -25,19 +25,19 @@ from frictax.signals import Sampled
 from frictax.trajectory import OverTime, Trajectory, law_field
 
 _MOST_EVENTS = 256 * EVENTS
-_LARGE_ERROR = 1e-4  # [range of a state] above it a run is refined, then a warning is given
-_NEGLIGIBLE_ERROR = 1e-8  # [range of a state] a run with a smaller stated error is not tried again
-_REFINEMENT = 1 / 16  # factor of the tolerance of each further run
-_REFINEMENT_OF_ERROR = 1 / 8  # factor of the error that follows from it
-_REFINEMENTS = 3  # most further runs
-_SMALL_CHANGE = 3e-5  # [range of a state] a further run that changes less is accurate
-_LEAST_RANGE = 1e-12  # [unit of a state] smallest range that errors are compared with
+_LARGE_ERROR = 1e-4  # [range of a state] A larger error gives a warning.
+_NEGLIGIBLE_ERROR = 1e-8  # [range of a state] A run with a smaller stated error is not repeated.
+_REFINEMENT = 1 / 16  # Factor of the tolerance of each further run.
+_REFINEMENT_OF_ERROR = 1 / 8  # Factor of the error that follows from it for second-order steps.
+_REFINEMENTS = 3  # Most further runs.
+_SMALL_CHANGE = 3e-5  # [range of a state] A run is accurate if a further run changes it by less.
+_LEAST_RANGE = 1e-12  # [unit of a state] Smallest range that errors are divided by.
 
 
 class SimulationError(RuntimeError):
     """A run that did not reach its end.
 
-    The message says why and what to do; `run` holds what was reached.
+    The message gives the reason and the remedy; `run` is the part of the run before it ended.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> shaken = fx.Mechanism(
@@ -66,33 +66,33 @@ class SimulationError(RuntimeError):
 def simulate(
     mechanism: Mechanism, ts: ArrayLike, engine: Engine | None = None, *, energy: bool = False
 ) -> Trajectory:
-    """Run `mechanism` from its start values at ts[0] to ts[-1] through all of its mode changes.
+    """Simulate `mechanism` from its start values at ts[0] to ts[-1] through all mode changes.
 
-    Differentiable, forward and reverse, by every parameter of the mechanism, start values,
-    switching times of drives and `ts`; works under `jax.jit` and `jax.vmap`.
+    The run is differentiable in forward and reverse mode by every parameter of the mechanism, start
+    values, switching times of drives and `ts`. It works under `jax.jit` and `jax.vmap`.
 
     **Arguments:**
 
     - `mechanism`: a `Mechanism`.
-    - `ts`: times [s], increasing, at which the trajectory is wanted; the first is the start.
-    - `engine`: how to walk, `Adaptive(rtol=..., atol=..., ...)` or `OnSamples(...)`. Unless given,
-      `OnSamples()` where a drive is a `Sampled` with as many samples as there are `ts`, as in the
-      simulation of a record, and `Adaptive()` elsewhere.
-    - `energy`: whether to keep energy accounts (`run.energy`); they are integrated with the state
-      and take their share of time.
+    - `ts`: increasing times [s] of the trajectory; the first is the start.
+    - `engine`: `Adaptive(rtol=..., atol=..., ...)` or `OnSamples(...)`. The default is
+      `OnSamples()` if a drive is a `Sampled` with as many samples as `ts`, as in the simulation of
+      a record, otherwise `Adaptive()`.
+    - `energy`: whether to integrate the energy balance (`run.energy`) with the state, which takes
+      additional time.
 
     **Returns:** a `Trajectory`.
 
-    With `OnSamples` the run is made again with 1/16 of its tolerance, unless under `jit` and
-    `vmap`. Where that moves a state by more than 3e-5 of its range, up to two smaller tolerances
-    follow.
+    With `OnSamples` the run is repeated with 1/16 of its tolerance, except under `jit` and `vmap`.
+    If this changes a state by more than 3e-5 of its range, up to two smaller tolerances follow.
 
-    **Warns:** with the sentences of `run.notices`: tables that the motion leaves, laws below 0; and
-    where the last smaller tolerance moved a state by more than 1e-4 of its range.
+    **Warns:** the sentences of `run.notices` on tables that the motion leaves and on laws below 0,
+    and a sentence if the last smaller tolerance changed a state by more than 1e-4 of its range.
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
-    `SimulationError` when the run does not reach its end. Under `jit` and `vmap` nothing can be
-    raised: look at `run.result`. What the run did not reach is NaN, with its derivatives.
+    `SimulationError` if the run does not reach its end. Under `jit` and `vmap` nothing can be
+    raised. Check `run.result` there. States that the run did not reach are NaN, and so are their
+    derivatives.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -124,11 +124,12 @@ def simulate(
         engine = engine.with_numbers(ts.dtype)
     run = _simulate(mechanism, ts, engine, energy)
     if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
-        return run  # in a derivative that is not compiled, how the run ended is known
+        return run  # The result of the run is not known while JAX traces it.
     growing = engine.max_events is None and _is(run, Result.too_many_events)
     room = events_room(with_room(engine, run.system)) if growing else 0
     while growing and room < _MOST_EVENTS and _is(run, Result.too_many_events):
-        # Twice the room, or up to 16 times by how far it lasted: each size is a program of its own.
+        # The room grows by a factor of 2 to 16, according to how far the run came. Each size is
+        # another program.
         reached, t0, t1 = _reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), _MOST_EVENTS)
@@ -200,7 +201,7 @@ def _refined(
 
 
 def _table_ended(run: Trajectory) -> str:
-    """Which table without extrapolation the run passed the last row of; empty where none."""
+    """Return a sentence on the table whose end stopped the run; empty if no table did."""
     path, mechanism = run.path, run.system.mechanism
     events = int(path.count)
     mode = np.asarray(path.after[events - 1] if events else path.modes[0])
@@ -235,21 +236,21 @@ _PATH = [field.name for field in dataclasses.fields(Path)]
 
 @kept_call(SECOND, jax.tree.structure([0] * len(_PATH)))
 def _walked(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
-    """The arrays of a `Path`."""
+    """Return the arrays of a `Path`."""
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return jax.tree.leaves(walk(system, y0, mode0, ts, options=engine))
 
 
 def _is(run: Trajectory, how: PyTree) -> bool:
-    """Whether the run ended so; by Python, which compiles nothing."""
+    """Return whether the run ended with the result `how`. This does not compile a program."""
     return jax.tree.map(int, jax.tree.leaves(run.result)) == jax.tree.map(int, jax.tree.leaves(how))
 
 
 def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
-    """`OnSamples` for a record on its own grid.
+    """Return `OnSamples` for a record on its own grid, otherwise `Adaptive`.
 
-    Only the count is looked at, so that the choice is the same under `jit`.
+    The choice depends only on the number of samples, so it is the same under `jit`.
     """
     signals = [
         value
@@ -297,8 +298,8 @@ def _times(ts) -> OverTime:
 
 
 def _reached(run: Trajectory) -> tuple[float, float, float]:
-    """The times [s] of the last event or sample of a run that was cut short, of its start, of its
-    end.
+    """Return three times [s] of a run that did not reach its end: of its last event or sample, its
+    start, and the end that was asked for.
     """
     times, ts, ys = (np.asarray(constant(a)) for a in (run.path.times, run.ts, run.ys))
     known = ts[np.all(np.isfinite(ys), axis=1)]

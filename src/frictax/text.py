@@ -1,4 +1,4 @@
-"""Text that is shared by whatever prints: tables, rounding, prefixes of units, names nearby."""
+"""Text for tables and sentences: rounding, prefixes of units, aligned columns, similar names."""
 
 import dataclasses
 import difflib
@@ -13,7 +13,7 @@ WAYS = {1: "forward", -1: "backward"}
 
 
 def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Columns of text, the first left, the others right aligned as far as they hold numbers."""
+    """Return the lines of a table with left-aligned columns."""
     cells = [head, *rows]
     widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
     return [
@@ -24,8 +24,8 @@ def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A number with its error and interval as a table prints them, all in the unit `unit`, which is
-    `size` in SI; what is not known is empty.
+    """A number with its standard error and interval as text in `unit`, whose value in SI is `size`.
+    Unknown numbers are empty.
     """
 
     value: str
@@ -47,11 +47,11 @@ def shown(
     ends: tuple[float, float] = (math.nan, math.nan),
     fixed: tuple[str, float] | None = None,
 ) -> Shown:
-    """A number, its standard error and the ends of its interval, to the second figure of the error,
-    in the SI unit `unit` with a prefix that suits this number, or in the unit `fixed` and its size.
+    """Round a number, its standard error and its interval to the second figure of the error.
 
-    A unit that takes no prefix (kg.m2, s/rad, 1) has powers of ten instead, so that what is printed
-    can be typed into a model.
+    The unit is the SI `unit` with a suitable prefix, or the unit `fixed` with its value in SI. For
+    a unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
+    typed into a model.
 
     >>> row = shown(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))
     >>> row.value, row.error, row.interval, row.unit
@@ -65,15 +65,15 @@ def shown(
     numbers, error = [x / size for x in (value, *ends)], error / size
     least, powers = _form(numbers, error)
     at, below, above = _apart(numbers, least, powers)
-    # the error to its own two figures, in the form of the others
+    # The error has two figures, with powers of ten like the other numbers.
     powers = powers or "e" in at + below + above
     by = _written(error, 1 - _order(error), powers) if math.isfinite(error) else ""
     return Shown(at, name, by, below, above, size)
 
 
 def alike(numbers: Sequence[float], error: float = math.nan) -> list[str]:
-    """Numbers to the second figure of their error, and as much farther as two of them that differ
-    would look the same; empty where there is none (nan).
+    """Round numbers to the second figure of their error, with more figures if different numbers
+    would look equal. A nan becomes an empty text.
 
     >>> alike([0.0, 2e-4, 2.0], 1.0), alike([3e-9, 2.97e-9], 1.2e-11), alike([1e7], 2e5)
     (['0.0000', '0.0002', '2.0000'], ['3.000e-9', '2.970e-9'], ['1.000e7'])
@@ -82,7 +82,7 @@ def alike(numbers: Sequence[float], error: float = math.nan) -> list[str]:
 
 
 def _form(numbers: Sequence[float], error: float) -> tuple[int, bool]:
-    """How many places after the point numbers are told to, and whether by powers of ten."""
+    """Return the number of decimals, and whether powers of ten are used."""
     largest = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)
     if math.isfinite(error) and 0 < error and (not largest or error <= 1e4 * largest):
         return 1 - _order(error), not 1e-3 <= max(largest, error) < 1e6
@@ -90,7 +90,7 @@ def _form(numbers: Sequence[float], error: float) -> tuple[int, bool]:
 
 
 def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
-    """Numbers to so many places, or more until those that differ look different."""
+    """Write numbers with `least` decimals, or more until different numbers look different."""
     known = {float(x) for x in numbers if math.isfinite(x)}
     for digits in range(least, least + 400):
         powers = powers or digits > 12
@@ -101,17 +101,17 @@ def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
 
 
 def _endless(x: float) -> str:
-    """What stands for a number that is not finite: nothing, where there is none."""
+    """Return the text for a number that is not finite: empty for nan."""
     return "" if math.isnan(x) else "inf" if x > 0 else "-inf"
 
 
 def _order(x: float) -> int:
-    """The power of ten of the first figure."""
+    """Return the power of ten of the first figure."""
     return math.floor(math.log10(abs(x))) if x else 0
 
 
 def _written(x: float, digits: int, powers: bool) -> str:
-    """`x` to so many places after the point, as a power of ten or not."""
+    """Return `x` with `digits` decimals, or with the corresponding figures and a power of ten."""
     if not powers:
         text = f"{x:.{max(digits, 0)}f}"
         return text if float(text) else text.removeprefix("-")
@@ -122,7 +122,7 @@ def _written(x: float, digits: int, powers: bool) -> str:
 
 
 def rounded(value: float, error: float) -> str:
-    """`value` to the second figure of its error; without one to the fourth of its own.
+    """Round `value` to the second figure of its error, or without an error to four figures.
 
     >>> rounded(12.3456, 0.012), rounded(3.819003e-4, 5.8e-9)
     ('12.346', '3.819003e-4')
@@ -133,7 +133,7 @@ def rounded(value: float, error: float) -> str:
 
 
 def figures(value: float, count: int = 4) -> str:
-    """`value` to that many figures, no zeros at its end.
+    """Round `value` to `count` figures, without zeros at the end.
 
     >>> figures(1.25), figures(2e-4), figures(12345678.0)
     ('1.25', '2e-4', '1.235e7')
@@ -149,8 +149,8 @@ _PREFIXABLE = re.compile(r"(N|m|rad|W|V|A|Hz|J)(?![A-Za-z0-9])|s$|kg$")
 
 
 def prefixed(unit: str, *values: Any, plain: tuple[float, float] = (0.1, 1e4)) -> tuple[str, float]:
-    """The SI unit with a prefix that gives handy numbers, and what to divide by; without one where
-    the largest of the values lies between the two of `plain`, and where the unit takes none.
+    """Return the SI unit with a suitable prefix, and its value in SI. There is no prefix if the
+    largest value lies between the two numbers of `plain`, or if the unit does not have prefixes.
 
     >>> prefixed("m", [0.0, 0.004]), prefixed("kg", [0.02]), prefixed("kg.m2", [2e-4])
     (('mm', 0.001), ('g', 0.001), ('kg.m2', 1.0))
@@ -169,7 +169,7 @@ def prefixed(unit: str, *values: Any, plain: tuple[float, float] = (0.1, 1e4)) -
 
 
 def amount(value: float, unit: str, fixed: tuple[str, float] | None = None) -> str:
-    """A value in a unit with a prefix that suits it, or in the unit `fixed` and its size.
+    """Return a value and its unit with a suitable prefix, or in `fixed`: a unit, its SI value.
 
     >>> amount(0.004, "m"), amount(0.004, "m", ("cm", 0.01)), amount(1.5, "1")
     ('4 mm', '0.4 cm', '1.5')
@@ -181,7 +181,7 @@ def amount(value: float, unit: str, fixed: tuple[str, float] | None = None) -> s
 
 
 def brief(value: Any, most: int = 60) -> str:
-    """A value in a sentence, cut where it is long."""
+    """Return a value as text for a sentence, shortened to `most` characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= most else text[: most - 3] + "..."
 
@@ -192,7 +192,7 @@ CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """A text from anywhere, its control characters written out: no terminal obeys them.
+    """Return a text with escaped control characters, which a terminal does not execute.
 
     >>> printable("torque\\x1b[2J"), printable("abc\\u202e")
     ('torque\\\\x1b[2J', 'abc\\\\u202e')
@@ -201,8 +201,8 @@ def printable(text: str) -> str:
 
 
 def nearest(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The one of the known names that is most like `name`, small and capital letters alike, where
-    one is.
+    """Return the known name that is most similar to `name`, ignoring case; None if no name is
+    similar.
 
     >>> nearest("rotor.j", ["rotor.w", "rotor.J"])
     'rotor.J'
@@ -213,7 +213,7 @@ def nearest(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str | None:
 
 
 def suggestion(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """A question after a name that is not known, where one like it is.
+    """Return the question "Did you mean ...?" for an unknown name; empty without a similar name.
 
     >>> suggestion("omga", ["omega", "torque"])
     " Did you mean 'omega'?"

@@ -28,14 +28,14 @@ OverTime = Float[Array, " T"]
 
 
 class Events(eqx.Module):
-    """The mode changes of a run, in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
+    """The mode changes of a run in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
 
-    What is at rest at the start and cannot be held breaks away there: an entry at ts[0], from
-    stuck.
+    A contact that is at rest at the start, and whose friction is too small to stay at rest, has an
+    event at ts[0] from stuck to sliding.
 
-    - `time` [s], differentiable; `part`: the number of the contact in `names`; `mode_before`,
+    - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
       `mode_after`: a `Mode`.
-    - `count`: how many there are.
+    - `count`: the number of events.
     """
 
     time: Float[Array, " E"]
@@ -47,19 +47,20 @@ class Events(eqx.Module):
 
 
 class Energy(eqx.Module):
-    """Where the energy is [J]: drive + what was stored at the start = kinetic + elastic + friction
-    + damper + impact.
+    """Energy balance of a run [J]: drive + energy at the start = kinetic + elastic + friction +
+    damper + impact.
 
-    `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored (elastic is of
-    either sign where a `LinearPositionDependentForce` acts, and 0 at its `s0`, and where a
-    `PeriodicPositionDependentForce` does, of mean 0 over its period, and holds that of bristles);
-    `friction`, `damper`,
-    `impact`: lost since the start by friction, in dampers and by drag, at stops; `balance`: what is
-    missing, 0 but for the error of the integration.
+    - `drive`: work of the drives since the start.
+    - `kinetic`, `elastic`: stored energy. Elastic energy includes that of bristles and of forces
+      that depend on position: 0 at `s0` of a `LinearPositionDependentForce`, mean 0 over the period
+      of a `PeriodicPositionDependentForce`, so it may be negative.
+    - `friction`, `damper`, `impact`: losses since the start by friction, by dampers and drag, and
+      at stops.
+    - `balance`: the difference of both sides, which is the error of the integration.
 
-    Where there are thermal nodes, `heated`: what of these losses went into them; `heat`: stored in
-    them more than at the start; `cooled`: gone to the surroundings; `heat_balance` = heated - heat
-    - cooled.
+    Machines with thermal nodes also have `heated`, the losses that heat them; `heat`, the increase
+    of their stored heat since the start; `cooled`, the heat lost to the surroundings; and
+    `heat_balance` = heated - heat - cooled.
     """
 
     drive: OverTime
@@ -86,14 +87,14 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     """A run of a mechanism: ``run["mass"].v``, ``run["friction"].mode``, ``run.events.time``,
     ``run.plot()``.
 
-    - `ts`: the asked times [s]; `ys`, `modes`: state vector and mode vector there (see
-      `MechanicalSystem`); at the time of an event, those after it; states that the run did not
-      reach are NaN, as are their derivatives and the variables of all parts there.
-    - `result`: a `Result`, how the run ended; `steps`: solver steps taken.
-    - `error`: an upper estimate of the sum of all errors of steps, relative to the range of each
-      state, the largest of all states, without what the motion amplifies; NaN where
-      the solver has no error control.
-    - `finest`: the most parts that a step between two samples was divided into; 1 for `Adaptive`.
+    - `ts`: the given times [s]; `ys`, `modes`: state vectors and mode vectors at these times (see
+      `MechanicalSystem`), after the event if there is one. States that the run did not reach are
+      NaN, and so are their derivatives and the variables of all parts.
+    - `result`: a `Result`, the reason why the run ended; `steps`: number of solver steps.
+    - `error`: an upper estimate of the sum of the errors of all steps, relative to the range of
+      each state, for the worst state. It does not include amplification by the motion. It is NaN
+      for a solver without error control.
+    - `finest`: largest number of parts of a step between two samples; 1 for `Adaptive`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -146,7 +147,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return self.system.mechanism.names
 
     def __getitem__(self, name: str) -> Any:
-        """The variables of part `name` at the asked times."""
+        """Return the variables of part `name` at the times `ts`."""
         mechanism = self.system.mechanism
         part = mechanism.names.index(name) if mechanism[name] is not None else -1
         return _variables(self.system.unnamed, part, self.ts, self.ys, self.modes)
@@ -160,7 +161,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     @property
     def energy(self) -> Energy:
-        """The energy balance; the run must have been made with ``simulate(..., energy=True)``."""
+        """The energy balance of a run with ``simulate(..., energy=True)``."""
         if not self.system.energy:
             raise ValueError(
                 "This run has no energy accounts. Ask for them: `simulate(..., energy=True)`."
@@ -169,10 +170,10 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices of friction laws at the asked times: tables that the motion leaves by more than a
-        tenth of their range, and laws of the user's own that are below 0.
+        """Notices of friction laws at the times `ts`: tables that the motion leaves by more than a
+        tenth of their range, and own laws that are below 0.
 
-        None for a batch of runs and under `jit`.
+        Empty for a batch of runs and under `jit`.
         """
         system = self.system
         contacts = (*system.layout.contacts, *system.layout.bristles)
@@ -195,13 +196,13 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
                 found.setdefault(path, notice)
         return tuple(found.values())
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:run_html")
+    _repr_html_ = Verb("frictax.report.cards:run_html")
 
     def __repr__(self) -> str:
-        return f"Trajectory({', '.join(self.names)}: {self._told()})"
+        return f"Trajectory({', '.join(self.names)}: {self._summary()})"
 
-    def _told(self) -> str:
-        """How long the run is, and how it ended where that is known."""
+    def _summary(self) -> str:
+        """Return the length of the run, and its result if it is known and not successful."""
         ts, result, shape = self.ts, self.result, self.path.ys.shape
         if len(shape) != 2:
             return f"a batch of shape {shape[:-2]}"
@@ -215,14 +216,14 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
 
 def _is_watched(law: Any) -> bool:
-    """Whether a run may leave a law's range, or find it below 0."""
+    """Return whether a run can leave the range of a law, or reach a value below 0."""
     table = table_of(law)
     is_extended = table is not None and table.v.shape[0] > 1 and table.extrapolation != "error"
     return is_extended or not law.is_nonnegative
 
 
 def law_field(part: Any, direction: int) -> str:
-    """The name of the field that holds the law of a direction."""
+    """Return the name of the field with the law of a direction."""
     forward = getattr(part, "forward", "f_pos")
     backward = forward.replace("_pos", "_neg")
     return backward if direction < 0 and getattr(part, backward, None) is not None else forward
@@ -231,14 +232,14 @@ def law_field(part: Any, direction: int) -> str:
 def _law_notice(
     path: str, law: Any, unit: str, slowest: float, fastest: float, least: float, speed: float
 ) -> Notice | None:
-    """The notice of a law between these speeds, with its least value and where that is."""
+    """Return the notice of a law with its least value and the speed there, if there is a doubt."""
     if least < 0 and not law.is_nonnegative:
         return Notice("law-below-zero", path, {"least": least, "speed": speed, "unit": unit})
     return table_notice(path, law, slowest, fastest, unit)
 
 
 def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str) -> Notice | None:
-    """The notice of a table that a motion between these speeds leaves."""
+    """Return the notice of a table that a motion between these speeds leaves."""
     table: Table | None = table_of(law)
     if table is None or (reached := table.left_at(slowest, fastest)) is None:
         return None
@@ -249,8 +250,8 @@ def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str)
 
 @kept_call(SECOND, jax.tree.structure((0,)))
 def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
-    """For each contact, those with a bristle last, and the directions 0 (none), 1 and -1: the
-    lowest and the highest speed, the least value of the law, and the speed there.
+    """Return the lowest and highest speed, the least value of the law, and the speed of the least
+    value, for each contact (those with a bristle last) and the directions 0 (unused), 1 and -1.
     """
 
     def at(t: Array, y: Array, mode: Array) -> Array:
@@ -306,7 +307,7 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
 
     def rows(values: Array, padding) -> Array:
-        # the last entry stands where no event is
+        # The last entry is the padding.
         return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)

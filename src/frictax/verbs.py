@@ -45,7 +45,7 @@ class FitResultVerbs:
     report = Verb("frictax.report.fit_report:write_report")
     plot = Verb("frictax.report.fit_report:draw")
     save = Verb("frictax.report.saving.fit_file:save_fit")
-    to_json = Verb("frictax.report.machine_json:fit_json")
+    to_json = Verb("frictax.report.json_text:fit_json")
     to_mujoco = Verb("frictax.export.robots:to_mujoco")
     to_urdf = Verb("frictax.export.robots:to_urdf")
     to_modelica = Verb("frictax.export.modelica_found:to_modelica")
@@ -59,25 +59,25 @@ class MissingVerbs:
 
 
 class DerivedVerbs:
-    plot = Verb("frictax.report.posterior_figure:draw_posterior")
+    plot = Verb("frictax.report.analysis_figures:draw_posterior")
 
 
 class PosteriorVerbs:
     derived = Verb("frictax.analysis.derived.derived:derive_from_draws")
-    plot = Verb("frictax.report.posterior_figure:draw_posterior")
+    plot = Verb("frictax.report.analysis_figures:draw_posterior")
     save = Verb("frictax.report.saving.fit_file:save_posterior")
     to_arviz = Verb("frictax.report.saving.inference_data:to_arviz")
 
 
 class ResidualStudyVerbs:
-    plot = Verb("frictax.report.residual_figure:draw_residuals")
+    plot = Verb("frictax.report.analysis_figures:draw_residuals")
 
 
 class StructureComparisonVerbs:
-    plot = Verb("frictax.report.structures_figure:draw_structures")
+    plot = Verb("frictax.report.analysis_figures:draw_structures")
 
 
 class DesignVerbs:
-    check = Verb("frictax.excitation.checked:checked")
-    plot = Verb("frictax.report.experiment.design_figure:draw_design")
-    report = Verb("frictax.report.experiment.design_figure:write_design_report")
+    check = Verb("frictax.excitation.check:check_design")
+    plot = Verb("frictax.report.design_figure:draw_design")
+    report = Verb("frictax.report.design_figure:write_design_report")

@@ -15,7 +15,7 @@ from frictax.analysis.replay.validation import (
     validate as _validate,
 )
 from frictax.analysis.residuals.study import residual_study as _residual_study
-from frictax.excitation.checked import checked as _checked
+from frictax.excitation.check import check_design as _check_design
 from frictax.export.modelica_found import (
     identified_modifiers as _identified_modifiers,
     to_modelica as _to_modelica,
@@ -23,19 +23,21 @@ from frictax.export.modelica_found import (
 )
 from frictax.export.robots import to_mujoco as _to_mujoco, to_urdf as _to_urdf
 from frictax.fitting.result.step_error import step_error as _step_error
-from frictax.report.experiment.design_figure import (
+from frictax.report.analysis_figures import (
+    draw_posterior as _draw_posterior,
+    draw_residuals as _draw_residuals,
+    draw_structures as _draw_structures,
+)
+from frictax.report.design_figure import (
     draw_design as _draw_design,
     write_design_report as _write_design_report,
 )
 from frictax.report.fit_report import draw as _draw, write_report as _write_report
-from frictax.report.machine_json import fit_json as _fit_json
+from frictax.report.json_text import fit_json as _fit_json
 from frictax.report.mechanism_figure import draw_mechanism as _draw_mechanism
-from frictax.report.posterior_figure import draw_posterior as _draw_posterior
 from frictax.report.record_figure import draw_record as _draw_record
-from frictax.report.residual_figure import draw_residuals as _draw_residuals
 from frictax.report.saving.fit_file import save_fit as _save_fit, save_posterior as _save_posterior
 from frictax.report.saving.inference_data import to_arviz as _to_arviz
-from frictax.report.structures_figure import draw_structures as _draw_structures
 from frictax.report.tables import to_pandas as _to_pandas, to_xarray as _to_xarray
 from frictax.report.trajectory_figure import draw_trajectory as _draw_trajectory
 
@@ -101,6 +103,6 @@ class StructureComparisonVerbs:
     plot = _draw_structures
 
 class DesignVerbs:
-    check = _checked
+    check = _check_design
     plot = _draw_design
     report = _write_design_report

@@ -83,6 +83,7 @@ def test_leave_one_out_of_a_straight_line_is_that_of_its_leverages() -> None:
     assert row.left_out == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_a_scale_on_sigma_changes_no_choice(drive) -> None:
     sweep = drive(1, "negative", sigma="torque_std")
     laws = {
@@ -131,6 +132,7 @@ def compared(force: np.ndarray) -> Comparison:
     return compare(Sweep(SPEEDS, force, velocity_unit="m/s", force_unit="N"))
 
 
+@pytest.mark.slow
 def test_rows_that_remember_choose_no_table_for_a_coulomb_law() -> None:
     made = compared(0.35 * SPEEDS + 12.0 + 0.15 * remembering(0.8, 0))
     assert made.best.name == "Coulomb"

@@ -34,6 +34,7 @@ def test_an_offset_is_named_with_its_size_and_the_call_that_fits_it() -> None:
     assert not {n.code for n in found.notices} & {"memory-as-long", "memory-long"}
 
 
+@pytest.mark.slow
 def test_a_law_for_each_direction_is_named_with_the_term_that_differs() -> None:
     found = fx.fit(fx.Coulomb, sweep_of(0, backward=0.6), loss=fx.Huber())
     numbers = named(found)["directions-differ"].numbers
@@ -65,6 +66,7 @@ def test_a_residual_study_of_both_directions_names_both() -> None:
     assert "one direction alone" not in str(study)
 
 
+@pytest.mark.slow
 def test_laws_whose_parameters_the_rows_hardly_tell_differ_by_their_forces() -> None:
     sweep = sweep_of(10, rows=8, noise=0.02, backward=1.24)  # no dip, so no F_Stribeck and no fexp
     found = fx.fit(fx.Stribeck, sweep)

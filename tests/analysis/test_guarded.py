@@ -67,6 +67,7 @@ def test_an_autoregression_gives_the_covariance_of_matrices_of_n_by_n(clean) -> 
     assert all(20 < dof < 1997 for dof in u.degrees_of_freedom.values())
 
 
+@pytest.mark.slow
 def test_white_residuals_have_white_errors_and_remember_nothing(clean) -> None:
     found = fitted(clean + remembered(np.random.default_rng(1), 0.0))
     u = found.uncertainty(fx.Autoregression())

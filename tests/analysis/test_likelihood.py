@@ -103,6 +103,7 @@ def test_noise_of_an_input_beside_white_noise_is_that_of_matrices() -> None:
         )  # sizes are of the round before
 
 
+@pytest.mark.slow
 def test_noise_of_an_input_over_a_gap_names_nothing_and_hides_little() -> None:
     fitted, _ = slow()
     edge = np.where(np.arange(N) < N // 2, -1.0, 1.0)  # what a friction of that time would do

@@ -26,6 +26,7 @@ def carriage(soft: bool, u: np.ndarray | None = None) -> fx.Mechanism:
     )
 
 
+@pytest.mark.slow
 def test_a_body_in_two_keeps_its_drive_and_its_sensor() -> None:
     machine = split_body(carriage(False), "mass", 3000.0)
     assert machine["friction"].body == machine["spring"].b == "beyond_mass"

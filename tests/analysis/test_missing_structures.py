@@ -67,6 +67,7 @@ def test_compare_takes_what_is_missing_as_structures(
             assert abs(true - (low + high) / 2) < 0.75 * (high - low) < 0.015, path  # 3 errors
 
 
+@pytest.mark.slow
 def test_drag_ripple_and_spring_become_parts_of_the_size_that_was_found() -> None:
     found = fitted("nothing", "white", 7)
     names = "drag over v^2 of friction", "ripple on mass", "spring on mass"
@@ -93,6 +94,7 @@ def test_drag_ripple_and_spring_become_parts_of_the_size_that_was_found() -> Non
         assert isinstance(parts[name]["friction"].f_pos, fx.Coulomb)
 
 
+@pytest.mark.slow
 def test_a_number_that_was_held_and_a_stiffness_become_structures() -> None:
     found = fitted("nothing", "white", 7)
     held = [one for one in catalogue(found) if one.name == "offset of sensor mass.s"]

@@ -103,6 +103,7 @@ def test_an_offset_beside_a_law_for_each_direction_is_refused_with_the_direction
     assert told.relative[0] < 0.05  # the mass is none the worse for it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "objective",
     [
@@ -191,6 +192,7 @@ def test_wrong_questions_get_a_sentence() -> None:
         fx.outlook(block(), record, free=["mass.mm"])
 
 
+@pytest.mark.slow
 def test_a_machine_that_stands_still_with_its_start_values_is_said_to() -> None:
     stuck = fx.outlook(block(peak=1.0, F_Coulomb=20.0), recorded(RICH), free=LAW)
     assert stuck.sentences[0].startswith(

@@ -9,6 +9,7 @@ from frictax.analysis.errors.profiles import interval_end
 from rigs import NOISE, block
 
 
+@pytest.mark.slow
 def test_profile_where_the_misfit_is_a_parabola_is_the_linearised_interval() -> None:
     found = resting([X])
     p = found.profile("outputs.mass.s.offset")

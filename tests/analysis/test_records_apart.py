@@ -34,6 +34,7 @@ def fitted(records: list[fx.Record]) -> fx.FitResult:
     return fx.fit(block(0.9, 0.3, 0.9), records, free=FREE, rounds=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "named"),
     [
@@ -54,6 +55,7 @@ def test_the_number_that_differs_is_named_and_no_other(values, named) -> None:
     assert {n.subject for n in found.notices if n.code == "records-differ"} == {named}
 
 
+@pytest.mark.slow
 def test_records_of_one_machine_do_not_differ_not_even_one_that_lacks_a_term() -> None:
     assert not records_apart(fitted([record(0), record(1)]))
     assert not records_apart(fitted([record(0, drag=0.3), record(1, drag=0.3)]))

@@ -64,6 +64,7 @@ def test_a_record_that_begins_elsewhere_is_predicted_to_its_noise_with_parameter
     assert "its start, the only numbers fitted: mass.s = " in str(made)
 
 
+@pytest.mark.slow
 def test_a_start_that_no_parameter_is_or_no_output_shows_is_read_from_the_measurement(
     found,
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_start_that_no_parameter_is_or_no_output_shows_is_read_from_the_measur
     assert "from the measured start" in str(made)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_validated_is_refused_with_the_remedy(found) -> None:
     with pytest.raises(ValueError, match="one start"):
         found.validate("run0", objective=fx.Windows(0.5))

@@ -162,6 +162,7 @@ def held(found: FitResult) -> list[bool]:
     ]
 
 
+@pytest.mark.slow
 def test_a_fit_says_that_a_zero_wanders(clean) -> None:
     found = fitted(clean + noise(np.random.default_rng([5, 1]), 1.0))
     (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Guarded)")]
@@ -169,7 +170,7 @@ def test_a_fit_says_that_a_zero_wanders(clean) -> None:
     assert "times the noise at the end)" in line
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("walk", "least", "most"), [(0.0, 0, 2), (0.7, 4, 16)])
 def test_that_little_is_known_of_a_walk_is_said_where_there_surely_is_one(
     clean, walk: float, least: int, most: int

@@ -33,7 +33,7 @@ def over_a_way(bristle: Any, x: float, force: float, least: float) -> tuple[floa
     return float(end), float(jnp.mean(middle))
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bristle",
     [
@@ -133,7 +133,7 @@ def test_a_damping_that_gives_energy_is_warned_of_with_the_speed() -> None:
         fx.BearingFriction("rotor", tau_pos=STANDARD, bristle=lugre(v_d=0.035))
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("z", [F_S / SIGMA_0, -F_S / SIGMA_0])
 @pytest.mark.filterwarnings("ignore:.*gives energy")
 def test_the_dissipated_power_has_the_sign_that_the_formula_says(z: float) -> None:

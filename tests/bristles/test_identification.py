@@ -140,6 +140,7 @@ def tribometer(bristle: Any, drive: Any = 0.0, law: Any = LAW) -> fx.Mechanism:
     return rubbing(bristle, law, stage=fx.Position("mass", drive))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_machine_that_is_moved_needs_no_steps(kind: str) -> None:
     ts, law = TS[:1001], fx.Stribeck(F_prop=2.0, F_Coulomb=1.0, F_Stribeck=0.4, fexp=500.0)

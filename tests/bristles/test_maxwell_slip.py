@@ -68,7 +68,7 @@ def test_a_small_loop_closes_and_the_large_one_goes_on_as_if_there_were_none() -
     assert abs(np.diff(along(local, [a, b, c, b])[0][[1, 3]])[0]) > 1e-3
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [fx.OnSamples(), fx.Adaptive(rtol=1e-9, atol=1e-12)], ids=type)
 def test_a_run_along_a_path_goes_the_same_ways(engine: Any) -> None:
     a, b, c = 3e-5, -1e-5, 1e-5
@@ -102,7 +102,7 @@ def test_elements_alike_slip_at_the_same_instant() -> None:
         )
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [None, 50.0])
 def test_at_constant_speed_friction_is_the_law(C: float | None) -> None:
     bristle = fx.MaxwellSlip([4e4, 2e4, 1e4, 5e3], [1, 2, 3, 4], C=C)
@@ -130,6 +130,7 @@ def test_the_generalized_model_follows_the_law_over_time() -> None:
     )
 
 
+@pytest.mark.slow
 def test_it_starts_bent_and_is_linear_about_its_state() -> None:
     bristle = fx.MaxwellSlip([2e3, 1e3], share=[1.0, 3.0], z=[1e-4, -2e-4])
     machine = rubbing(bristle, fx.Coulomb(F_Coulomb=1.0, F_prop=0.3))

@@ -199,6 +199,7 @@ def test_a_fit_finds_the_stiffness_of_each_element() -> None:
         assert estimate.standard_error < 0.05 * true
 
 
+@pytest.mark.slow
 def test_it_is_drawn_told_written_and_refused_as_other_bristles() -> None:
     from frictax.export.modelica_machine import machine_text
     from frictax.problems.building import Place, machine as built

@@ -133,6 +133,7 @@ def creep(bristle: Any, law: Any, last: float) -> np.ndarray:
     return np.asarray(run["mass"].s)[::200]
 
 
+@pytest.mark.slow
 def test_a_load_that_swings_lets_lugre_creep_on() -> None:
     s = creep(lugre(), STANDARD, 20.0)
     assert s[-1] == pytest.approx(492.5e-6, rel=1e-3)
@@ -173,6 +174,7 @@ def test_and_take_no_more_of_them(sigma_0: float) -> None:
     assert abs(float(run.energy.balance[-1])) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sigma_0", [1e5, *(pytest.param(s, marks=pytest.mark.slow) for s in (1e3, 1e4, 1e6))]
 )
@@ -251,6 +253,7 @@ def test_two_bristles_on_a_belt_that_turns_round() -> None:
     assert run.system.states() == ("mass.s", "mass.v", "below.f_z", "guide.f_z")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exponent", [0.3, 2.0])
 def test_a_run_with_an_exponent_of_dahl_s_goes_its_way(exponent: float) -> None:
     bristle = fx.Dahl(SIGMA_0, exponent=exponent)

@@ -109,6 +109,7 @@ def test_friction_that_rises_straight_to_its_limit_is_that_of_something_in_serie
     assert "stiffness-in-series" not in stroked(fx.Dahl(1e5))
 
 
+@pytest.mark.slow
 def test_a_bristle_that_nothing_damps_is_told() -> None:
     start = fx.LuGre(5e4, 50.0)
     assert stroked(fx.Dahl(1e5), start)["bristle-undamped"].subject == SIGMA_1

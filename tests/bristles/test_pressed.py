@@ -38,6 +38,7 @@ def braked(press: Any = 1.0, fn: Any = 2.0, bristle: Any = None, **law: Any) -> 
     )
 
 
+@pytest.mark.slow
 def test_pressed_on_evenly_it_is_a_guide_with_all_of_that_times_the_normal_force() -> None:
     law = fx.Stribeck(F_prop=0.4, F_Coulomb=1.0, F_Stribeck=0.4, fexp=20.0, exponent=2.0)
     guide = fx.SupportFriction("mass", f_pos=law, bristle=fx.LuGre(sigma_0=4e3, sigma_1=40.0))
@@ -64,6 +65,7 @@ def test_what_presses_does_work_on_bristles_and_the_balance_closes(name: str) ->
     np.testing.assert_allclose(there, s, atol=2e-5 * np.max(np.abs(s)))
 
 
+@pytest.mark.slow
 def test_let_go_it_is_free_and_unbends_and_pressed_on_again_it_begins_unbent() -> None:
     ts = jnp.array([0.0, 0.05, 0.35, 0.41, 0.5, 0.6 + 1e-9, 0.65])
     run = fx.simulate(braked(PRESSES["lets go"]), ts, TIGHT)["rail"]

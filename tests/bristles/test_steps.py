@@ -96,6 +96,7 @@ def scan(sigma_0: float, h: float) -> None:
     assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.4
 
 
+@pytest.mark.slow
 def test_a_step_that_cannot_resolve_a_bristle_stays_bounded_and_is_doubted() -> None:
     with pytest.warns(UserWarning, match="Shorter steps change a state"):
         scan(1e7, 5e-3)
@@ -171,6 +172,7 @@ def test_beside_steps_that_cannot_resolve_a_bristle_events_are_found() -> None:
         assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.5
 
 
+@pytest.mark.slow
 def test_a_solver_that_is_named_is_taken() -> None:
     import diffrax
 
@@ -222,6 +224,7 @@ def test_machines_of_one_s_own_refuse_a_bristle() -> None:
         Axis(fx.SupportFriction("x", bristle=fx.Dahl(1e5)))
 
 
+@pytest.mark.slow
 def test_a_run_is_drawn_and_told_with_its_bristle() -> None:
     machine, ts = p1(lugre(1e4), 2e-2)
     run = fx.simulate(machine, ts[:101], fx.OnSamples())

@@ -103,6 +103,7 @@ def pressed_by_a_sine() -> fx.Trajectory:
     return simulate(braked(fx.Sine(f=1.0), v=3.0, load=2.0))
 
 
+@pytest.mark.slow
 def test_a_brake_pressed_by_a_sine_is_free_for_each_second_half(
     pressed_by_a_sine: fx.Trajectory,
 ) -> None:

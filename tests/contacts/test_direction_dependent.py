@@ -92,6 +92,7 @@ def test_replacing_a_parameter_of_one_law_leaves_the_other_as_it_was() -> None:
     assert BACKWARD not in after["friction"].mode
 
 
+@pytest.mark.slow
 def test_a_run_shows_the_law_of_the_direction_of_motion_and_at_rest_that_of_the_load() -> None:
     run = fx.simulate(block(amplitude=2.5), TIMES, REFERENCE)
     f = run["friction"]

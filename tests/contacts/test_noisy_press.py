@@ -27,6 +27,7 @@ def clutched(J: float, fn_max: float, press: object, drive: object) -> fx.Mechan
     )
 
 
+@pytest.mark.slow
 def test_a_brake_is_free_where_noise_makes_its_normal_force_negative() -> None:
     """Events at its zeros, each once, though it falls by 500 a second there."""
     t = np.arange(401) / 100.0

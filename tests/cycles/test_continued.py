@@ -117,6 +117,7 @@ def test_a_branch_of_the_belt_is_the_closed_form_to_its_end() -> None:
     assert len(lines) == len(along.cycles) + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "error", "sentence"),
     [

@@ -230,6 +230,7 @@ def test_half_of_a_symmetric_cycle_is_followed_and_has_the_derivatives_of_the_wh
         np.testing.assert_allclose(halved[path].amplitude, by[path].amplitude, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_cycle_is_printed_and_sampled() -> None:
     cycle = hunting()
     lines = str(cycle).splitlines()
@@ -259,6 +260,7 @@ def test_a_machine_that_comes_to_rest_is_told(values: Any, sentence: str) -> Non
         fx.limit_cycle(servo(**values), within=60.0)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_told_with_its_reason() -> None:
     engine = dataclasses.replace(hunting().engine, max_events=5)
     with pytest.raises(fx.CycleError, match=r"the run stopped at .* s of 60 s.*max_events"):

@@ -231,7 +231,7 @@ def test_a_bouncing_ball_of_ones_own_has_its_closed_form_and_derivatives() -> No
         assert jnp.allclose(jnp.stack(jacobian(bounces, (0, 1))(*at)), slopes, atol=1e-9)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine",
     [

@@ -158,6 +158,7 @@ def test_random_machines_beside_each_other_are_those_alone(name: str, seed: int)
         assert np.allclose(beside, alone, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "of", [lambda run: run, pytest.param(jax.jacfwd, marks=pytest.mark.slow)], ids=["run", "jacfwd"]
 )
@@ -178,6 +179,7 @@ def test_records_and_times_of_each_lane_are_its_own(of: Callable) -> None:
     assert np.max(np.abs(apart[0] - apart[-1])) > 1e-3
 
 
+@pytest.mark.slow
 def test_a_lane_that_fails_fails_alone() -> None:
     def run(F_Coulomb: jax.Array, mass: jax.Array) -> Any:
         changed = {"friction.f_pos.F_Coulomb": F_Coulomb, "mass.m": mass}

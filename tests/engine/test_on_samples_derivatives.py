@@ -52,7 +52,7 @@ CASES = {
 }
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_at_all_samples_and_of_event_times_equal_central_differences(name: str) -> None:
     build, paths = CASES[name]

@@ -114,7 +114,7 @@ def test_a_grid_a_rounding_beside_the_drive_takes_nothing_of_the_event_budget() 
     assert int(fx.simulate(block(), ts, fx.OnSamples(max_events=count)).events.count) == count
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "signal",
     [

@@ -43,7 +43,7 @@ class Handed(fx.AbstractHybridSystem):
         return y, mode + 1, jnp.array(0)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [fx.OnSamples(), TIGHT], ids=["on_samples", "adaptive"])
 def test_a_load_too_great_for_a_start_at_rest_releases_it_at_the_start_whatever_it_holds(
     engine: Any,

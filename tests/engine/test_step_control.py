@@ -60,6 +60,7 @@ def test_a_default_run_is_within_1e_4_of_the_range_and_within_the_error_it_state
     assert run.events.count == references[name].events.count
 
 
+@pytest.mark.slow
 def test_a_force_with_the_period_of_the_samples_is_resolved() -> None:
     """All steps without division would see the same wrong mean of it."""
     slow = machine(MACHINES["slow"])
@@ -69,6 +70,7 @@ def test_a_force_with_the_period_of_the_samples_is_resolved() -> None:
     assert off(run, fx.simulate(shaken, T, TRUTH)) < min(1e-4, run.error)
 
 
+@pytest.mark.slow
 def test_a_motion_that_begins_takes_few_parts() -> None:
     """From breakaway on its relative error falls by a power of the time alone."""
     t = np.linspace(0.0, 1.0, 201)
@@ -152,6 +154,7 @@ def outcome(numbers, u):
     return jnp.sum(weights * run.ys) + jnp.sum(times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["stick and slip", pytest.param("fast spring", marks=pytest.mark.slow)]
 )
@@ -203,6 +206,7 @@ def test_accounts_of_energy_change_no_step():
     assert np.max(np.abs(with_energy.energy.balance)) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_run_of_too_many_parts_and_one_whose_parts_are_too_long_say_so():
     stiff = machine(MACHINES["stiff viscous friction"])
     with pytest.raises(fx.SimulationError, match="max_steps"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.excitation.designed import kept_by, share
+from frictax.excitation.design import error_in_words, share_within_limits
 
 OUTPUTS = {"mass.v": 2e-3}
 FREE = ["mass.m", "friction.f_pos"]
@@ -42,6 +42,7 @@ def test_experiment_keeps_its_limits_and_stands_beside_a_chirp_and_a_staircase(e
     assert [says.partition(" ")[0] for says in experiment.beside] == ["chirp,", "staircase"]
 
 
+@pytest.mark.slow
 def test_expected_errors_are_those_of_the_derivatives_at_the_samples(experiment):
     def speed(x):
         block = fx.parameters.replace(_block(), dict(zip(experiment.names, x, strict=True)))
@@ -54,6 +55,7 @@ def test_expected_errors_are_those_of_the_derivatives_at_the_samples(experiment)
     np.testing.assert_allclose(experiment.errors, errors, rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_table_is_written_sample_by_sample(experiment, tmp_path):
     path = experiment.to_csv(tmp_path / "excitation.csv")
     head, *rows = path.read_text().splitlines()
@@ -65,6 +67,7 @@ def test_table_is_written_sample_by_sample(experiment, tmp_path):
         experiment.to_csv(tmp_path / "none" / "excitation.csv")
 
 
+@pytest.mark.slow
 def test_print_says_what_is_expected_and_what_others_leave(experiment):
     text = str(experiment)
     assert "drive [N] for 4 s at 50 Hz, 201 samples" in text
@@ -74,6 +77,7 @@ def test_print_says_what_is_expected_and_what_others_leave(experiment):
     assert "asks for travel" in text
 
 
+@pytest.mark.slow
 def test_simulated_record_of_it_has_its_noise(experiment):
     record = experiment.record(seed=1)
     left = record.outputs["mass.v"] - experiment.clean()["mass.v"]
@@ -81,6 +85,7 @@ def test_simulated_record_of_it_has_its_noise(experiment):
     np.testing.assert_array_equal(record.inputs["drive"], experiment.excitation)
 
 
+@pytest.mark.slow
 def test_what_it_shows_is_compiled_once(experiment, caplog):
     experiment.clean()
     with jax.log_compiles():
@@ -144,7 +149,7 @@ def test_check_finds_errors_as_predicted(monkeypatch):
         first = np.arange(len(many.cost)) == (7 if len(fitted) < 3 else 0)
         return dataclasses.replace(many, cost=many.cost * np.where(first, worse, 1.0))
 
-    monkeypatch.setattr("frictax.excitation.checked.fit_many", astray)
+    monkeypatch.setattr("frictax.excitation.check.fit_many", astray)
     fitted, worse = [], 1.5
     made = longer.check(20, seed=3)
     assert fitted[:2] == [20, 20]  # from two starts, and what is above the noise from two more
@@ -160,7 +165,7 @@ def test_check_finds_errors_as_predicted(monkeypatch):
             values[4, -1] = 0.0
         return dataclasses.replace(many, values=values)
 
-    monkeypatch.setattr("frictax.excitation.checked.fit_many", at_a_bound)
+    monkeypatch.setattr("frictax.excitation.check.fit_many", at_a_bound)
     fitted = []
     longer.check(20, seed=3)
     assert len(fitted) > 2  # what lost a parameter at its bound is fitted again, too
@@ -180,8 +185,8 @@ def test_reference_of_a_controller_is_designed_within_its_travel():
     # a short search, by the worst combination of parameters
     assert made.worst() < 1.05 * min(made.worst(says) for says in made.beside)
     assert not any("tells more" in sentence for sentence in made.warnings)
-    weaker = dataclasses.replace(made.seen, sampled=made.seen.sampled / 4)
-    shorter = dataclasses.replace(made, seen=weaker)
+    weaker = dataclasses.replace(made.run, sampled=made.run.sampled / 4)
+    shorter = dataclasses.replace(made, run=weaker)
     assert any("identifies the worst parameter better" in text for text in shorter.warnings)
 
 
@@ -194,18 +199,18 @@ def test_excitation_over_many_machines_keeps_limits_for_nearly_all(experiment):
     assert len(made.drawn) == 200
     told = made.worst_of_drawn()
     x = made.drawn[7]
-    seen = made.posed.plan.often(made.excitation, x)
+    seen = made.problem.run_repeatedly(made.excitation, x)
     np.testing.assert_allclose(told[7], np.sqrt(np.max(np.diag(_relative(made, seen)))))
     for rival in made.rivals:  # they are held to the same limits
-        assert kept_by(rival.served) >= 0.97
-        assert made.worst_of_drawn(rival.says).shape == (200,)
+        assert share_within_limits(rival.drawn_runs) >= 0.97
+        assert made.worst_of_drawn(rival.description).shape == (200,)
     assert made.worst_of_most() == np.percentile(told, 90)
     line = next(line for line in str(made).splitlines() if "machines drawn" in line)
-    assert share(made.worst_of_most()) in line
+    assert error_in_words(made.worst_of_most()) in line
 
 
 def _relative(made, seen):
-    plan = made.posed.plan
+    plan = made.problem
     return np.linalg.inv(
         np.asarray(seen.sampled) * np.outer(plan.size, plan.size) + 1e-4 * np.eye(plan.size.size)
     )

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.excitation.information import informed_of
-from frictax.excitation.informed import Informed, UnderTest
+from frictax.excitation.information import (
+    InformationSystem,
+    MachineUnderTest,
+    build_information_system,
+)
 from frictax.fitting.posing import sensors
 from frictax.fitting.problem.setup import Setup
 from frictax.parameters import select
@@ -120,13 +123,17 @@ MACHINES = {"block": _block, "belt": _belt, "clutch": _clutch} | {
 }
 
 
-def _informed(name: str) -> tuple[Informed, Any, Any]:
+def _informed(name: str) -> tuple[InformationSystem, Any, Any]:
     machine, drive, u, outputs, free = MACHINES[name]()
     setup = Setup(machine, sensors("inputs", (drive,), {}), sensors("outputs", tuple(outputs), {}))
     paths = tuple(p.path for p in select(setup, free))
-    under_test = UnderTest(setup, T, {drive: jnp.asarray(u)}, paths, tuple(outputs), False)
+    under_test = MachineUnderTest(setup, T, {drive: jnp.asarray(u)}, paths, tuple(outputs), False)
     weight = [100.0 / sd**2 for sd in outputs.values()]
-    return informed_of(under_test, under_test.values(), weight, np.zeros(0)), under_test, free
+    return (
+        build_information_system(under_test, under_test.values(), weight, np.zeros(0)),
+        under_test,
+        free,
+    )
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def bristled() -> fx.Mechanism:
     )
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "stop_time", "kinds"), [(sliding, 1.5, 6), (turning, 1.2, 2), (bristled, 1.0, 0)]
 )

@@ -12,6 +12,7 @@ def named(found: fx.FitResult) -> set[str]:
     return {n.subject for n in found.notices if n.code == "far-from-start"}
 
 
+@pytest.mark.slow
 def test_a_number_a_hundred_times_its_start_is_named_and_one_that_is_not_is_not() -> None:
     run = record(block(), {"mass.v": 0.002})
     assert not named(fx.fit(block(F_Coulomb=1.1), run, free=FREE))
@@ -25,6 +26,7 @@ def test_a_number_a_hundred_times_its_start_is_named_and_one_that_is_not_is_not(
     assert str(said).startswith("mass.m is 1e+03 times its start, 1e+03 for 1 kg. Look at the")
 
 
+@pytest.mark.slow
 def test_a_number_that_may_be_zero_is_not_far_below_its_start() -> None:
     run = record(block(F_prop=0.0), {"mass.v": 0.02})
     found = fx.fit(block(F_prop=0.2), run, free=["friction.f_pos.F_prop"])

@@ -181,7 +181,7 @@ def test_a_row_of_large_sigma_counts_for_nothing() -> None:
 ADAM = Optax(optax.adam(optax.cosine_decay_schedule(0.3, 4000)), steps=4000, rounds=10)
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "method", "loss"),
     [

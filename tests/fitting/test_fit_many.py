@@ -120,6 +120,7 @@ def test_what_cannot_be_fitted_is_refused(
         assert word in str(error.value)
 
 
+@pytest.mark.slow
 def test_each_has_values_of_its_own_known_or_as_a_start(records: list[fx.Record]) -> None:
     one, masses = records[1:3], [1.0, 1.2]
     own = {"mass.m": masses, "friction.f_pos.F_Coulomb": [0.9, 0.7]}
@@ -130,6 +131,7 @@ def test_each_has_values_of_its_own_known_or_as_a_start(records: list[fx.Record]
         assert np.max(off / np.asarray(list(found.standard_errors.values()))) < 1e-2
 
 
+@pytest.mark.slow
 def test_each_begins_where_its_own_record_does() -> None:
     t = np.linspace(0.0, 1.0, 81)
     rng = np.random.default_rng(0)

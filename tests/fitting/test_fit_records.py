@@ -23,6 +23,7 @@ def found(run) -> fx.FoundMachine:
     return fx.fit(block(**AWAY_LAW), run, free=LAW)
 
 
+@pytest.mark.slow
 def test_a_free_run_from_inverse_dynamics_finds_mass_law_and_peak() -> None:
     seen = record(block(), {"mass.s": 1e-4})
     start = block(m=2.0, peak=1.05, F_prop=0.1, F_Coulomb=2.0, F_Stribeck=0.2, fexp=8.0)
@@ -33,12 +34,13 @@ def test_a_free_run_from_inverse_dynamics_finds_mass_law_and_peak() -> None:
     assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.1)
 
 
+@pytest.mark.slow
 def test_four_law_parameters_come_back_from_a_start_10_to_20_per_cent_off(found) -> None:
     assert_recovered(found, TRUE)
     assert found.noise_scale == pytest.approx(1.0, abs=0.1)  # in units of the sd that was given
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "start", [{"F_prop": 1e-6}, {**AWAY_LAW, "F_Coulomb": 1e-6}], ids=["F_prop", "F_Coulomb"]
 )
@@ -142,6 +144,7 @@ def test_records_share_the_law_and_have_speeds_and_offsets_of_their_own() -> Non
     assert all(found.standard_errors[f"mass.v@{n}"] < NOISE for n in ("first", "second"))
 
 
+@pytest.mark.slow
 def test_a_sweep_and_a_record_in_one_fit_tell_more_than_either() -> None:
     v = np.linspace(0.05, 2.0, 20)
     clean = np.asarray(fx.Stribeck(**TRUE_LAW)(jnp.asarray(v)))
@@ -162,6 +165,7 @@ def test_a_sweep_and_a_record_in_one_fit_tell_more_than_either() -> None:
     assert both.rms["friction"]["f"] == pytest.approx(0.01, rel=0.5)
 
 
+@pytest.mark.slow
 def test_gain_offset_drift_and_delay_of_a_sensor_and_gain_and_offset_of_the_drive_are_found():
     truth = {"gain": 1.1, "offset": 0.05, "drift": 0.01, "delay": 0.013}
     v = np.asarray(record(block(), {"mass.v": 1e-150}, u=0.95 * U + 0.1).outputs["mass.v"])

@@ -65,6 +65,7 @@ def test_reports_have_them(tmp_path) -> None:
     assert "where inputs are joined by a straight line" in page
 
 
+@pytest.mark.slow
 def test_rows_of_fleets_have_their_codes(clipped: fx.Record) -> None:
     table = fx.fleet(block(), [clipped], free=FREE, jobs=1).table
     assert "record-saturated" in table["notices"][0].split()

@@ -51,7 +51,7 @@ FROM_MEASURED = {
 }
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sensor", "objective"),
     [

@@ -86,7 +86,7 @@ def test_optax_ends_where_levenberg_marquardt_does_on_a_record(
     assert np.all(apart(found, other) < 0.01), apart(found, other)
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quick", "of_sweep", "found"])
 def test_a_fit_ends_at_the_residuals_of_the_pure_function_at_its_model(
     name: str, request: pytest.FixtureRequest
@@ -99,6 +99,7 @@ def test_a_fit_ends_at_the_residuals_of_the_pure_function_at_its_model(
     )
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_pure_function_is_that_of_the_fits_jacobian(
     quick: fx.FitResult,
 ) -> None:

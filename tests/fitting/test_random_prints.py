@@ -99,6 +99,7 @@ def test_a_contradiction_is_found():
         assert group <= set(TEXTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "seeds"),
     [

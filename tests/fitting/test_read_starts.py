@@ -44,11 +44,13 @@ def relative(found: fx.FitResult) -> np.ndarray:
     return np.array([found.values[path] / true - 1 for path, true in TRUE.items()])
 
 
+@pytest.mark.slow
 def test_estimates_of_a_noise_free_record_are_right_to_1e_4(clean: fx.FitResult) -> None:
     """With starts as the filter reads them they are up to 6e-4 off."""
     assert np.all(np.abs(relative(clean)) < 1e-4), relative(clean)
 
 
+@pytest.mark.slow
 def test_errors_of_windows_are_by_what_differs_between_them(clean: fx.FitResult) -> None:
     """Noise and its numbers: tests/analysis/test_clusters.py."""
     u = clean.uncertainty()
@@ -58,6 +60,7 @@ def test_errors_of_windows_are_by_what_differs_between_them(clean: fx.FitResult)
         clean.uncertainty(fx.Autoregression())
 
 
+@pytest.mark.slow
 def test_starts_that_the_model_corrects_are_those_of_the_motion(clean: fx.FitResult) -> None:
     prepared: Any = clean.problem.prepared[0]
     run = fx.simulate(rotor(*TRUE.values(), drive=fx.Sampled(T, DRIVE)), T, FINE)

@@ -60,6 +60,7 @@ def test_standard_errors_are_the_scatter_of_estimates(count: int) -> None:
     assert np.all((ratio > least) & (ratio < most)), ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", FEW_AND_MANY)
 def test_estimates_are_unbiased_to_four_errors_of_their_mean(count: int) -> None:
     bias = np.mean(sliding(count).values, axis=0) - np.array(list(TRUE_LAW.values()))

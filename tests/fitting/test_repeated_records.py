@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.measurements.record import changed
+from frictax.measurements.record import replace_fields
 
 T = np.linspace(0.0, 2.0, 201)
 
 
+@pytest.mark.slow
 def test_the_same_samples_given_twice_count_once():
     noise = 0.01 * np.random.default_rng(0).standard_normal(T.size)
     one = fx.Record(T, outputs={"mass.v": 1.0 - 0.4 * T + noise}, name="one")
@@ -20,7 +21,7 @@ def test_the_same_samples_given_twice_count_once():
     )
     own = {"mass.v": [1.0, 0.9, 1.1]}
     free = ["friction.f_pos.F_Coulomb"]
-    found = fx.fit(block, [one, changed(one, name="again"), other], free=free, own=own)
+    found = fx.fit(block, [one, replace_fields(one, name="again"), other], free=free, own=own)
     once = fx.fit(block, [one, other], free=free, own={"mass.v": [1.0, 1.1]})
     (notice,) = [n for n in found.notices if n.code == "record-twice"]
     assert (notice.subject, notice.numbers["first"]) == ("again", "one")

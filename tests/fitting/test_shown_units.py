@@ -50,6 +50,7 @@ def found():
     )
 
 
+@pytest.mark.slow
 def test_torques_speeds_and_angles_are_printed_as_the_records_have_them(found):
     units = {e.name: e.shown.unit for e in found.estimates}
     assert units == {
@@ -68,6 +69,7 @@ def test_torques_speeds_and_angles_are_printed_as_the_records_have_them(found):
     assert abs(rows["outputs.rotor.phi.offset"].value - 0.02) < 0.01
 
 
+@pytest.mark.slow
 def test_each_rms_has_the_unit_of_its_record(found):
     text = str(found)
     assert found.rms_in_words("one")["rotor.w"].endswith(" rpm")
@@ -83,6 +85,7 @@ def test_each_rms_has_the_unit_of_its_record(found):
         assert float(value) / DEG == pytest.approx(found.rms[label]["rotor.phi"], rel=0.01)
 
 
+@pytest.mark.slow
 def test_json_has_si_and_beside_it_the_unit_of_the_record(found):
     told = {e["name"]: e for e in json.loads(found.to_json())["estimates"]}
     e = told["bearing.tau_pos.F_Coulomb"]

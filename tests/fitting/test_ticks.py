@@ -98,6 +98,7 @@ def fitted(make, seed=0):
     return fx.fit(machine, record, free=free)
 
 
+@pytest.mark.slow
 def test_the_misfit_of_ticks_is_a_time_and_at_the_noise():
     found = fitted(coasting)
     assert found.rms_units("coast") == {"rotor.phi": "s"}
@@ -106,6 +107,7 @@ def test_the_misfit_of_ticks_is_a_time_and_at_the_noise():
     assert found.at_noise
 
 
+@pytest.mark.slow
 def test_a_wheel_that_coasts_gives_no_warning_but_of_its_condition():
     assert {n.code for n in fitted(coasting).notices} == {"ill-conditioned", "record-ticks"}
 

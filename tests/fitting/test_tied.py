@@ -172,6 +172,7 @@ def test_a_machine_with_two_equal_rotors_is_found_with_one_number_for_both(machi
     assert float(machine.model_for("shake")["rotor2"].J) == float(machine.model["rotor1"].J)
 
 
+@pytest.mark.slow
 def test_the_jacobian_of_tied_numbers_is_that_of_central_differences(machine):
     problem = machine.problem
     _, jacobian = residuals_and_jacobian(problem, jnp.asarray(machine.x))

@@ -75,6 +75,7 @@ def test_noise_of_the_position_does_not_bias_the_mass(exact, noise: float, error
     assert not found.notices
 
 
+@pytest.mark.slow
 def test_the_autocorrelation_of_the_noise_of_a_sensor_is_read_from_the_record(exact) -> None:
     found = found_from(autocorrelated(exact, 1e-3, 0.9, 3))
     assert 0.8 <= correlation_of(found)[0] <= 0.98
@@ -88,6 +89,7 @@ def test_the_autocorrelation_of_the_noise_of_a_sensor_is_read_from_the_record(ex
         assert correlation_of(found) is None
 
 
+@pytest.mark.slow
 def test_an_input_that_is_held_is_not_half_a_sample_late() -> None:
     found = found_from(seen(position(hold=True), 0.0, hold=True))
     assert found.values["mass.m"] == pytest.approx(2.0, rel=1e-6)

@@ -49,7 +49,7 @@ def test_noise_of_an_encoder_is_that_of_its_steps_and_of_few_samples_none() -> N
     assert noise_of(np.ones(100)) == 0.0
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "rel"), [(0, 0.002), (1, 0.1), (2, 1.0)])
 def test_a_right_fit_raises_no_alarm(speed: np.ndarray, k: int, rel: float) -> None:
     noise = rel * np.std(speed)
@@ -154,6 +154,7 @@ def test_windows_that_leave_more_than_their_means_do_explain_nothing() -> None:
         assert any(n.code == "explains-nothing" for n in found.notices_at_hand)
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_are_set_against_the_forces_that_are_known() -> None:
     s = np.asarray(motion(block())["mass"].s)
     inputs = {"drive": record(block()).inputs["drive"]}
@@ -163,6 +164,7 @@ def test_inverse_dynamics_are_set_against_the_forces_that_are_known() -> None:
         assert any(n.code == "explains-nothing" for n in found.notices) is told
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_that_explain_a_part_of_the_forces_are_told_by_the_noise() -> None:
     """A mass that is free makes something of a speed that is called a position."""
     motions = motion(block())["mass"]
@@ -179,6 +181,7 @@ def test_inverse_dynamics_that_explain_a_part_of_the_forces_are_told_by_the_nois
         found.missing()
 
 
+@pytest.mark.slow
 def test_that_all_forces_vanish_is_not_missing_where_they_are_balanced() -> None:
     inputs = {"drive": record(block()).inputs["drive"]}
     s = np.asarray(motion(block())["mass"].s) + 1e-5 * RNG(0).standard_normal(T.size)

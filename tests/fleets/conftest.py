@@ -7,7 +7,7 @@ import pytest
 
 import frictax as fx
 from blocks import PROBLEM, block
-from frictax.fleets import plan
+from frictax.fleets import chunks
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def records(friction: np.ndarray) -> list[fx.Record]:
 
 @pytest.fixture
 def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "_TOGETHER", 4)
+    monkeypatch.setattr(chunks, "_CHUNK_SIZE", 4)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 import frictax as fx
 from fleet_tables import axes, plausible, table
-from frictax.fleets.statistics.trends import Lines, solve
+from frictax.fleets.statistics.trends import Lines, solve_lines
 
 NAME = "joint.F"
 
@@ -17,7 +17,7 @@ def test_lines_are_those_of_the_whole_covariance() -> None:
     t = np.concatenate([np.sort(rng.uniform(-1, 1, 5)), np.sort(rng.uniform(-1, 1, 7))])
     x, T, error = rng.normal(size=12), rng.normal(size=12), rng.uniform(0.1, 0.3, 12)
     lines = Lines(t, x, error, T, start, np.array([False, True]))
-    got = solve(lines, 0.02, 0.05, 0.4)
+    got = solve_lines(lines, 0.02, 0.05, 0.4)
     same = np.equal.outer(lines.machine, lines.machine)
     V = np.diag(error**2 + 0.02) + 0.05 * same * np.exp(-np.abs(t[:, None] - t) / 0.4)
     first = lines.machine == 0
@@ -71,7 +71,7 @@ def test_a_walk_taken_for_white_would_look_like_drift() -> None:
         np.arange(0, 2700, 18),
         np.zeros(150, bool),
     )
-    naive = solve(lines, fit.white + fit.slow, 0.0, 1.0)
+    naive = solve_lines(lines, fit.white + fit.slow, 0.0, 1.0)
     z = naive.b / np.sqrt(naive.covariance[:, 1, 1])
     assert np.mean(np.abs(z) > 1.96) > 0.15  # one in twenty was promised
     assert found.fleet.loc[NAME, "memory"] == pytest.approx(60.0, rel=0.5)

@@ -13,7 +13,7 @@ from blocks import FREE, block
 from frictax.fitting.fit_each import fit_each
 from frictax.fitting.many_search import _cut, _filled
 from frictax.fitting.search.levenberg_marquardt import begin
-from frictax.fleets.task import Task, lengths_of
+from frictax.fleets.chunks import Task, padded_lengths
 
 NAME = FREE[0]
 NUMBERS = [NAME, f"{NAME}.standard_error", f"{NAME}.lower", f"{NAME}.upper"]
@@ -148,12 +148,12 @@ def _stop_at_once(line: fx.ProgressLine) -> None:
 
 def test_records_of_many_lengths_share_few_programs_and_keep_their_numbers() -> None:
     sizes = list(range(900, 2000, 7))
-    lengths = lengths_of(sizes)
+    lengths = padded_lengths(sizes)
     assert len(lengths) <= 5
     task = Task(lengths=lengths)
     for n in sizes:
         assert n <= task.length(n) <= 1.25 * n + 1
-    assert lengths_of([2000, 2001, 2000]) == ()
+    assert padded_lengths([2000, 2001, 2000]) == ()
     assert Task().length(2001) == 2001
 
 

@@ -34,6 +34,7 @@ def long_table(records: list[fx.Record]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+@pytest.mark.slow
 def test_a_folder_becomes_a_table_and_a_broken_file_a_reason(
     folder: Path, records: list[fx.Record]
 ) -> None:

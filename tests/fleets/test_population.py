@@ -8,8 +8,15 @@ from hypothesis import given, strategies as st
 import frictax as fx
 from fleet_tables import normal, plausible, table
 from frictax.fleets.statistics import population
-from frictax.fleets.statistics.hierarchy import Estimates, basis, information, slopes, terms
-from frictax.fleets.statistics.robust import settle
+from frictax.fleets.statistics.reml import (
+    Estimates,
+    evaluate_likelihood,
+    expected_information,
+    likelihood_gradient,
+    maximize_likelihood,
+    symmetric_basis,
+)
+from frictax.fleets.statistics.robust import fit_robust_population
 
 OMEGA = np.diag([1.0, 0.25, 4.0]) + 0.2
 SIX = 0.4 * np.ones((6, 6)) + 0.6 * np.eye(6)
@@ -35,15 +42,15 @@ def _small(seed: int) -> tuple[Estimates, np.ndarray, np.ndarray]:
 @given(st.integers(0, 9))
 def test_slopes_of_the_likelihood_are_those_of_differences(seed: int) -> None:
     of, between, within = _small(seed)
-    own = slopes(of, terms(of, between, within), True)
-    for i, step in enumerate(1e-5 * basis(2)):
+    own = likelihood_gradient(of, evaluate_likelihood(of, between, within), True)
+    for i, step in enumerate(1e-5 * symmetric_basis(2)):
         for which in (0, 1):
             ends = []
             for sign in (1, -1):
                 spreads = [between, within]
                 spreads[which] = spreads[which] + sign * step
-                ends.append(terms(of, *spreads).loglik)
-            expected = np.sum(own[which] * basis(2)[i])
+                ends.append(evaluate_likelihood(of, *spreads).loglik)
+            expected = np.sum(own[which] * symmetric_basis(2)[i])
             assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
@@ -51,8 +58,8 @@ def test_the_expected_information_is_that_of_the_whole_covariance() -> None:
     of, between, within = _small(1)
     n, m = len(of.y), of.start.size
     of = Estimates(of.y, of.C, of.start, np.ones(n), np.ones(m))
-    got = information(of, terms(of, between, within), True)
-    E, expected = basis(2), np.zeros_like(got)
+    got = expected_information(of, evaluate_likelihood(of, between, within), True)
+    E, expected = symmetric_basis(2), np.zeros_like(got)
     for j in range(m):
         rows = np.flatnonzero(of.machine == j)
         Z, eye = np.tile(np.eye(2), (rows.size, 1)), np.eye(rows.size)
@@ -63,6 +70,22 @@ def test_the_expected_information_is_that_of_the_whole_covariance() -> None:
         by = [np.linalg.solve(V, d) for d in by]
         expected += 0.5 * np.array([[np.trace(x @ y) for y in by] for x in by])
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_search_that_starts_without_spread_ends_where_any_other_does(seed: int) -> None:
+    rng, none = np.random.default_rng(seed), np.zeros((2, 2))
+    machine = np.repeat(np.arange(60), 3)
+    y = (rng.normal(size=(60, 2)) @ [[1.0, 0.3], [0.0, 0.5]])[machine]
+    y = y + 0.3 * rng.normal(size=(180, 2))
+    C = np.broadcast_to(0.04 * np.eye(2), (180, 2, 2))
+    of = Estimates(y, C, 3 * np.arange(60), np.ones(180), np.ones(60))
+    ends = [maximize_likelihood(of, *start) for start in ((none, none), (np.eye(2), np.eye(2)))]
+    (between, within, first, converged), (*other, second, _) = ends
+    assert converged
+    assert first.loglik == pytest.approx(second.loglik, abs=1e-5)
+    np.testing.assert_allclose(between, other[0], atol=1e-3)
+    np.testing.assert_allclose(within, other[1], atol=1e-3)
 
 
 SIZES = [(2000, 2), pytest.param(10_000, 6, marks=pytest.mark.slow)]
@@ -314,12 +337,16 @@ def test_no_smaller_spread_is_more_likely_where_all_numbers_move_together(
     one["machine"] = [f"m{i % 6}" for i in range(60)]
     one["correlation:F:d"] = -0.92
     ends = []
-    monkeypatch.setattr(population, "settle", lambda given: ends.append(settle(given)) or ends[-1])
+    monkeypatch.setattr(
+        population,
+        "fit_robust_population",
+        lambda raw: ends.append(fit_robust_population(raw)) or ends[-1],
+    )
     told = fx.population(one).to_pandas()
     assert np.max(told["spread_lower"].to_numpy(float)) < 1e-3
     assert np.max(told["spread_upper"].to_numpy(float)) < 0.06
     assert np.allclose(told["repeat_spread"], 0.03, rtol=0.35)
     (end,) = ends
     for share in (0.5, 0.1, 0.01):
-        smaller = terms(end.of, share * end.between, end.within)
-        assert smaller.loglik < end.at.loglik + 0.1
+        smaller = evaluate_likelihood(end.estimates, share * end.between, end.within)
+        assert smaller.loglik < end.likelihood.loglik + 0.1

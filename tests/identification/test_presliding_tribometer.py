@@ -59,6 +59,7 @@ def test_one_spring_and_a_slider_start_from_the_strokes_where_they_end(identify:
     assert start.k[0] == pytest.approx(found["guide.bristle.k[0]"].value, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_stiffness_is_said_to_be_that_of_all_in_series(identify: Any) -> None:
     found = identify.fitted("Dahl", identify.strokes(8))
     assert found.rms["strokes"]["guide.f"] == pytest.approx(0.252, rel=0.02)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import frictax as fx
-from frictax.report.interactive.friction import friction_plot
+from frictax.report.plots import friction_plot
 
 
 @pytest.fixture(scope="module")

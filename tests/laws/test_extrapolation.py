@@ -45,6 +45,7 @@ def test_another_word_for_the_extrapolation_is_refused() -> None:
         fx.Table(FALLING, extrapolation="constant")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "samples"])
 def test_a_block_beyond_where_its_table_reaches_0_keeps_its_speed_and_is_told_of(engine) -> None:
     run = quiet(sliding(FALLING), jnp.linspace(0.0, 2.0, 41), engine)
@@ -85,6 +86,7 @@ def test_a_run_may_begin_at_the_last_row_of_a_table_without_extrapolation() -> N
 
 # Closed form of a block of 1 kg that slides from v0 = 4 with f = 5 held down to 1 m/s, then with
 # f = 10 - 5 v: t1 = 0.6, v = 2 - exp(5 (t - t1)).
+@pytest.mark.slow
 def test_a_held_table_brakes_as_in_closed_form() -> None:
     law = fx.Table(FALLING, extrapolation="hold")
     for engine in (fx.Adaptive(rtol=1e-10, atol=1e-12), fx.OnSamples()):

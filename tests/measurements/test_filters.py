@@ -83,7 +83,7 @@ WRONG = {
         GOOD,
         0.5,
         4,
-        ["cutoff", "1/duration", "0.5 Hz", "leaves nothing"],
+        ["cutoff", "1/duration", "0.5 Hz", "removes the whole motion"],
     ),
     "cutoff 0": (GOOD, GOOD, 0.0, 4, ["cutoff", "> 0", "0.0", "several times"]),
     "cutoff NaN": (GOOD, GOOD, float("nan"), 4, ["cutoff", "> 0", "nan", "several times"]),

@@ -67,6 +67,7 @@ def test_files_and_parts_of_a_record_follow_the_rule(tmp_path) -> None:
     assert read.decimate(7).hold
 
 
+@pytest.mark.slow
 def test_the_friction_under_a_relay_is_found_without_a_word_on_hold() -> None:
     """Joined by straight lines the force would be off by a sample at each jump."""
     law = fx.Coulomb(F_Coulomb=1.5)

@@ -38,6 +38,7 @@ def test_the_poor_motion_of_p4_has_errors_of_5_57_13_and_8_times_the_truth_and_i
     assert any("condition" in w and "richer motion" in w for w in found.warnings)
 
 
+@pytest.mark.slow
 def test_an_offset_and_an_asymmetry_of_coulomb_friction_are_named_as_redundant() -> None:
     seen = record(block(f_neg=fx.Coulomb(F_Coulomb=1.2)), {"mass.s": 1e-4})
     start = fx.Mechanism(
@@ -63,6 +64,7 @@ def test_a_parameter_without_influence_is_named(run) -> None:
     assert np.isnan(found.standard_errors["mass.s"])
 
 
+@pytest.mark.slow
 def test_progress_tells_step_cost_distance_and_the_time_left(run) -> None:
     lines: list[str] = []
     found = fx.fit(block(**AWAY_LAW), run, free=LAW, progress=lines.append)
@@ -159,6 +161,7 @@ def test_a_mass_against_the_sign_of_its_force_grows_and_is_not_said_to_lie_on_it
     assert "mass.m" in found.identifiability.unknown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bounds", "bound", "asks"),
     [((0.1, 0.8), 0.8, "larger"), ((1.2, 5.0), 1.2, "smaller")],
@@ -176,6 +179,7 @@ def test_a_value_that_went_all_the_way_to_a_bound_that_was_given_is_said_to_lie_
     )
 
 
+@pytest.mark.slow
 def test_a_record_too_slow_for_the_filter_of_inverse_dynamics_is_told() -> None:
     seen = record(block(), {"mass.s": 1e-4})
     found = fx.fit(block(), seen, free=["mass.m"], objective=fx.InverseDynamics(60.0))

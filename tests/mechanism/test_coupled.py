@@ -22,7 +22,7 @@ from machines import (
 
 # Without peak the load at which all let go is also that under which they go on: a tie, but for
 # rounding.
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("strong", "weak"), [(1.2, 1.2), (1.0, 1.0), (1.0, 1.3), (1.5, 1.0)])
 def test_two_brakes_on_one_mass_share_its_load_in_proportion_to_what_they_hold_and_let_go_together(
     strong: float, weak: float
@@ -78,6 +78,7 @@ def test_one_release_changes_what_another_bears() -> None:
     assert float(run["front"].v[-1]) == pytest.approx((5 * (1 - 0.0625) - 2 * 0.75) / 2, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_a_mass_on_a_belt_sticks_to_it_and_breaks_away_where_spring_and_belt_say() -> None:
     machine = fx.Mechanism(
         wall=fx.Fixed(),

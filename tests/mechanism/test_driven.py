@@ -43,7 +43,7 @@ def walked(m: Any, F: Any, signal: Any, ts: Any, begins: int = 0) -> Any:
     return fx.walk(driven, y, mode, ts, options=fx.OnSamples())
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("hold", [False, True])
 def test_it_equals_the_same_machine_of_elements(hold: bool) -> None:
     signal = fx.Sampled(TS, PULL, hold=hold)
@@ -127,6 +127,7 @@ class Cart(fx.AbstractAxis):
         return ("s", "v")
 
 
+@pytest.mark.slow
 def test_the_mode_of_the_inner_machine_is_taken_and_another_is_refused_in_one_sentence() -> None:
     cart = Cart(fx.SupportFriction("cart", f_pos=fx.Coulomb(F_Coulomb=1.0)))
     driven = fx.Driven(cart, motor=fx.Step(height=2.0, startTime=1.0))

@@ -43,7 +43,7 @@ def assert_idle(run: Any, name: str) -> None:
     assert np.all(contact.lossPower == 0.0)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @ENGINES
 def test_a_clutch_across_gears_of_total_ratio_1_does_nothing(engine: Any) -> None:
     """w = w0 + 10 (1 - cos(2 pi t))/(2 pi J), with J = 1 + 2/0.7**2 + 0.5."""

@@ -140,6 +140,7 @@ def test_without_a_gap_to_cross_backlash_of_0_is_a_spring() -> None:
     assert jnp.max(jnp.abs(loose.ys - firm.ys)) < 1e-9
 
 
+@pytest.mark.slow
 def test_the_shaft_gives_no_torque_inside_the_backlash_and_the_balance_of_energy_closes() -> None:
     run = fx.simulate(
         rattle(), jnp.linspace(0.0, 3.0, 3001), fx.Adaptive(rtol=1e-11, atol=1e-13), energy=True

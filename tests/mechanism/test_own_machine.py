@@ -153,6 +153,7 @@ def outcome(vector: Any, ts: Any = (0.0, 1.0), engine: Any = TIGHT) -> Any:
     return jnp.concatenate([path.ys[-1], path.times[happened]])
 
 
+@pytest.mark.slow
 def test_both_engines_find_the_same_states_and_event_times() -> None:
     x, every = flat(BENT, PATHS), jnp.linspace(0.0, 1.0, 201)
     on_samples = jax.jit(lambda x: outcome(x, every, fx.OnSamples(substeps=5)))

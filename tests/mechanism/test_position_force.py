@@ -122,7 +122,7 @@ def test_what_may_be_fitted_are_the_force_and_its_slope() -> None:
     assert [p.path for p in fx.parameters.select(guided(), "guide.s0")] == ["guide.s0"]
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [-6.0, 1.5])
 def test_its_energy_is_stored_and_the_balance_closes(slope: float) -> None:
     balances, least, events = [], [], 0

@@ -87,7 +87,7 @@ def slopes(engine: Any, mode: Any) -> Any:
     return lambda machine, y0: np.asarray(by_start(jnp.array(y0), machine))
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @ENGINES
 @MODES
 def test_an_axis_keeps_the_derivative_by_its_start_velocity_if_a_load_releases_it_and_only_then(

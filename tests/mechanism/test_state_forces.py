@@ -299,6 +299,7 @@ def test_the_derivatives_through_stick_and_slip_equal_central_differences() -> N
     assert_derivatives_agree(f, flat(machine, paths), step=1e-4, reverse=False)
 
 
+@pytest.mark.slow
 def test_on_the_samples_of_a_record_it_moves_as_by_error_control() -> None:
     ts = jnp.linspace(0.0, 2.5, 2501)
     machine = rubbed()

@@ -37,6 +37,7 @@ NAMES = ("motor", "gear", "rotor", "bearing", "housing", "torque")
 OTHERS = ("z", "part0", "a", "part3", "J", "body")  # in another order of the alphabet
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transformed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_machine_of_other_names_compiles_nothing_and_runs_to_the_same_last_bit(
     transformed: bool, monkeypatch: pytest.MonkeyPatch

@@ -114,6 +114,7 @@ def test_at_a_stop_the_covariance_jumps_by_the_saltation_matrix() -> None:
     np.testing.assert_allclose(P[10], sliding * start**2 @ sliding.T, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_at_breakaway_the_covariance_jumps_by_the_saltation_matrix() -> None:
     m, level, peak, rate, sd = 2.0, 1.0, 1.25, 2.0, 0.02
     t = np.linspace(0.0, 1.0, 21)
@@ -133,6 +134,7 @@ def test_at_breakaway_the_covariance_jumps_by_the_saltation_matrix() -> None:
     assert without.sd["mass.v"][13] < 0.25 * found.sd["mass.v"][13]
 
 
+@pytest.mark.slow
 def test_a_clutch_that_locks_leaves_one_velocity_and_its_variance() -> None:
     J1, J2, torque = 1.0, 3.0, 2.0
     machine = fx.Mechanism(
@@ -254,6 +256,7 @@ def test_filters_that_part_find_what_a_single_one_that_believes_it_is_stuck_cann
     assert np.max(many.nis[at]) < 20 < 100 < np.max(one.nis[at])
 
 
+@pytest.mark.slow
 def test_a_mixture_knows_the_probability_that_something_sticks() -> None:
     t = np.linspace(0.0, 1.0, 21)
     u = np.minimum(2.0 * t, 1.0)  # and held there: half of the levels let it go
@@ -361,6 +364,7 @@ def test_a_table_is_no_number_that_can_drift() -> None:
         fx.kalman_filter(machine, record_of(), start_sd={}, drift={"friction.f_pos.f": 0.1})
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_told_with_its_time() -> None:
     t = np.linspace(0.0, 1.0, 21)
     record = blind(t, np.where(t > 0.52, 1e9, 0.0))

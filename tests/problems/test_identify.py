@@ -191,6 +191,7 @@ def test_results_do_not_follow_a_link_out_of_their_folder(made: Any, tmp_path: P
         check_results(made.problem.file, inside, overwrite=True)
 
 
+@pytest.mark.slow
 def test_a_folder_for_results_is_made_and_goes_again_where_nothing_came_of_it(
     problem: Write, tmp_path: Path
 ) -> None:

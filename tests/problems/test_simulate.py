@@ -43,6 +43,7 @@ def test_a_wrong_machine_is_seen_before_any_fit(problem: Callable[..., Path]) ->
     assert "rms of the difference" in str(made)
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_summary_and_writes_a_page_that_it_does_not_overwrite(
     problem: Callable[..., Path],
 ) -> None:
@@ -64,6 +65,7 @@ def test_the_command_prints_a_summary_and_writes_a_page_that_it_does_not_overwri
     assert (folder / "mine.html").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_machine_in_closed_loop_follows_its_reference() -> None:
     t = np.linspace(0.0, 2.0, 401)
     controller = fx.PositionController("mass", s_ref=0.0, kp=20.0, kv=30.0)

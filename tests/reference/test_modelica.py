@@ -37,6 +37,7 @@ def test_translational_friction_modes_within_1e_5_s_and_states_within_3e_4(
             assert np.max(error[away]) <= 3e-4, f"{part}.{variable}"
 
 
+@pytest.mark.slow
 def test_translational_brake_stops_at_1_1_s_and_0_6_m_within_1e_9(reference_folder: Path) -> None:
     table = table_of(reference_folder / "Translational.Brake.csv")
     run, rows = run_on(brake(), table["time"])
@@ -66,7 +67,7 @@ def test_translational_brake_has_the_full_files_f_sa_locked_free_and_f0_max(
         assert np.max(np.abs(np.asarray(run[part].sa) - table[f"{part}.sa"][rows])[engaged]) <= 1e-9
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "build"),
     [
@@ -98,6 +99,7 @@ def test_spring_pendulum_modes_within_1e_7_s_and_positions_within_3e_7_m(
         assert np.max(error[away]) <= limit, variable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "build", "parts"),
     [
@@ -135,6 +137,7 @@ def test_start_flags_are_true_where_the_library_s_are_at_the_time_of_the_event(
             assert all(min(abs(t - turn) for turn in turns) < 1e-9 for t in ours), (part, flag)
 
 
+@pytest.mark.slow
 def test_flanges_of_a_friction_are_where_its_body_is_relative_to_the_support(
     reference_folder: Path,
 ) -> None:

@@ -109,6 +109,7 @@ def test_rotational_friction_modes_within_1e_5_s_and_states_within_3e_4(
     )
 
 
+@pytest.mark.slow
 def test_bearing_brake_and_clutch_of_the_library_test_within_1e_5_s_and_3e_4(
     reference_folder: Path,
 ) -> None:
@@ -123,6 +124,7 @@ def test_bearing_brake_and_clutch_of_the_library_test_within_1e_5_s_and_3e_4(
     _assert_states(run, table, rows, names)
 
 
+@pytest.mark.slow
 def test_a_freewheel_of_the_library_test_leaves_at_once_and_sticks_at_0_5315199_s(
     reference_folder: Path,
 ) -> None:
@@ -153,6 +155,7 @@ def test_the_one_way_clutch_of_the_library_within_3e_4(reference_folder: Path) -
     assert float(jnp.min(run["oneWayClutch"].w_rel)) >= -1e-12
 
 
+@pytest.mark.slow
 def test_a_lossy_gear_of_the_library_within_1e_5_s_and_3e_4(reference_folder: Path) -> None:
     table = table_of(reference_folder / "Rotational.LossyGearDemo1.csv")
     run, rows = run_on(lossy_gear(), table["time"])

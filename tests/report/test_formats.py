@@ -143,4 +143,4 @@ def test_a_class_of_ones_own_that_has_another_field_is_refused_in_every_format()
     packed = {"is": 0, "has": {"a": 1}}
     for is_older in (False, True):
         with pytest.raises(ValueError, match="Its Mine lacks b"):
-            things.Unpacked({}, [Mine], is_older).of(packed)
+            things.Unpacked({}, [Mine], is_older).unpack(packed)

@@ -31,9 +31,8 @@ import frictax as fx
 import machines
 from frictax.mechanism.layout import PARTS
 from frictax.report.mechanism_figure import draw_mechanism
-from frictax.report.schematic.network import Link, Network, Node, network
-from frictax.report.schematic.order import plans
 from frictax.report.schematic.pen import DRIVE, JOINT, LINING
+from frictax.report.schematic.rows import Link, Network, Node, network, rows_of_machines
 from frictax.report.style import INK
 
 from .drawn_machines import (
@@ -204,10 +203,7 @@ def test_the_coupled_clutches_of_the_benchmark_are_one_line(
 ) -> None:
     figure = draw_mechanism(benchmark_machine)
     assert faults(figure) == []
-    (plan,) = plans(network(benchmark_machine))
-    assert {node.name: place for node, place in plan.nodes.items()} == {
-        f"J{i + 1}": (i, 0) for i in range(4)
-    }
+    assert rows(benchmark_machine) == ["J1 clutch1 J2 clutch2 J3 clutch3 J4"]
     assert figure.get_size_inches()[0] < 7.5, "fits a notebook without being made smaller"
 
 
@@ -255,9 +251,11 @@ def test_a_part_says_its_main_values_with_their_units() -> None:
 def test_a_heat_capacitor_says_what_heats_it_and_stands_apart_from_what_moves() -> None:
     assert said(warm(), "plates") == ["C = 0.5 J/K", "heated by clutch", "and oil"]
     assert {"T_ambient = 310 K", "G = 0.5 W/K"} <= set(texts(draw_mechanism(warm())))
-    mechanical, thermal = plans(network(warm()))
-    assert {node.name for node in mechanical.nodes} == {"motor", "load"}
-    assert {node.name for node in thermal.nodes} == {"plates", "disc", "housing", "air"}
+    assert rows(warm()) == [
+        "motor clutch+oil load",
+        "plates seam housing web disc",
+        "(housing) air air",
+    ]
 
 
 def test_units_of_a_drive_that_acts_on_what_slides_and_on_what_turns_are_those_of_its_body():
@@ -302,10 +300,14 @@ def test_gears_with_unknown_ratios_are_drawn() -> None:
 # -----------------------------------------------------------------------------------
 
 
-def places(machine: fx.Mechanism) -> dict[str, tuple[int, int]]:
-    """Columns and rows by name."""
-    (plan,) = plans(network(machine))
-    return {thing.name: place for thing, place in [*plan.nodes.items(), *plan.links.items()]}
+def rows(machine: fx.Mechanism) -> list[str]:
+    """The rows in words: parallel parts joined by +, references in brackets."""
+    found = []
+    for row in (row for some in rows_of_machines(network(machine)) for row in some):
+        nodes = [f"({n.name})" if n in row.references else n.name for n in row.nodes]
+        joints = ["+".join(link.name for link in joint) for joint in row.joints]
+        found.append(" ".join(w for pair in zip(nodes, [*joints, ""], strict=True) for w in pair))
+    return [text.strip() for text in found]
 
 
 def test_a_chain_runs_from_left_to_right_in_whatever_order_it_is_written() -> None:
@@ -316,37 +318,27 @@ def test_a_chain_runs_from_left_to_right_in_whatever_order_it_is_written() -> No
         ab=fx.RotationalSpring("a", "b", c=1.0),
         bc=fx.IdealGear("b", "c", ratio=2.0),
     )
-    assert places(chain) == {
-        "a": (0, 0),
-        "ab": (0, 0),
-        "b": (1, 0),
-        "bc": (1, 0),
-        "c": (2, 0),
-        "cd": (2, 0),
-        "d": (3, 0),
-    }
+    assert rows(chain) == ["a ab b bc c cd d"]
     words, _, _ = drawn(draw_mechanism(chain))
     at = {one.what: one.box.x0 + one.box.x1 for one in words}
     assert at["a"] < at["ab"] < at["b"] < at["bc"] < at["c"] < at["cd"] < at["d"]
 
 
-def test_what_branches_off_lies_below_and_what_acts_between_the_same_bodies_above() -> None:
-    assert {
-        row
-        for name, (_, row) in places(star()).items()
-        if name in ("wall", "anchor", "hub", "s1", "m1")
-    } == {0}
-    assert [places(star())[f"m{i}"] for i in range(1, 5)] == [(2, 0), (2, 1), (2, 2), (2, 3)]
-    beside = places(side_by_side())
-    assert [beside[name][1] for name in ("s0", "s1", "s2")] == [0, 0, 0]
-    assert [beside[name][1] for name in ("d0", "d1", "d2")] == [-1, -1, -1], (
-        "what lies in different columns shares a row"
-    )
-    assert beside["over"][1] < beside["slide"][1] < -1
+def test_a_branch_or_a_loop_is_a_row_of_its_own_and_parallel_parts_share_a_joint() -> None:
+    assert rows(star()) == ["wall anchor hub s1 m1", *(f"(hub) s{i} m{i}" for i in range(2, 5))]
+    assert rows(side_by_side()) == ["wall s0+d0 a s1+d1+slide b s2+d2 c", "(a) over (c)"]
+    words, _, _ = drawn(draw_mechanism(side_by_side()))
+    height = {one.what: one.box.y0 for one in words}
+    assert height["s1"] < height["d1"] < height["slide"]
+
+
+def test_the_other_ports_of_a_gear_name_the_bodies_that_other_rows_show() -> None:
+    assert rows(machines.planetary_gearbox()) == ["sun planetary carrier shaft load", "ring"]
+    assert texts(draw_mechanism(machines.planetary_gearbox())).count("ring") == 2
 
 
 def test_a_wall_begins_the_line_and_a_fixed_support_is_a_ground_under_its_body() -> None:
-    assert places(machines.mass_on_a_belt())["wall"] == (0, 0)
+    assert rows(machines.mass_on_a_belt())[0].startswith("wall ")
     net = network(side_by_side())
     assert [node for node in net.nodes if node.name == "wall"] == [Node("wall", "a")]
     assert net.attached["c"] == ("stop",)
@@ -428,8 +420,8 @@ def test_nothing_lies_on_something_else_however_the_bodies_are_joined(
 def test_a_long_line_is_ordered_without_running_out_of_stack() -> None:
     nodes = tuple(Node(f"b{i}") for i in range(120))
     links = tuple(Link(f"s{i}", (nodes[i], nodes[i + 1])) for i in range(119))
-    (plan,) = plans(Network(nodes, links, {}))
-    assert [plan.nodes[node] for node in nodes] == [(i, 0) for i in range(120)]
+    ((row,),) = rows_of_machines(Network(nodes, links, {}))
+    assert row.nodes == nodes
 
 
 # -- size and colours

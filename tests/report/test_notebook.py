@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.excitation.checked import Check
-from frictax.report.notebook.sparkline import curve, strip
+from frictax.excitation.check import Check
+from frictax.report.sparkline import curve, strip
 
 LARGEST = 30_000  # bytes
 TAGS = {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td", "svg", "path"}

@@ -14,7 +14,7 @@ import pytest
 
 import frictax as fx
 from frictax.parameters import AtLeast, CheckedModule, Scalar, parameter
-from frictax.report.saving.things import Packed, Unpacked, called, handed_over
+from frictax.report.saving.things import Packed, Unpacked, name_of, own_code_of
 
 from . import drawn_machines
 from .saved_fits import (
@@ -135,10 +135,10 @@ def test_draws_of_a_posterior_come_back_bit_for_bit(tmp_path: Path) -> None:
 
 def unpacked(thing: Any, known: Any = ()) -> Any:
     packed = Packed()
-    inside = json.loads(json.dumps(packed.of(thing, "")))
-    own = handed_over(known)
-    assert [called(x) for x in packed.own] == [called(x) for x in own]
-    return Unpacked(packed.arrays, own).of(inside)
+    inside = json.loads(json.dumps(packed.pack(thing, "")))
+    own = own_code_of(known)
+    assert [name_of(x) for x in packed.own] == [name_of(x) for x in own]
+    return Unpacked(packed.arrays, own).unpack(inside)
 
 
 def test_every_part_signal_and_law_of_frictax_is_known_by_its_name() -> None:

@@ -187,7 +187,7 @@ def test_a_sweep_of_many_rows_has_a_report_of_bounded_size(tmp_path: Path) -> No
 def test_the_python_of_the_report_makes_the_fit_again(
     found: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from frictax.report.python_text import python_text
+    from frictax.report.sweep_text import python_text
 
     namespace: dict = {}
     exec(python_text(found), namespace)
@@ -199,7 +199,7 @@ def test_the_python_of_the_report_makes_the_fit_again(
 
 @pytest.mark.slow
 def test_the_python_of_a_table_or_a_robust_fit_makes_the_same_fit_again() -> None:
-    from frictax.report.python_text import python_text
+    from frictax.report.sweep_text import python_text
 
     sweep = fx.Sweep([1, 2, 3, 4, 5], [7.1, 7.9, 9.4, 9.9, 11.2])
     for made in (

@@ -118,6 +118,7 @@ def test_a_sweep_is_a_table_in_si_units(sweep: fx.Sweep) -> None:
     assert frame.index.name == "row"
 
 
+@pytest.mark.slow
 def test_datasets_of_xarray_say_unit_and_name_of_each_variable(
     record: fx.Record, sweep: fx.Sweep
 ) -> None:

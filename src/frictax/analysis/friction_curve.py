@@ -5,7 +5,6 @@ machine.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +17,7 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import UnknownName
+from frictax.programs import jitted
 
 
 def predict(
@@ -62,7 +62,7 @@ def friction_band(
     v = np.atleast_1d(np.asarray(velocity, dtype=float))
     at = friction_at(found.problem, contact, v, label, list(found.records))
     f, g = (
-        np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x))
+        np.asarray(a) for a in jitted(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x))
     )
     half = spread.half_width(level, g)
     return Band(v, f, f - half, f + half, level)
@@ -121,6 +121,6 @@ def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray,
     return np.asarray(_law_values(law, jnp.asarray(velocity)))
 
 
-@eqx.filter_jit
+@jitted
 def _law_values(law: Any, v: Any) -> Any:
     return jax.vmap(law)(v)

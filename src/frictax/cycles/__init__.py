@@ -1,7 +1,6 @@
 """Limit cycles, such as hunting and stick-slip, by shooting on the return map."""
 
 from .branch import Branch as Branch, continued as continued
-from .cycle import CycleEvent as CycleEvent, LimitCycle as LimitCycle
-from .finding import limit_cycle as limit_cycle
+from .cycle import CycleError as CycleError, CycleEvent as CycleEvent, LimitCycle as LimitCycle
 from .following import CycleNumbers as CycleNumbers
-from .made import CycleError as CycleError
+from .limit_cycle import limit_cycle as limit_cycle

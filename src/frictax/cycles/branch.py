@@ -1,36 +1,170 @@
-"""A limit cycle followed over a parameter, around folds and to where it ends."""
+"""Continue a limit cycle over a parameter, around folds and to its end (`continued`, `Branch`)."""
 
 import dataclasses
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import Checked, ScalarLike
 from frictax.arguments import whole
+from frictax.engine import Adaptive
 from frictax.interrupts import Keys
-from frictax.parameters import get, parameters
+from frictax.mechanism import Machine
+from frictax.parameters import get, parameters, replace
+from frictax.programs import jitted
 from frictax.text import aligned, figures, suggestion
 
-from .curve import Curve, Point
-from .cycle import LimitCycle
-from .made import CycleError
+from .cycle import CycleError, LimitCycle, build_cycle
+from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_to_section
 
-_FIRST, _LONGEST, _SHORTEST = 0.01, 0.05, 1e-9  # steps, of the way to the end
-_GROWN = 1e3  # times as large as at the beginning: the branch ends
-_STRAIGHT = 0.95  # the cosine by which a branch may turn in a step
+_FIRST_STEP = 0.01  # [range of the parameter, amplitudes]
+_LONGEST_STEP = 0.05  # the same; default of `continued`
+_SHORTEST_STEP = 1e-9  # the same; the branch ends below it
+_LEAST_COSINE = 0.95  # of the angle between two tangents; a step with a larger angle is repeated
+_ROUNDING_FLOOR = 100.0  # [tolerance] residual that counts as rounding if steps do not reduce it
+
+
+class ReturnByParameter(eqx.Module):
+    """The image of a state, and its derivatives by the state and (last column) the parameter."""
+
+    image: ReturnMap
+    y: Float[Array, "n k"]
+    after: Float[Array, " k"]
+
+
+@jitted
+def _return_by_parameter(
+    machine: Machine, path: str, x: Any, args: PyTree, section: PoincareSection, engine: Adaptive
+) -> ReturnByParameter:
+    """Return the image of the state x[:-1] with the value x[-1] of the parameter at `path`."""
+
+    def image_of(x: Any) -> Any:
+        image = return_to_section(replace(machine, {path: x[-1]}), args, x[:-1], section, engine)
+        return (image.y, image.after), image
+
+    derivatives, image = jax.jacfwd(image_of, has_aux=True)(x)
+    return ReturnByParameter(image, *derivatives)
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A cycle on a branch: x (state and parameter over their sizes), the return map there, and the
+    unit tangent of the branch.
+    """
+
+    x: np.ndarray
+    at: ReturnByParameter
+    tangent: np.ndarray
+
+    def orient(self, tangent: np.ndarray) -> "Point":
+        """Return this point with its tangent in the direction of another."""
+        sign = np.copysign(1.0, self.tangent @ tangent)
+        return dataclasses.replace(self, tangent=sign * self.tangent)
+
+
+class Curve:
+    """The curve of fixed points x = (state, parameter) of the return map, in their sizes."""
+
+    def __init__(self, cycle: LimitCycle, path: str, size: float) -> None:
+        self.cycle, self.path = cycle, path
+        self.scale = np.append(cycle.scale, size)
+
+    def evaluate(self, x: np.ndarray) -> tuple[ReturnByParameter, np.ndarray, np.ndarray]:
+        """Return the return map at x, the residual (n,) and its derivatives (n, n+1)."""
+        c = self.cycle
+        at = _return_by_parameter(
+            c.machine, self.path, jnp.asarray(x * self.scale), c.args, c.section, c.engine
+        )
+        residual = np.asarray(at.image.y) / self.scale[:-1] - x[:-1]
+        if not (at.image.arrived and np.all(np.isfinite(residual))):
+            residual = np.full_like(residual, np.inf)
+        matrix = np.asarray(at.y) * self.scale / self.scale[:-1, None]
+        return at, residual, matrix - np.eye(*matrix.shape)
+
+    def correct(self, x: np.ndarray, normal: np.ndarray) -> Point | None:
+        """Return the point of the curve in the plane through x with this normal; None if Newton's
+        method does not converge.
+        """
+        start, last, good = x, np.inf, CONVERGED * _growth(x)
+        for _ in range(8):
+            at, residual, matrix = self.evaluate(x)
+            size = float(np.max(np.abs(residual)))
+            worse = size > 0.5 * last
+            if not np.isfinite(size) or (worse and size > _ROUNDING_FLOOR * good):
+                return None
+            full, off = np.vstack([matrix, normal]), float(normal @ (x - start))
+            if size <= good or worse:
+                tangent = np.linalg.solve(full, np.append(np.zeros(len(residual)), 1.0))
+                return Point(x, at, tangent / np.linalg.norm(tangent))
+            step = np.linalg.solve(full, -np.append(residual, off))
+            # An entry that is equal after every return is set directly, without rounding.
+            set_by_event = np.all(np.asarray(at.y) == 0, axis=1)
+            x = x + step
+            image = np.asarray(at.image.y) / self.scale[:-1]
+            x[:-1] = np.where(set_by_event, image, x[:-1])
+            last = size
+        return None
+
+    def value(self, x: np.ndarray) -> float:
+        """Return the parameter at x."""
+        return float(x[-1] * self.scale[-1])
+
+    def cycle_at(self, x: np.ndarray, at: ReturnByParameter) -> LimitCycle:
+        """Return the cycle at a point of the curve.
+
+        **Raises:** `CycleError` if it is not a cycle.
+        """
+        c, n = self.cycle, len(x) - 1
+        derivatives = ReturnMap(at.y[:, :n], at.after[:n], jnp.zeros((0, n)), at.image.arrived)
+        y = jnp.asarray(x[:n] * self.scale[:n])
+        residual = jnp.max(jnp.abs(at.image.y - y) / self.scale[:n]) / _growth(x)
+        found = Solution(y, at.image, derivatives, residual, jnp.array(1))
+        return build_cycle(
+            replace(c.machine, {self.path: self.value(x)}), c.args, found, c.section, c.engine
+        )
+
+    def fold(self, before: Point, after: Point) -> Point:
+        """Return the point between two points at which the parameter turns back, smoothly or at a
+        corner where the events change.
+        """
+        length, way = float(before.tangent @ (after.x - before.x)), np.sign(before.tangent[-1])
+        low, high = (0.0, before.tangent[-1]), (length, after.tangent[-1])
+        best = max(before, after, key=lambda point: way * point.x[-1])
+        for _ in range(60):
+            (left, g0), (right, g1) = low, high
+            share = left - g0 * (right - left) / (g1 - g0)
+            margin = 0.1 * (right - left)
+            share = min(max(share, left + margin), right - margin)
+            found = self.correct(before.x + share * before.tangent, before.tangent)
+            # Beyond a corner, Newton's method may not converge to either side.
+            slope = g1 if found is None else found.orient(before.tangent).tangent[-1]
+            low, high = (low, (share, slope)) if slope * g1 > 0 else ((share, slope), high)
+            if found is not None and way * found.x[-1] > way * best.x[-1]:
+                best = found
+            if abs(slope) < 1e-7 or right - left < 1e-9:
+                break
+        return best
+
+
+def _growth(x: np.ndarray) -> float:
+    """Return the growth of the states over their sizes, by which the residual may grow too."""
+    return max(1.0, float(np.max(np.abs(x[:-1]))))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Branch:
-    """Limit cycles over a parameter, as `continued` follows them. Print it.
+    """Limit cycles over a parameter from `continued`. Print it.
 
-    - `path` of the parameter; `cycles` (k), in the order in which they were come to, and of each
-      its value in `values` (k,), its `period` (k,) [s], its `low`, `high` and `amplitude` (k, n) of
-      the `states`, its `start` (k, n), its `multipliers` (k, n-1), and whether it is `stable` (k,).
-    - `folds`: the values at which the branch turns back. There two cycles meet, one of which is not
-      stable, and beyond there is none.
-    - `ended`: why the last is the last.
+    - `path` of the parameter; `cycles` (k) along the branch. For each cycle: `values` (k,) of the
+      parameter, `period` (k,) [s], `low`, `high` and `amplitude` (k, n) of the `states`, `start`
+      (k, n), `multipliers` (k, n-1), and `stable` (k,).
+    - `folds`: values at which the branch turns back. At a fold, a stable and an unstable cycle
+      meet, and none exists beyond.
+    - `ended`: why the branch ends.
 
     **Example:** at `continued`.
     """
@@ -86,30 +220,28 @@ def continued(
     to: ScalarLike,
     *,
     most: Checked[int] = 400,
-    longest_step: ScalarLike = _LONGEST,
+    longest_step: ScalarLike = _LONGEST_STEP,
     past_folds: Checked[bool] = True,
 ) -> Branch:
-    """Follow a limit cycle while one parameter goes to another value, by steps along the curve of
-    cycles (pseudo-arclength), which goes around folds.
+    """Continue a limit cycle over one parameter, by pseudo-arclength steps around folds.
 
-    Each point is solved for by Newton's method with exact derivatives, as in `limit_cycle`, stable
-    or not. Where the branch turns back, the fold is located; where there is no such cycle any
-    longer, the steps become so short that the last value is the edge, to a part in 10^8 of the
-    way: as where a rest lasts for ever, because it is no longer broken away from. After a fold the
-    branch goes on to the value that it began with.
+    Newton's method with exact derivatives finds each cycle, stable or unstable. If the branch turns
+    back, the fold is located, and the branch continues to its first value. If the cycle ceases to
+    exist, for example because a contact does not break away any more, the steps become shorter. The
+    last value is then the limit of existence, to 1e-8 of the range.
 
-    **Arguments:** `cycle`, of `limit_cycle`; `path` of the parameter, a single number, and the
-    value `to` which it goes; `most`: how many cycles there may be; `longest_step`, of the way from
-    the cycle's value, and of the amplitudes; `past_folds`: False to end at the first fold.
+    **Arguments:**
+
+    - `cycle`: of `limit_cycle`; `path`: of a parameter with a single number; `to`: its last value.
+    - `most`: largest number of cycles; `longest_step`: as a share of the range of the parameter and
+      of the amplitudes; `past_folds`: False to end at the first fold.
 
     **Returns:** a `Branch`.
 
-    **Raises:** `KeyError` for a path that there is not; `ValueError` for a parameter that is no
-    single number, and for values that do not fit; `CycleError` where the cycle is no cycle of its
-    machine.
+    **Raises:** `KeyError` for an unknown path; `ValueError` for a parameter that is not a single
+    number, and for values that do not fit; `CycleError` if the cycle is not a cycle of its machine.
 
-    A mass on a belt sticks and slips, the less the nearer the force that holds comes to the one
-    that slides:
+    A mass on a belt sticks and slips with an amplitude that falls with the breakaway force:
 
     >>> import frictax as fx
     >>> belt = fx.Mechanism(
@@ -130,7 +262,7 @@ def continued(
     1.49812        0.8057      0.02229  0.1615  0
     ...
     1.3            0.6931      0.01562  0.1281  0
-    It came to friction.peak = 1.3.
+    It arrived to friction.peak = 1.3.
     """
     if not isinstance(cycle, LimitCycle):
         raise ValueError(
@@ -138,30 +270,30 @@ def continued(
             " `limit_cycle`."
         )
     whole("`continued`: `most`", most, 2)
-    begins, end = single(cycle, path, "continued"), float(to)
+    begins, end = _single_value(cycle, path, "continued"), float(to)
     if not np.isfinite(end) or end == begins:
         raise ValueError(
             f"`continued`: `to` must be a value other than {figures(begins)}, that of the cycle,"
             f" got {to!r}."
         )
     curve = Curve(cycle, path, abs(end - begins))
-    way = np.sign(end - begins)
-    across = np.append(np.zeros(len(cycle.start)), 1.0)
-    first = curve.corrected(np.append(cycle.start, begins) / curve.scale, across)
+    direction = np.sign(end - begins)
+    by_parameter = np.append(np.zeros(len(cycle.start)), 1.0)
+    first = curve.correct(np.append(cycle.start, begins) / curve.scale, by_parameter)
     if first is None:
         raise CycleError(
             f"No branch: the cycle's state does not return to itself at {path} = {figures(begins)}."
             " Find the cycle anew by `limit_cycle`."
         )
-    first = first.turned(way * across)
-    points, folds, ended = _followed(
+    first = first.orient(direction * by_parameter)
+    points, folds, ended = _follow_curve(
         curve, first, begins, end, most, float(longest_step), past_folds
     )
-    cycles = tuple(curve.made(point.x, point.at) for point in points)
+    cycles = tuple(curve.cycle_at(point.x, point.at) for point in points)
     return Branch(path, cycles, tuple(folds), ended)
 
 
-def _followed(
+def _follow_curve(
     curve: Curve,
     point: Point,
     begins: float,
@@ -170,35 +302,35 @@ def _followed(
     longest: float,
     past_folds: bool,
 ) -> tuple[list[Point], list[float], str]:
-    """The points from the first on, the folds among them, and why the last is the last."""
-    points, folds, step = [point], [], min(_FIRST, longest)
-    across = np.append(np.zeros(len(point.x) - 1), 1.0)
+    """Return the points of the branch, the values of its folds, and why it ends."""
+    points, folds, step = [point], [], min(_FIRST_STEP, longest)
+    by_parameter = np.append(np.zeros(len(point.x) - 1), 1.0)
     while len(points) < most:
-        trial = point.x + step * point.along
-        here, there = curve.value(point.x), curve.value(trial)
-        passed = [v for v in (begins, to) if (there - v) * (here - v) < 0]
+        trial = point.x + step * point.tangent
+        now, then = curve.value(point.x), curve.value(trial)
+        passed = [v for v in (begins, to) if (then - v) * (now - v) < 0]
         if passed:
-            trial = trial * (1 - across) + across * passed[0] / curve.scale[-1]
-        new = curve.corrected(trial, across if passed else point.along)
-        new = None if new is None else new.turned(point.along)
-        if new is None or new.along @ point.along < _STRAIGHT:
+            trial = trial * (1 - by_parameter) + by_parameter * passed[0] / curve.scale[-1]
+        new = curve.correct(trial, by_parameter if passed else point.tangent)
+        new = None if new is None else new.orient(point.tangent)
+        if new is None or new.tangent @ point.tangent < _LEAST_COSINE:
             step *= 0.25
-            if step < _SHORTEST:
-                return _apart(points, longest), folds, _why(curve, trial)
+            if step < _SHORTEST_STEP:
+                return _without_dense_points(points, longest), folds, _why_ended(curve, trial)
             continue
-        if new.along[-1] * point.along[-1] < 0:
+        if new.tangent[-1] * point.tangent[-1] < 0:
             fold = curve.fold(point, new)
             folds.append(curve.value(fold.x))
-            points.append(fold.turned(point.along))
+            points.append(fold.orient(point.tangent))
             if not past_folds:
                 return points, folds, f"It turns back at {curve.path} = {figures(folds[0], 6)}."
         points.append(new)
         if passed:
             text = f"{curve.path} = {figures(passed[0])}"
             back = passed[0] == begins
-            return points, folds, f"It came {'back to' if back else 'to'} {text}."
+            return points, folds, f"It arrived {'back to' if back else 'to'} {text}."
         size = float(np.linalg.norm(new.x) / np.linalg.norm(points[0].x))
-        if size > _GROWN:
+        if size > 1e3:
             text = (
                 f"It grows without bound towards {curve.path} = {figures(curve.value(new.x), 6)}."
             )
@@ -207,8 +339,8 @@ def _followed(
     return points, folds, f"It has {most} cycles: allow more (`most`) to go on."
 
 
-def _apart(points: list[Point], longest: float) -> list[Point]:
-    """The points without those that an edge was looked for with, but for the last."""
+def _without_dense_points(points: list[Point], longest: float) -> list[Point]:
+    """Remove the dense points near the end of a branch, without the last point."""
     kept = [points[0]]
     for point in points[1:-1]:
         if np.linalg.norm(point.x - kept[-1].x) > 0.01 * longest:
@@ -216,19 +348,19 @@ def _apart(points: list[Point], longest: float) -> list[Point]:
     return [*kept, points[-1]]
 
 
-def _why(curve: Curve, trial: np.ndarray) -> str:
-    at, _, _ = curve.look(trial)
+def _why_ended(curve: Curve, trial: np.ndarray) -> str:
+    at, _, _ = curve.evaluate(trial)
     text = f"It ends at {curve.path} = {figures(curve.value(trial), 6)}: beyond, "
-    if at.there.came:
+    if at.image.arrived:
         return text + "no such cycle is found, as where events come or go."
-    longest = figures(float(curve.cycle.place.longest))
+    longest = figures(float(curve.cycle.section.longest))
     return text + f"it does not come back within {longest} s."
 
 
-def single(cycle: LimitCycle, path: Any, what: str) -> float:
-    """The value of the parameter at `path`, which must be a single number."""
+def _single_value(cycle: LimitCycle, path: Any, what: str) -> float:
+    """Return the value of the parameter at `path`, and check that it is a single number."""
     known = [p.path for p in parameters(cycle.machine)]
-    value = get(cycle.machine, path)  # raises for a path that there is not
+    value = get(cycle.machine, path)  # raises an error for an unknown path
     if path not in known or np.ndim(value) != 0:
         raise ValueError(
             f"`{what}`: {path!r} must be a parameter of one number.{suggestion(path, known)} There"

@@ -1,29 +1,59 @@
-"""A limit cycle, and what follows from it."""
+"""A limit cycle with its events and multipliers (`LimitCycle`), built from a fixed point."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from frictax.engine import Adaptive, walk
-from frictax.mechanism import Machine
+from frictax.engine import Adaptive, Path, walk
+from frictax.mechanism import AbstractAxis, AbstractLinkage, Driven, Machine, Mechanism
+from frictax.mechanism.hybrid import state_names
+from frictax.mechanism.layout import layout
 from frictax.parameters import get, select
 from frictax.programs import jitted
 from frictax.text import aligned, figures
 
-from . import compiled
-from .following import Around, CycleNumbers
-from .returns import Place, as_system
+from .following import CycleNumbers, Neighbourhood, compiled_derivatives, follow_compiled
+from .return_map import (
+    ACCEPTED,
+    PoincareSection,
+    Solution,
+    as_system,
+    compiled_extremes,
+    compiled_run_to_section,
+)
+
+_SHORTEST_PHASE = 1e-9  # [period] phases that are shorter count as instantaneous
+
+
+class CycleError(RuntimeError):
+    """No limit cycle was found. The message says why and what to do.
+
+    >>> import frictax as fx
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0, v=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
+    ... )
+    >>> try:
+    ...     fx.limit_cycle(block, within=9.0)
+    ... except fx.CycleError as error:
+    ...     print(error)
+    No cycle: friction comes to rest at 0.5 s and not again within 9 s. ...
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 @dataclasses.dataclass(frozen=True)
 class CycleEvent:
-    """A mode that changes on the way: `time` [s] after the start, the `contact` by name (of a
-    system of one's own ``"contact 0"``, and ``"mode 3"`` what is no contact), its mode `before` and
-    `after`.
+    """A change of a mode: `time` [s] after the start of the cycle, name of the `contact`, its mode
+    `before` and `after`.
+
+    The name is ``"contact 0"`` in a system of your own, and ``"mode 3"`` for other modes.
 
     **Example:** at `LimitCycle`.
     """
@@ -42,22 +72,22 @@ class CycleEvent:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LimitCycle:
-    """A motion that repeats itself, as `limit_cycle` finds it. Print it.
+    """A periodic motion that `limit_cycle` found. Print it.
 
-    - `period` [s]; `states`, the names of the state vector, and for each of them (n,) `low` and
-      `high`, its least and its greatest value, and `amplitude`, half of what lies between.
-    - `start` (n,), `mode` (m,), `time` [s]: of the event that begins it; `events`: what happens on
-      the way, the last one being the first again.
-    - `multipliers` (n-1,): Floquet multipliers, by which a small disturbance has grown when a
-      period is over, the largest first; 0 for what is forgotten: a stick leaves only the places
-      where it rests and what is integrated meanwhile. `stable`: all are less than 1 in size.
-    - `return_map` (n, n): the derivative of the state at the event by the one a period before;
-      `monodromy` (n, n): that of the state after the time of a period, which has the further
-      multiplier 1, of the motion along the cycle.
-    - `residual`: by how much the state misses itself, over the amplitudes.
+    - `period` [s]; `states`: names of the states; `low`, `high` (n,): lowest and highest value of
+      each state; `amplitude` (n,): half of their difference.
+    - `start` (n,), `mode` (m,), `time` [s]: at the event that starts the cycle; `events` during the
+      cycle, the last of which is that event.
+    - `multipliers` (n-1,): Floquet multipliers, the largest first: factors by which small
+      disturbances grow in a period. A multiplier is 0 if a stick resets the disturbance. `stable`:
+      whether all multipliers are below 1 in size.
+    - `return_map` (n, n): derivative of the state at the event by the state one period before;
+      `monodromy` (n, n): derivative of the state after one period, with the additional multiplier 1
+      along the cycle.
+    - `residual`: difference of the states before and after a period, over the amplitudes.
 
-    **Example:** a mass on a belt, pulled back by a spring: see `limit_cycle`. What follows from
-    it:
+    **Example:** a mass on a belt with a spring: see `limit_cycle`. Its derivatives, and a machine
+    with another value:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> belt = fx.Mechanism(
@@ -92,12 +122,11 @@ class LimitCycle:
     return_map: Float[np.ndarray, "n n"]
     monodromy: Float[np.ndarray, "n n"]
     residual: float
-    place: Place
+    section: PoincareSection
     args: PyTree
     engine: Adaptive
-    # of each phase of a return that lasts, which of its ends it is, of how many
-    ends: tuple[int, ...]
-    phases: int
+    ends: tuple[int, ...]  # indices of the phases of nonzero length
+    phases: int  # number of phases of a return
 
     @property
     def amplitude(self) -> Float[np.ndarray, " n"]:
@@ -109,51 +138,54 @@ class LimitCycle:
 
     @property
     def scale(self) -> Float[np.ndarray, " n"]:
-        """The size of each state, for residuals and steps."""
-        return sizes(self.low, self.high)
+        """The size of each state (n,), for residuals and steps."""
+        return state_sizes(self.low, self.high)
 
     def follow(self, machine: Machine) -> CycleNumbers:
-        """The same cycle of a machine with other values: a pure function, to be differentiated
-        (forward), compiled and batched by JAX.
+        """Return the cycle of a machine with other values.
 
-        The derivatives are those of the implicit function theorem, through all events: a fit's
-        ``found.derived(...)`` makes errors of them.
+        The function is pure: JAX can differentiate it (forward), compile it and batch it. The
+        derivatives are exact through all events, by the implicit function theorem. Use it in a
+        fit's ``found.derived(...)`` for errors of a cycle.
 
-        **Arguments:** `machine`, of the structure of the cycle's own and not far from it, for it is
-        found from the cycle's start.
+        **Arguments:** `machine`: with the structure of this cycle's machine and similar values,
+        because the search starts at this cycle.
 
-        **Returns:** `CycleNumbers`; NaN where no such cycle is found and where its events are
-        others.
+        **Returns:** `CycleNumbers`; NaN if no such cycle is found, or if its events differ.
         """
-        return compiled.followed(machine, self.args, self._around)
+        return follow_compiled(machine, self.args, self._neighbourhood)
 
     @property
-    def _around(self) -> Around:
-        return Around(self.start, self.place, self.scale, self.engine, self.ends, self.phases)
+    def _neighbourhood(self) -> Neighbourhood:
+        return Neighbourhood(
+            self.start, self.section, self.scale, self.engine, self.ends, self.phases
+        )
 
     def derivatives(self, paths: str | Iterable[str]) -> dict[str, CycleNumbers]:
-        """The derivatives of period, amplitude and start by the parameters at `paths`, exact
-        through all events.
+        """Return the derivatives of period, amplitude and start by the parameters at `paths`,
+        exact through all events.
 
-        **Returns:** for each path `CycleNumbers` that hold the derivatives; of a parameter of
-        several numbers, with a last axis for these.
+        **Returns:** path -> `CycleNumbers` of derivatives, with a last axis for the entries of a
+        parameter of several numbers.
         """
         names = [p.path for p in select(self.machine, paths)]
         values = {name: jnp.asarray(get(self.machine, name), float) for name in names}
-        return compiled.derivatives(values, self.machine, self.args, self._around)
+        return compiled_derivatives(values, self.machine, self.args, self._neighbourhood)
 
     def sampled(self, count: int = 401, periods: float = 1.0) -> tuple[Array, Array, Array]:
-        """Times (count,) [s] from its start, states (count, n) and modes (count, m) there, evenly
-        over so many periods.
+        """Simulate the cycle.
+
+        **Returns:** `count` equidistant times [s] over this number of periods, states (count, n),
+        and modes (count, m).
         """
         ts = jnp.linspace(0.0, periods * self.period, count)
-        path = _run(self.machine, self.args, self.start, self.place, ts, self.engine)
+        path = _simulate(self.machine, self.args, self.start, self.section, ts, self.engine)
         return ts, path.ys, path.modes
 
     def __str__(self) -> str:
         head = f"Limit cycle of {figures(self.period, 6)} s, "
         head += "stable: " if self.stable else "not stable: "
-        head += "multipliers " + ", ".join(_short(x) for x in self.multipliers)
+        head += "multipliers " + ", ".join(_multiplier_text(x) for x in self.multipliers)
         rows = [
             (name, *(figures(float(x), 5) for x in (low, high, half)))
             for name, low, high, half in zip(
@@ -167,16 +199,186 @@ class LimitCycle:
     __repr__ = __str__
 
 
-def _short(x: Any) -> str:
+def _multiplier_text(x: Any) -> str:
     return figures(float(x), 4) if np.imag(x) == 0 else f"{x:.4g}"
 
 
-def sizes(low: Any, high: Any) -> Float[np.ndarray, " n"]:
-    """How large each state's motion is; 1 of what does not move."""
+def state_sizes(low: Any, high: Any) -> Float[np.ndarray, " n"]:
+    """Return the amplitude of each state; 1 for a constant state."""
     half = 0.5 * (np.asarray(high) - np.asarray(low))
     return np.where(half > 0, half, 1.0)
 
 
 @jitted
-def _run(machine: Any, args: PyTree, y: Any, place: Place, ts: Any, engine: Adaptive) -> Any:
-    return walk(as_system(machine), jnp.asarray(y), place.mode, place.time + ts, args, engine)
+def _simulate(
+    machine: Any, args: PyTree, y: Any, section: PoincareSection, ts: Any, engine: Adaptive
+) -> Any:
+    return walk(as_system(machine), jnp.asarray(y), section.mode, section.time + ts, args, engine)
+
+
+@jitted
+def _flow(machine: Machine, args: PyTree, y: Any, section: PoincareSection) -> Array:
+    return as_system(machine).flow(section.time, jnp.asarray(y), section.mode, args)
+
+
+@dataclasses.dataclass(frozen=True)
+class PhaseLog:
+    """The phases of a run: their end `times` (k,) [s], and the modes `before` and `after` these."""
+
+    times: Float[np.ndarray, " k"]
+    before: Int[np.ndarray, "k m"]
+    after: Int[np.ndarray, "k m"]
+
+    @classmethod
+    def from_path(cls, path: Path, begins: float = 0.0) -> "PhaseLog":
+        """Read the phases of a run up to the event of its section."""
+        n = int(path.count)
+        remaining = np.asarray(path.after[:n, -1])
+        n = min(n, int(np.argmax(remaining == 0)) + 1) if np.any(remaining == 0) else n
+        before, after = (np.asarray(x)[:n, :-1] for x in (path.before, path.after))
+        return cls(np.asarray(path.times)[:n] - begins, before, after)
+
+    @property
+    def changes(self) -> Bool[np.ndarray, "k m"]:
+        return self.before != self.after
+
+
+def lasting_phases(ends: Float[np.ndarray, " k"]) -> Int[np.ndarray, " p"]:
+    """Return the indices of the phases of nonzero length."""
+    return np.flatnonzero(np.diff(ends, prepend=0.0) > _SHORTEST_PHASE * ends[-1])
+
+
+def mode_names(machine: Machine, count: int) -> list[str]:
+    """Return a name for each entry of the mode: that of its contact, if it has one."""
+    own = machine.system if isinstance(machine, Driven) else machine
+    if isinstance(own, Mechanism):
+        names = [own.names[c.part] for c in layout(own).contacts]
+    elif isinstance(own, AbstractAxis):
+        names = ["friction"]
+    else:
+        known = len(own.frictions) if isinstance(own, AbstractLinkage) else 0
+        names = [f"frictions.{i}" for i in range(known)]
+    return names + [f"mode {i}" for i in range(len(names), count)]
+
+
+def build_cycle(
+    machine: Machine, args: PyTree, found: Solution, section: PoincareSection, engine: Adaptive
+) -> LimitCycle:
+    """Return the cycle of a solution.
+
+    **Raises:** `CycleError` if the solution is not a cycle.
+    """
+    _check_converged(found, section)
+    y, half = np.asarray(found.y), float(found.image.after)
+    path = compiled_run_to_section(machine, args, y, section, engine)
+    log = PhaseLog.from_path(path, float(section.time))
+    _check_autonomous(machine, args, found, section, engine)
+    phases, period = len(log.times), 2 * half if section.symmetric else half
+    if section.symmetric:
+        log = PhaseLog(
+            np.concatenate([log.times, log.times + half]),
+            np.concatenate([log.before, _mirror_modes(machine, log.before)]),
+            np.concatenate([log.after, _mirror_modes(machine, log.after)]),
+        )
+    ends = lasting_phases(log.times)
+    extremes = compiled_extremes(machine, args, y, section, jnp.asarray(log.times[ends]), engine)
+    low, high = (np.asarray(x) for x in extremes)
+    derivatives, after = np.asarray(found.derivatives.y), np.asarray(found.derivatives.after)
+    if section.symmetric:
+        derivatives, after = derivatives @ derivatives, after + after @ derivatives
+    flow = np.asarray(_flow(machine, args, y, section))
+    return LimitCycle(
+        machine=machine,
+        period=period,
+        states=_names_of_states(machine, len(y)),
+        low=low,
+        high=high,
+        start=y,
+        mode=np.asarray(section.mode),
+        time=float(section.time),
+        events=tuple(_cycle_events(machine, log)),
+        multipliers=floquet_multipliers(derivatives, state_sizes(low, high)),
+        return_map=derivatives,
+        monodromy=derivatives - np.outer(flow, after),
+        residual=float(found.residual),
+        section=section,
+        args=args,
+        engine=engine,
+        ends=tuple(map(int, ends)),
+        phases=phases,
+    )
+
+
+def _check_autonomous(
+    machine: Machine, args: PyTree, found: Solution, section: PoincareSection, engine: Adaptive
+) -> None:
+    """Raise `CycleError` if the return from the same state depends on the time of the start."""
+    later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
+    end = compiled_run_to_section(machine, args, found.y, later, engine).ys[-1]
+    later_duration, duration = float(end[-1]), float(found.image.after)
+    if not abs(later_duration - duration) <= 1e-6 * duration:
+        raise CycleError(
+            f"No cycle: the same state returns after {figures(duration, 6)} s, and"
+            f" {figures(later_duration, 6)} s where it begins 0.37 of that later. What acts on the"
+            " machine must not change over time: hold drives and references still (`Constant`), or"
+            " begin when they have ended (`within`)."
+        )
+
+
+def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
+    """Return the modes of the mirror image, with the opposite direction of sliding."""
+    names = mode_names(machine, modes.shape[1])
+    slides = np.array([not name.startswith("mode ") for name in names])
+    return np.where(slides & (np.abs(modes) == 1), -modes, modes)
+
+
+def _names_of_states(machine: Machine, count: int) -> tuple[str, ...]:
+    names = state_names(machine) if isinstance(machine, Mechanism) else machine.states()
+    return names or tuple(f"y[{i}]" for i in range(count))
+
+
+def _cycle_events(machine: Machine, log: PhaseLog) -> Iterator[CycleEvent]:
+    names = mode_names(machine, log.before.shape[1])
+    for time, before, after in zip(log.times, log.before, log.after, strict=True):
+        for name, old, new in zip(names, before, after, strict=True):
+            if old != new and time > _SHORTEST_PHASE * log.times[-1]:
+                yield CycleEvent(float(time), name, int(old), int(new))
+
+
+def _check_converged(found: Solution, section: PoincareSection) -> None:
+    longest = figures(float(section.longest))
+    if not float(found.residual) <= ACCEPTED:
+        if not np.isfinite(found.residual):
+            why = (
+                f"from where it was looked for it does not come back within {longest} s, or the run"
+                " fails. Let it settle for longer (`within`)"
+            )
+        else:
+            why = (
+                f"after {int(found.tried)} returns the state still misses itself by"
+                f" {float(found.residual):.1g} of the amplitudes. Let it settle for longer"
+                " (`within`), or say how many events make a period (`returns`)"
+            )
+        raise CycleError(f"No cycle: {why}.")
+
+
+def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:
+    """Return the eigenvalues (n-1,) of a return map's derivative, the largest first, without the 0
+    along the motion.
+
+    An event or a stick makes some eigenvalues exactly 0. An eigenvalue solver would return a root
+    of the rounding error for defective zeros, so the null space is removed step by step before.
+    """
+    n = len(scale)
+    matrix = np.asarray(derivatives) * scale / np.asarray(scale)[:, None]
+    while matrix.size:
+        left, sizes, right = np.linalg.svd(matrix)
+        rank = int(np.sum(sizes > 1e-7 * max(1.0, sizes[0])))
+        if rank == len(matrix):
+            break
+        # U S V' has the eigenvalues of S V' U, and zeros.
+        matrix = sizes[:rank, None] * (right[:rank] @ left[:, :rank])
+    found = np.linalg.eigvals(matrix) if matrix.size else np.zeros(0)
+    found = np.concatenate([found, np.zeros(n - len(found))])[: n - 1]
+    found = found[np.argsort(-np.abs(found), kind="stable")]
+    return found.real if np.all(found.imag == 0) else found

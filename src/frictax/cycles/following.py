@@ -5,25 +5,35 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 from frictax.engine import Adaptive
+from frictax.jax_internals import Tracer
 from frictax.mechanism import Machine
 from frictax.parameters import Values, replace
 from frictax.parameters.constant import constant
+from frictax.programs import jitted
 
-from .extremes import extremes
-from .newton import ENOUGH, solved, towards
-from .returns import Place, returned
+from .return_map import (
+    ACCEPTED,
+    PoincareSection,
+    compiled_extremes,
+    compiled_run_to_section,
+    compiled_solve_cycle,
+    extremes,
+    newton_step,
+    return_to_section,
+    solve_cycle,
+)
 
 
 class CycleNumbers(eqx.Module):
-    """The numbers of a limit cycle that may be differentiated.
+    """The differentiable numbers of a limit cycle.
 
-    - `period` [s]; `low`, `high`, `amplitude` (n,): the least and the greatest value of each state
-      over the cycle, and half of what lies between; `start` (n,): the state at the event that
-      begins it.
+    - `period` [s]; `low`, `high` (n,): lowest and highest value of each state over the cycle;
+      `amplitude` (n,): half of their difference; `start` (n,): state at the event that starts it.
 
     **Example:** at `LimitCycle`.
     """
@@ -38,71 +48,105 @@ class CycleNumbers(eqx.Module):
         return 0.5 * (self.high - self.low)
 
 
-class Around(eqx.Module):
-    """Where a cycle is looked for, and how: near the start `y` (n,) at `place`, with the sizes
-    `scale` (n,) of the states; `phases`: how many phases a return has; `ends`: which of the
-    cycle's last, and so are looked at.
+class Neighbourhood(eqx.Module):
+    """The start and the options of the search for a cycle near a known cycle.
+
+    `y` (n,): start at the section; `scale` (n,): sizes of the states; `phases`: number of phases of
+    a return; `ends`: indices of the cycle's phases of nonzero length.
     """
 
     y: Any
-    place: Place
+    section: PoincareSection
     scale: Any
     engine: Adaptive
     ends: tuple[int, ...]
     phases: int
 
 
-def followed(machine: Machine, args: PyTree, around: Around) -> CycleNumbers:
-    """The cycle of `machine` near the start `y`; NaN where there is none, or one of other events.
+def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
+    """Return the cycle of `machine` in the neighbourhood; NaN without such a cycle.
 
-    Derivatives are those of the implicit function theorem: the solution is a constant, and one more
-    step of Newton's method, of length 0, carries them. So nothing is differentiated twice.
+    The derivatives are those of the implicit function theorem. The solution is a constant, and one
+    more Newton step of length 0 has the derivatives, so nothing is differentiated twice.
     """
-    y, scale = jnp.asarray(around.y), jnp.asarray(around.scale)
-    place, engine, phases = around.place, around.engine, around.phases
-    at = constant(solved(constant(machine), args, y, place, scale, engine, phases))
-    there = returned(machine, args, at.y, place, engine, phases)
-    moved = towards(at.slopes.y, there.y - at.y, scale)
-    y, after = at.y + moved, there.after + at.slopes.after @ moved
-    events = there.events + at.slopes.events @ moved
-    alike = jnp.abs(there.events[-1] - there.after) <= 1e-9 * there.after
+    y, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
+    section, engine, phases = near.section, near.engine, near.phases
+    at = constant(solve_cycle(constant(machine), args, y, section, scale, engine, phases))
+    image = return_to_section(machine, args, at.y, section, engine, phases)
+    step = newton_step(at.derivatives.y, image.y - at.y, scale)
+    y, after = at.y + step, image.after + at.derivatives.after @ step
+    events = image.events + at.derivatives.events @ step
+    same_events = jnp.abs(image.events[-1] - image.after) <= 1e-9 * image.after
     period = after
-    if place.symmetric:
+    if section.symmetric:
         events, period = jnp.append(events, after + events), 2 * after
-    low, high = extremes(machine, args, y, place, events[jnp.asarray(around.ends)], engine)
-    found = jnp.where((at.residual <= ENOUGH) & alike, 1.0, jnp.nan)
+    low, high = extremes(machine, args, y, section, events[jnp.asarray(near.ends)], engine)
+    found = jnp.where((at.residual <= ACCEPTED) & same_events, 1.0, jnp.nan)
     return jax.tree.map(lambda x: x * found, CycleNumbers(period, low, high, y))
 
 
-def by_parameters(
-    values: dict[str, Array], machine: Machine, args: PyTree, around: Around
+def cycle_derivatives(
+    values: dict[str, Array], machine: Machine, args: PyTree, near: Neighbourhood
 ) -> dict[str, CycleNumbers]:
-    """The derivatives of `followed` by the `values` of parameters, path -> value, at a cycle whose
-    start is known: nothing is solved for, and the return is run once for its derivatives by state
-    and parameters. Gives `CycleNumbers` of derivatives by path, each with the shape of its value
-    behind its own.
+    """Return the derivatives of `follow_cycle` by the `values` of parameters (path -> value).
+
+    The start of the cycle is known, so nothing is solved, and one run of the return map gives its
+    derivatives by state and parameters. The result has `CycleNumbers` of derivatives for each path,
+    whose last axes are those of the value.
     """
-    y, scale, n = jnp.asarray(around.y), jnp.asarray(around.scale), len(around.scale)
-    place, engine = around.place, around.engine
+    y, scale, n = jnp.asarray(near.y), jnp.asarray(near.scale), len(near.scale)
+    section, engine = near.section, near.engine
     x, back = ravel_pytree(values)
-    at = lambda x: replace(machine, back(x))  # noqa: E731
+    machine_at = lambda x: replace(machine, back(x))  # noqa: E731
 
-    def gone(both: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        there = returned(at(both[n:]), args, both[:n], place, engine, around.phases)
-        events, after = there.events, there.after
-        if place.symmetric:
+    def image_of(both: Array) -> tuple[tuple[Array, Array, Array], Array]:
+        changed, start = machine_at(both[n:]), both[:n]
+        image = return_to_section(changed, args, start, section, engine, near.phases)
+        events, after = image.events, image.after
+        if section.symmetric:
             events, after = jnp.append(events, after + events), 2 * after
-        times = events[jnp.asarray(around.ends)]
-        return (there.y, after, times), times
+        times = events[jnp.asarray(near.ends)]
+        return (image.y, after, times), times
 
-    slopes, times = jax.jacfwd(gone, has_aux=True)(jnp.append(y, x))
-    by_state, own = slopes[0][:, :n], slopes[0][:, n:]
-    moved = towards(by_state, own, scale)
-    period, times_by = (of[..., :n] @ moved + of[..., n:] for of in slopes[1:])
+    derivatives, times = jax.jacfwd(image_of, has_aux=True)(jnp.append(y, x))
+    by_state, own = derivatives[0][:, :n], derivatives[0][:, n:]
+    start_by = newton_step(by_state, own, scale)
+    period, times_by = (of[..., :n] @ start_by + of[..., n:] for of in derivatives[1:])
 
-    def ranging(by: Array) -> tuple[Array, Array]:
-        return extremes(at(x + by), args, y + moved @ by, place, times + times_by @ by, engine)
+    def extremes_at(by: Array) -> tuple[Array, Array]:
+        changed, start, ends = machine_at(x + by), y + start_by @ by, times + times_by @ by
+        return extremes(changed, args, start, section, ends, engine)
 
-    low, high = jax.jacfwd(ranging)(jnp.zeros_like(x))
-    each = [jax.vmap(back)(jnp.atleast_2d(of)) for of in (period, low, high, moved)]
+    low, high = jax.jacfwd(extremes_at)(jnp.zeros_like(x))
+    each = [jax.vmap(back)(jnp.atleast_2d(of)) for of in (period, low, high, start_by)]
     return {name: CycleNumbers(each[0][name][0], *(of[name] for of in each[1:])) for name in values}
+
+
+compiled_derivatives = jitted(cycle_derivatives)
+_compiled_follow = jitted(follow_cycle)
+
+
+def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
+    """Return `follow_cycle`, with the compiled programs of the search where this is possible.
+
+    A separate program takes longer to compile than hundreds of cycles take to compute. It is used
+    only within other compiled code, or for derivatives.
+    """
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
+        return _compiled_follow(machine, args, near)
+    section, engine = near.section, near.engine
+    start, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
+    found = compiled_solve_cycle(machine, args, start, section, scale, engine)
+    if isinstance(found.y, Tracer):  # The machine is a constant of other compiled code.
+        return _compiled_follow(machine, args, near)
+    path = compiled_run_to_section(machine, args, np.asarray(found.y), section, engine)
+    events = np.asarray(path.times)[: near.phases] - float(section.time)
+    after = float(found.image.after)
+    if not (float(found.residual) <= ACCEPTED and abs(events[-1] - after) <= 1e-9 * after):
+        unknown = jnp.full_like(found.y, jnp.nan)
+        return CycleNumbers(unknown[0], unknown, unknown, unknown)
+    period = 2 * after if section.symmetric else after
+    events = np.append(events, after + events) if section.symmetric else events
+    at = jnp.asarray(events[np.asarray(near.ends)])
+    low, high = compiled_extremes(machine, args, np.asarray(found.y), section, at, engine)
+    return CycleNumbers(jnp.asarray(period, found.y.dtype), low, high, found.y)

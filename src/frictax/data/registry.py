@@ -47,11 +47,11 @@ class PublicRecord:
         return sum(file.bytes for file in self.files)
 
     def missing(self, folder: Path) -> list[PublicFile]:
-        """The files that are not below `folder`."""
+        """Return the files that are not below `folder`."""
         return [file for file in self.files if not (folder / file.path).is_file()]
 
     def damaged(self, folder: Path) -> list[PublicFile]:
-        """The files below `folder` that are not what was published."""
+        """Return the files below `folder` that differ from the published ones."""
         return [
             file
             for file in self.files
@@ -61,7 +61,7 @@ class PublicRecord:
 
 @functools.cache
 def records() -> dict[str, PublicRecord]:
-    """All public records by name.
+    """Return all public records by name.
 
     >>> records()["emps"].licence
     'none stated by the owners: not to be passed on'
@@ -83,18 +83,18 @@ def records() -> dict[str, PublicRecord]:
 
 
 def cache() -> Path:
-    """Where records are kept that were fetched: this user's cache folder."""
+    """Return the folder of fetched records, in this user's cache folder."""
     import pooch
 
     return Path(pooch.os_cache("frictax"))
 
 
 def path(name: str) -> Path:
-    """The folder of the record called `name`: below the folder that the variable FRICTAX_DATA
-    names, else where `fetch` keeps it.
+    """Return the folder of the record called `name`: below the folder in the variable FRICTAX_DATA,
+    or below the folder in which `fetch` stores it.
 
-    **Raises:** `KeyError` for a name that is not in the registry; `FileNotFoundError` where it is
-    not here; `ValueError` where a file is not what was published.
+    **Raises:** `KeyError` for a name that is not in the registry; `FileNotFoundError` if the record
+    is not on this machine; `ValueError` if a file differs from the published one.
 
     >>> import frictax as fx
     >>> try:
@@ -136,21 +136,20 @@ def path(name: str) -> Path:
 def fetch(
     name: str, folder: str | Path | None = None, tell: Callable[[int, int], Any] | None = None
 ) -> Path:
-    """Get the record called `name` from its home, unless it is here already, and return its folder.
+    """Download the record called `name`, unless it is on this machine, and return its folder.
 
-    Files come one by one, each is compared with its checksum, and only then put where it belongs:
-    what was interrupted or damaged on the way leaves nothing behind, and a second call gets what is
-    missing.
+    Each file is compared with its checksum before it is stored. An interrupted or damaged download
+    stores nothing, and a second call downloads the missing files.
 
-    **Arguments:** `folder`: where to keep it, as the folder above ``name/``; this user's cache
-    unless given, and where FRICTAX_DATA has it, that. `tell`: called with the bytes that are here
-    and those there will be.
+    **Arguments:** `folder`: the folder above ``name/``; by default the record in FRICTAX_DATA if it
+    is there, otherwise this user's cache folder. `tell`: called with the number of bytes that are
+    stored and the number of all bytes.
 
-    **Raises:** `KeyError` for a name that is not in the registry; `OSError` where the home cannot
-    be reached or the folder not written; `ValueError` where a file came that is not what was
-    published.
+    **Raises:** `KeyError` for a name that is not in the registry; `OSError` if the server cannot be
+    reached or the folder cannot be written; `ValueError` if a downloaded file differs from the
+    published one.
 
-    **Example:** what can be fetched, at `data.records`.
+    **Example:** the available records, at `data.records`.
     """
     record = _known(name)
     if folder is None:

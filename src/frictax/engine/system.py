@@ -29,7 +29,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
     def __repr__(self) -> str:
         return readable(self)
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:own_machine_html")
+    _repr_html_ = Verb("frictax.report.cards:own_machine_html")
 
     @abc.abstractmethod
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:

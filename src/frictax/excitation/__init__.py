@@ -1,7 +1,6 @@
 """Design of experiments: excitations that identify the parameters best within limits."""
 
-from .design import design as design
-from .designed import Design as Design
+from .design import Design as Design, design as design
 from .information import information as information
 from .limits import Limits as Limits, Margins as Margins
 from .shapes import (

@@ -1,32 +1,289 @@
-"""The experiment that tells most of a machine's parameters, within what the machine bears."""
+"""Design an experiment (`design`), and the designed experiment with its errors (`Design`)."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
+from frictax.files.replacing import write_whole
 from frictax.fitting import AbstractObjective, AbstractPrior, FitResult, Instrument
+from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import Machine
+from frictax.parameters import replace
 from frictax.progress import Progress, watched
+from frictax.summary import Summarised, Summary
+from frictax.text import figures, shown
+from frictax.verbs import DesignVerbs
 
-from .ascent import climbed
-from .criteria import Criterion
-from .designed import Design, kept_by
+from .building import DesignRequest, build_problem
 from .limits import Limits, Margins
-from .machines import Over, machines_of
-from .plan import Plan, Seen
-from .posed import posed
-from .rivals import Rival, largest, rivals
+from .machines import Over, draw_machines
+from .problem import Criterion, DesignProblem, ExperimentRun
+from .rivals import Rival, best_rivals, largest_within_limits
+from .search import search_excitation
 from .shapes import AbstractShape
 
-_LOOKED, _KEEP = 200, 0.97  # machines by which limits are kept, and how many of them
-_TRIALS = 8  # of sizes
+_DRAWN = 200  # machines that must keep the limits if values are uncertain
+_SHARE_WITHIN = 0.97  # share of them that must keep the limits
+_TRIALS = 8  # of the scale of an excitation; its error is then below 1 %
+_TOLERANCE = 0.95  # share of a margin, or of the error of a rival, below which there is a warning
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Design(Summarised, DesignVerbs):
+    """A designed excitation, and the errors that a record with it will have. Print it.
+
+    - `t`, `excitation` (n,): times [s] and values of the drive [N, N.m; m, rad for a reference];
+      `drive`, `unit`: name and unit of the drive.
+    - `names`, `units`, `values` (p,): the parameters and their assumed values; `errors` (p,): the
+      expected standard errors; `relative` (p,): the same over the sizes.
+    - `beside`: conventional experiment within the same limits -> its relative errors (p,).
+    - `asked`: limited quantity -> (largest value in the run, limit); `events`: number of events.
+    - `drawn` (k): values (p,) of the machines of `over`; `kept`: share of these machines that keep
+      all limits, 1 without machines.
+    - `slip`, `miss`: the shortest slip [samples] and the nearest miss of an event.
+
+    **Example:** at `design`.
+    """
+
+    problem: DesignProblem
+    excitation: Float[np.ndarray, " n"]
+    run: ExperimentRun
+    rivals: tuple[Rival, ...]
+    drawn: tuple[np.ndarray, ...]
+    drawn_runs: tuple[ExperimentRun, ...]
+    outputs: dict[str, float]
+    objective: AbstractObjective | None
+    seconds: float
+
+    @property
+    def t(self) -> Float[np.ndarray, " n"]:
+        return self.problem.t
+
+    @property
+    def drive(self) -> str:
+        return self.problem.drive
+
+    @property
+    def unit(self) -> str:
+        return self.problem.unit
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.problem.names
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return self.problem.units
+
+    @functools.cached_property
+    def values(self) -> Float[np.ndarray, " p"]:
+        return np.asarray(self.problem.under_test.values())
+
+    @functools.cached_property
+    def relative(self) -> Float[np.ndarray, " p"]:
+        return self._relative_errors(self.run)
+
+    @property
+    def errors(self) -> Float[np.ndarray, " p"]:
+        return self.relative * self.problem.size
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Names of the parameters that count."""
+        return tuple(self.names[i] for i in self.problem.wanted)
+
+    @functools.cached_property
+    def beside(self) -> dict[str, Float[np.ndarray, " p"]]:
+        return {rival.description: self._relative_errors(rival.run) for rival in self.rivals}
+
+    @property
+    def asked(self) -> dict[str, tuple[float, float]]:
+        loads = np.asarray(self.run.loads)
+        return {
+            limit.what: (float(load * limit.limit), limit.limit)
+            for limit, load in zip(self.problem.limits, loads, strict=True)
+        }
+
+    @property
+    def slip(self) -> float:
+        return float(self.run.slip)
+
+    @property
+    def miss(self) -> float:
+        return float(self.run.miss)
+
+    @property
+    def events(self) -> int:
+        return int(self.run.events)
+
+    def worst(self, says: str | None = None) -> float:
+        """Return the largest relative error of a wanted parameter; with `says`, that of the
+        experiment of this name in `beside`.
+        """
+        relative = self.relative if says is None else self.beside[says]
+        return float(np.max(relative[self.problem.wanted]))
+
+    def worst_of_drawn(self, says: str | None = None) -> Float[np.ndarray, " k"]:
+        """Return `worst` for each of the machines `drawn` (k,); infinite if its run failed."""
+        others = {rival.description: rival.drawn_runs for rival in self.rivals}
+        runs = self.drawn_runs if says is None else others[says]
+        wanted = self.problem.wanted
+        worst = [
+            np.max(self._relative_errors(run)[wanted]) if run.succeeded else np.inf for run in runs
+        ]
+        return np.array(worst)
+
+    def worst_of_most(self, says: str | None = None) -> float:
+        """Return the 90 % quantile of `worst_of_drawn`."""
+        return float(np.percentile(self.worst_of_drawn(says), 90))
+
+    @property
+    def kept(self) -> float:
+        return share_within_limits(self.drawn_runs)
+
+    def record(self, seed: int = 0, name: str = "designed") -> Record:
+        """Simulate the record of the given machine with white noise."""
+        problem = self.problem
+        clean = self.clean()
+        draws = np.random.default_rng(seed)
+        noisy = {
+            output: clean[output] + sd * draws.standard_normal(problem.t.size)
+            for output, sd in self.outputs.items()
+        }
+        inputs = {
+            k: np.asarray(u) for k, u in problem.under_test.inputs.items() if k != problem.drive
+        }
+        return Record(
+            problem.t,
+            {problem.drive: self.excitation, **inputs},
+            noisy,
+            sd=dict(self.outputs),
+            hold=problem.under_test.hold,
+            name=name,
+        )
+
+    def clean(self) -> dict[str, Float[np.ndarray, " n"]]:
+        """Simulate the outputs of the given machine without noise."""
+        return self.problem.outputs(self.excitation)
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write times and drive to `path`, with one row for each sample.
+
+        **Raises:** `ValueError` if the folder does not exist.
+        """
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise ValueError(f"`to_csv`: the folder {path.parent} does not exist. Make it first.")
+        write_whole(path.resolve(), self.csv_text(), replace=True)
+        return path
+
+    def csv_text(self) -> str:
+        """Return the text that `to_csv` writes."""
+        head = f"time [s],{self.drive} [{self.unit}]"
+        rows = zip(self.t, self.excitation, strict=True)
+        return "\n".join([head, *(f"{t:.9g},{u:.9g}" for t, u in rows)]) + "\n"
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return head and rows of the printed table."""
+        others = list(self.beside)
+        short_names = [says.partition(",")[0].partition(" of ")[0] for says in others]
+        head = ("parameter", "value", "unit", "expected error", "relative", *short_names)
+        rows = []
+        for i, name in enumerate(self.names):
+            row = shown(self.values[i], self.errors[i], self.units[i])
+            mark = "" if i in self.problem.wanted else " (not wanted)"
+            cells = figures(self.values[i] / row.size, 6), row.unit, row.error
+            shares = [error_in_words(self.beside[says][i]) for says in others]
+            rows.append((name + mark, *cells, error_in_words(self.relative[i]), *shares))
+        return head, rows
+
+    @property
+    def title(self) -> str:
+        """The drive, its duration, and the numbers of samples and events."""
+        count, rate = self.t.size, 1.0 / (self.t[1] - self.t[0])
+        return (
+            f"{self.drive} [{self.unit}] for {self.t[-1]:.4g} s at {rate:.4g} Hz, {count} samples,"
+            f" {self.events} events"
+        )
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The use of the limits, the conventional experiments, and the machines drawn."""
+        loads = [
+            f"{what} {figures(amount, 3)} of {figures(limit, 3)}"
+            for what, (amount, limit) in self.asked.items()
+        ]
+        lines = [f"asks for {', '.join(loads)}"]
+        if self.beside:
+            lines.append(f"beside it: {'; '.join(self.beside)}")
+        if self.drawn:
+            own, *others = [
+                error_in_words(self.worst_of_most(says)) for says in (None, *self.beside)
+            ]
+            beside = f" (beside it {'; '.join(others)})" if others else ""
+            lines.append(
+                f"limits are kept by {100 * self.kept:.0f} % of {len(self.drawn)} machines drawn;"
+                f" in 9 of 10 of them the worst error is at most {own}{beside}"
+            )
+        return tuple(lines)
+
+    def _summary(self) -> Summary:
+        head, rows = self.rows()
+        sides = "lrlr" + "r" * (len(head) - 4)
+        return Summary(self.title, (head, rows), sides, self.lines, self.warnings)
+
+    _repr_html_ = Verb("frictax.report.cards:design_html")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about limits, margins, better experiments and large errors."""
+        out, problem = [], self.problem
+        if self.run.excess > 1e-9:
+            out.append("No excitation within all limits was found: this one is the nearest.")
+        if self.slip < _TOLERANCE * problem.margins.slip:
+            out.append(
+                f"The shortest slip lasts {self.slip:.2g} samples: a fit may end at an edge there,"
+                " and errors be larger. Sample faster."
+            )
+        if self.miss < _TOLERANCE * problem.margins.miss:
+            out.append(
+                f"An event is missed by {100 * self.miss:.2g} % of its margin: with slightly other"
+                " values it happens, and the errors differ from the predicted ones."
+            )
+        better = min(self.beside, key=self.worst, default=None)
+        if better is not None and self.worst(better) < _TOLERANCE * self.worst():
+            out.append(
+                f"The {better.split(',')[0]} identifies the worst parameter better: search longer,"
+                " with more `starts` and `steps`, or use it."
+            )
+        weak = [self.names[i] for i in problem.wanted if self.relative[i] > 0.5]
+        if weak:
+            out.append(
+                f"{', '.join(weak)} would still be known worse than by 50 %: let it last longer, or"
+                " allow for more."
+            )
+        return tuple(out)
+
+    def _relative_errors(self, run: ExperimentRun) -> np.ndarray:
+        covariance = np.asarray(self.problem.covariance(jnp.asarray(run.sampled)))
+        return np.sqrt(np.diag(covariance))
+
+    def model(self, x: Float[np.ndarray, " p"] | None = None) -> Any:
+        """Return the machine, with the values x of the parameters if given."""
+        if x is None:
+            return self.problem.machine
+        return replace(self.problem.machine, dict(zip(self.names, x, strict=True)))
 
 
 def design(
@@ -59,47 +316,47 @@ def design(
     seed: int = 0,
     progress: Checked[bool | Progress] = False,
 ) -> Design:
-    """The excitation of `machine` from which its parameters are found best, within `limits`.
+    """Design the excitation of `machine` that identifies its parameters best, within `limits`.
 
-    A search makes the errors small that a record of `outputs` is to be expected to leave. Its
-    gradients are exact through breakaway, sticking and stops: the Fisher information is a state of
-    the run (`information`), never the derivative of a sum over samples, which jumps where an event
-    passes a sample and whose slope is wrong between.
+    A search minimises the expected errors of the parameters from a record of `outputs`. Its
+    gradients are exact through breakaway, sticking and stops, because the Fisher information is a
+    state of the run (`information`). A sum over samples would jump where an event passes a sample,
+    and its derivative would be wrong.
 
     **Arguments:**
 
-    - `machine`: a `Mechanism`, or a hybrid system of one's own, with the values that are guessed.
-    - `outputs`: what is measured -> the standard deviation of its noise in SI.
-    - `duration` [s], `rate` [Hz]: of the record, and of the drive's table.
-    - `limits`: what the machine bears.
-    - `drive`: the part that is excited: a force or torque, or a `PositionController`, whose
-      reference is then designed. Unless given, the one controller, or the one force.
-    - `free`: the parameters that nobody knows, as for `fit`; `wanted`: those of them that count,
-      all unless given: errors of the others are allowed for.
-    - `shape`: `FourierSeries()` unless given, `Multisine()`, `CubicSpline()`, `Ramps()` or, for a
+    - `machine`: a `Mechanism`, or a hybrid system of your own, with assumed values.
+    - `outputs`: measured variable -> standard deviation of its noise [SI].
+    - `duration` [s], `rate` [Hz]: of the record and of the drive.
+    - `limits`: limits of the machine and its drive.
+    - `drive`: the excited part: a force, a torque, or a `PositionController`, whose reference is
+      then designed. By default the only controller, or the only force.
+    - `free`: the unknown parameters, as for `fit`; `wanted`: those whose errors count, all by
+      default. The errors of the others are taken into account.
+    - `shape`: `FourierSeries()` by default, `Multisine()`, `CubicSpline()`, `Ramps()` or, for a
       reference, `Staircase()`.
-    - `criterion`, of relative errors: "E", that of the worst combination of parameters; "minimax",
-      of the worst parameter; "A", the mean square; "D", the product along the principal axes. "A"
-      and "E" keep away from edges of events better than "minimax".
-    - `objective`: how the record will be fitted: `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
-    - `inputs`: other parts that are driven -> their samples. `instruments`: as for `fit`; name
-      ``"outputs.mass.v.gain"`` in `free` where it is not known.
-    - `memory`: output -> how long its noise remembers [s]: an approximation, by which a sample
-      counts as (1 - r)/(1 + r) of one, r = exp(-1/(rate*memory)), right for motions that are slow
-      beside it.
-    - `over`: for which machines, where values are not known: a relative scatter, one for each
-      path, a fit with its covariance, or a `Posterior`. The criterion is then the mean over
-      `machines` that are drawn, and the excitation so small that limits are kept by 97 % of 200;
-      so are the other experiments.
+    - `criterion` of relative errors: "E", the worst combination of parameters; "minimax", the worst
+      parameter; "A", the mean square; "D", the product along the principal axes. "A" and "E" stay
+      farther away from changes of the event sequence than "minimax".
+    - `objective` of the later fit: `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
+    - `inputs`: other driven part -> its samples. `instruments`: as for `fit`; name for example
+      ``"outputs.mass.v.gain"`` in `free` if the gain is unknown.
+    - `memory`: output -> correlation time of its noise [s]. One sample then counts as
+      (1 - r)/(1 + r) independent samples with r = exp(-1/(rate*memory)), which is accurate for
+      motions that are slow compared with this time.
+    - `over`: distribution of the machines if values are uncertain: a relative scatter, one for each
+      path, a fit with its covariance, or a `Posterior`. The criterion is then the mean over this
+      number of `machines`, and all experiments are reduced so that 97 % of 200 machines keep the
+      limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
-    - `beside`: a record at hand under the same drive, whose errors stand in the table.
-    - `size`: name -> the error that counts as 1, its value unless given. `margins`: how far to stay
-      from the edges of events. `hold`: whether the drive holds its samples.
+    - `beside`: an existing record under the same drive, for comparison.
+    - `size`: name -> the error that counts as 1, by default the value. `margins`: distances from
+      changes of the event sequence. `hold`: whether the drive is held between samples.
     - `engine`: an `OnSamples`. `starts`, `steps`, `seed`: of the search. `progress`: as in `fit`.
 
     **Returns:** a `Design`.
 
-    **Raises:** `ValueError` for what cannot be asked, in a sentence.
+    **Raises:** `ValueError` with one sentence for arguments that do not fit.
 
     **Source:** J. Swevers et al., IEEE Transactions on Robotics and Automation 13(5), 1997, for the
     excitation; the information through events as in `Sensitive`.
@@ -128,91 +385,125 @@ def design(
     ('drive [N]', 401)
     """
     began = time.perf_counter()
-    one = lambda x: {} if x is None else dict(x)  # noqa: E731
-    asked: dict[str, Any] = {"drive": drive, "free": free, "wanted": wanted, "shape": shape}
-    asked |= {"criterion": criterion, "objective": objective, "inputs": one(inputs)}
-    asked |= {"instruments": one(instruments), "memory": one(memory), "after": after}
-    asked |= {"priors": priors, "size": one(size), "hold": hold, "engine": engine}
-    asked |= {"margins": Margins() if margins is None else margins}
     for name, value in (("machines", machines), ("starts", starts), ("steps", steps)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"`design`: `{name}` must be a whole number >= 1, got {value!r}.")
-    ready = posed(machine, outputs, duration, rate, limits, **asked)
-    plan = ready.plan
-    how = over, plan.under_test, ready.names, ready.lower
-    few = machines_of(*how, machines, seed)
+    request = DesignRequest(
+        machine=machine,
+        outputs=outputs,
+        duration=duration,
+        rate=rate,
+        limits=limits,
+        drive=drive,
+        free=free,
+        wanted=wanted,
+        shape=shape,
+        criterion=criterion,
+        objective=objective,
+        inputs=inputs,
+        instruments=instruments,
+        memory=memory,
+        after=after,
+        priors=priors,
+        size=size,
+        margins=margins,
+        hold=hold,
+        engine=engine,
+    )
+    problem = build_problem(request)
+    nominal, names, lower = problem.under_test.values(), problem.names, problem.lower
+    few = draw_machines(over, problem.under_test, names, lower, machines, seed)
+    drawn: list[np.ndarray] = []
+    if over is not None:
+        drawn = draw_machines(over, problem.under_test, names, lower, _DRAWN, seed + 1)[1:]
     with watched(progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
-        best = climbed(plan, few, starts, steps, seed, parts["search"])
-        u = np.asarray(plan.made(best.c))
-        drawn = machines_of(*how, _LOOKED, seed + 1)[1:] if over is not None else []
-        found = largest(plan, lambda scale: plan.centre + scale * (u - plan.centre))
-        u, served = _reduced(plan, u if found is None else found[0], drawn)
-        seen = plan.seen(u, plan.under_test.values())
+        best = search_excitation(problem, few, starts, steps, seed, parts["search"])
+        u = np.asarray(problem.compiled_excitation(best.c))
+        found = largest_within_limits(
+            problem, lambda scale: problem.centre + scale * (u - problem.centre)
+        )
+        u, drawn_runs = _reduce_for_machines(problem, u if found is None else found[0], drawn)
+        run = problem.run_once(u, nominal)
         parts["looking at it"]("others", 0.5)
-        others = [_rival_reduced(plan, rival, drawn) for rival in rivals(plan, ready.body)]
+        rivals = [_reduced_rival(problem, rival, drawn) for rival in best_rivals(problem)]
         if beside is not None:
-            others.append(_at_hand(plan, beside, drawn))
+            rivals.append(_existing_record(problem, beside, drawn))
     return Design(
-        ready,
+        problem,
         u,
-        seen,
-        tuple(others),
+        run,
+        tuple(rivals),
         tuple(drawn),
-        served,
+        drawn_runs,
         {name: float(sd) for name, sd in outputs.items()},
         objective,
         time.perf_counter() - began,
     )
 
 
-def _reduced(
-    plan: Plan, u: np.ndarray, drawn: Sequence[np.ndarray]
-) -> tuple[np.ndarray, tuple[Seen, ...]]:
-    """The excitation made so small that nearly all of the machines `drawn` keep the limits, and
-    what it shows of each.
+def _reduce_for_machines(
+    problem: DesignProblem, u: np.ndarray, drawn: Sequence[np.ndarray]
+) -> tuple[np.ndarray, tuple[ExperimentRun, ...]]:
+    """Reduce the excitation until nearly all of the machines `drawn` keep the limits.
+
+    **Returns:** the excitation, and its run on each machine.
     """
-    served = _looked(plan, u, drawn)
-    if kept_by(served) >= _KEEP:
-        return u, served
-    # What keeps the limits now does so when less is asked, or nearly: all are looked at in the end.
-    may = len(drawn) - round(_KEEP * len(drawn))
-    over = [x for x, seen in zip(drawn, served, strict=True) if not kept_by([seen])]
-    at = lambda scale: plan.centre + scale * (u - plan.centre)  # noqa: E731
+    runs = _runs(problem, u, drawn)
+    if share_within_limits(runs) >= _SHARE_WITHIN:
+        return u, runs
+    # A machine that keeps the limits usually keeps them with a smaller excitation too. Therefore
+    # only the others are simulated during the bisection, and all machines at its end.
+    allowed = len(drawn) - round(_SHARE_WITHIN * len(drawn))
+    beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]
+    scaled = lambda scale: problem.centre + scale * (u - problem.centre)  # noqa: E731
     low, high = 0.0, 1.0
     for _ in range(_TRIALS):
         middle = 0.5 * (low + high)
-        beyond = sum(not kept_by([seen]) for seen in _looked(plan, at(middle), over))
-        low, high = (middle, high) if beyond <= may else (low, middle)
-    served = _looked(plan, at(low), drawn)
+        count = sum(not run.within_limits for run in _runs(problem, scaled(middle), beyond))
+        low, high = (middle, high) if count <= allowed else (low, middle)
+    runs = _runs(problem, scaled(low), drawn)
     for _ in range(_TRIALS):
-        if kept_by(served) >= _KEEP:
+        if share_within_limits(runs) >= _SHARE_WITHIN:
             break
         low *= 0.95
-        served = _looked(plan, at(low), drawn)
-    return at(low), served
+        runs = _runs(problem, scaled(low), drawn)
+    return scaled(low), runs
 
 
-def _looked(plan: Plan, u: np.ndarray, drawn: Sequence[np.ndarray]) -> tuple[Seen, ...]:
-    """What the excitation `u` shows of each of the machines."""
-    return tuple(jax.device_get([plan.often(u, x) for x in drawn]))
+def _runs(
+    problem: DesignProblem, u: np.ndarray, drawn: Sequence[np.ndarray]
+) -> tuple[ExperimentRun, ...]:
+    return tuple(jax.device_get([problem.run_repeatedly(u, x) for x in drawn]))
 
 
-def _rival_reduced(plan: Plan, rival: Rival, drawn: Sequence[np.ndarray]) -> Rival:
-    """`rival` within the limits of the machines, as an experiment on one of them has to be."""
-    u, served = _reduced(plan, rival.u, drawn)
-    seen = rival.seen if u is rival.u else plan.seen(u, plan.under_test.values())
-    return dataclasses.replace(rival, u=u, seen=seen, served=served)
+def _reduced_rival(problem: DesignProblem, rival: Rival, drawn: Sequence[np.ndarray]) -> Rival:
+    """Return the rival, reduced for the machines drawn like the designed experiment."""
+    u, runs = _reduce_for_machines(problem, rival.u, drawn)
+    run = rival.run if u is rival.u else problem.run_once(u, problem.under_test.values())
+    return dataclasses.replace(rival, u=u, run=run, drawn_runs=runs)
 
 
-def _at_hand(plan: Plan, record: Record, drawn: Sequence[np.ndarray]) -> Rival:
-    """A record that there is, as an experiment."""
-    if plan.drive not in record.inputs:
+def _existing_record(problem: DesignProblem, record: Record, drawn: Sequence[np.ndarray]) -> Rival:
+    """Return an existing record as an experiment for comparison."""
+    if problem.drive not in record.inputs:
         raise ValueError(
-            f"`beside` must be a record under {plan.drive!r}; its inputs are"
+            f"`beside` must be a record under {problem.drive!r}; its inputs are"
             f" {', '.join(record.inputs) or 'none'}."
         )
     t = np.asarray(record.t, dtype=float)
-    u = np.interp(plan.t, t - t[0], record.inputs[plan.drive])
-    seen, served = plan.seen(u, plan.under_test.values()), _looked(plan, u, drawn)
-    return Rival(f"{record.name} (at hand)", u, seen, served)
+    u = np.interp(problem.t, t - t[0], record.inputs[problem.drive])
+    run = problem.run_once(u, problem.under_test.values())
+    return Rival(f"{record.name} (at hand)", u, run, _runs(problem, u, drawn))
+
+
+def share_within_limits(runs: Sequence[ExperimentRun]) -> float:
+    """Return the share of runs within all limits; 1 without runs."""
+    return float(np.mean([run.within_limits for run in runs])) if runs else 1.0
+
+
+def error_in_words(x: float) -> str:
+    """Return a relative error as text."""
+    if not np.isfinite(x) or x > 50:
+        return "unknown"
+    return f"{100 * x:.2g} %" if x < 1 else f"{x:.2g} times"

@@ -1,22 +1,25 @@
-"""The Fisher information of a run, to be differentiated."""
+"""The Fisher information of a run as a state of the run: `information`, `InformationSystem`."""
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
 from frictax.engine import Adaptive, Engine, OnSamples, walk
-from frictax.engine.sensitive import Sensitive
+from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
+from frictax.engine.system import DEADLINE
 from frictax.fitting import Instrument
 from frictax.fitting.posing import sensors
-from frictax.fitting.problem.setup import Setup
-from frictax.mechanism import Machine
-from frictax.parameters import select
-
-from .informed import Informed, UnderTest
+from frictax.fitting.problem.setup import Setup, driven, signal_at, variable_at
+from frictax.mechanism import AbstractHybridSystem, Machine
+from frictax.parameters import Integer, Modes, Number, Numbers, State, get, replace, select
+from frictax.signals import AbstractSignal
 
 
 def information(
@@ -31,39 +34,42 @@ def information(
     hold: bool = False,
     engine: Engine | None = None,
 ) -> Float[Array, "p p"]:
-    """What a record of `outputs` at the times `ts` tells of the parameters `free`: the integral of
-    ``rate/sd**2 * S' S`` over the run, S the derivatives of an output by the parameters.
+    """Return the Fisher information of a record of `outputs` on the parameters `free`.
 
-    It is a state of the run, so that its own derivatives, forward and reverse, by inputs and by
-    values of the machine, are exact through all events. The sum over samples, ``J' J`` of the
-    derivatives of a simulation, is the same number as nearly as samples are dense, and must not be
-    differentiated: it jumps where an event passes a sample, and its derivative between leaves out
-    all that events contribute, half of it or more.
+    It is the integral of ``rate/sd**2 * S' S`` over the run, where S are the derivatives of an
+    output by the parameters. The information is a state of the run. Therefore its derivatives by
+    inputs and by values of the machine, forward and reverse, are exact through all events.
+
+    The sum over samples, ``J' J`` of the derivatives of a simulation, has nearly the same value for
+    dense samples, but it must not be differentiated. The sum jumps where an event passes a sample.
+    Between the jumps its derivative omits the contribution of the events, which is half or more.
 
     **Arguments:**
 
-    - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of one's own says how it
-      starts, and names its `variables`.
-    - `ts` (n,) [s]; `outputs`: variable -> standard deviation of the noise of a sample.
-    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: held between.
-    - `windows`: length [s] of windows that a fit will cut the record into, each of which begins
-      where the machine is; None for one run.
-    - `engine`: unless given, `OnSamples()` with inputs, else `Adaptive()`.
+    - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own defines its start
+      and its `variables`.
+    - `ts` (n,): times [s]; `outputs`: variable -> standard deviation of the noise of a sample.
+    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether they are held between.
+    - `windows`: length [s] of the windows of the fit, each of which starts at the true state; None
+      for one run.
+    - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without.
 
-    **Returns:** (p, p), in the order of ``fx.parameters.select(machine, free)``, tables entry by
-    entry; nan where the run does not reach its end.
+    **Returns:** (p, p), in the order of ``fx.parameters.select(machine, free)``, with one row for
+    each entry of a table; NaN if the run does not reach its end.
 
-    A mass that slides to rest tells its friction by when it stops:
+    A mass that slides to rest identifies its friction by the time of its stop:
 
     >>> import frictax as fx, jax, jax.numpy as jnp, numpy as np
-    >>> def told(v):
+    >>> def slide_information(v):
     ...     block = fx.Mechanism(
     ...         mass=fx.Mass(m=1.0, v=v),
     ...         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
     ...     )
     ...     ts = np.linspace(0.0, 1.0, 101)
     ...     return fx.information(block, ts, {"mass.v": 0.1}, free="friction.f_pos.F_Coulomb")[0, 0]
-    >>> [round(float(x), 6) for x in (told(1.0), jax.grad(told)(1.0))]  # 1e4/3*(v/2)**3
+    >>> [
+    ...     round(float(x), 6) for x in (slide_information(1.0), jax.grad(slide_information)(1.0))
+    ... ]  # 1e4/3*(v/2)**3
     [416.666667, 1250.0]
     """
     t = np.asarray(ts, dtype=float)
@@ -88,25 +94,230 @@ def information(
         machine, sensors("inputs", tuple(given), known), sensors("outputs", tuple(outputs), known)
     )
     paths = tuple(p.path for p in select(setup, free))
-    under_test = UnderTest(setup, t, given, paths, tuple(outputs), hold)
+    under_test = MachineUnderTest(setup, t, given, paths, tuple(outputs), hold)
     rate = (t.size - 1) / (t[-1] - t[0])
     weight = jnp.asarray([rate / sd**2 for sd in outputs.values()])
     restarts = np.zeros(0) if windows is None else np.arange(t[0] + windows, t[-1], windows)
     if engine is None:
         engine = OnSamples() if given else Adaptive()
-    informed = informed_of(under_test, under_test.values(), weight, restarts)
+    system = build_information_system(under_test, under_test.values(), weight, restarts)
     path = walk(
-        informed,
-        *informed.start(jnp.asarray(t[0])),
+        system,
+        *system.start(jnp.asarray(t[0])),
         t if isinstance(engine, OnSamples) else t[[0, -1]],
         options=engine,
     )
-    return informed.matrix(path.ys[-1])
+    return system.matrix(path.ys[-1])
 
 
-def informed_of(
-    under_test: UnderTest, x: Float[Array, " p"], weight: Any, restarts: Any
-) -> Informed:
-    """The machine with values `x`, with its information as a state."""
+class MachineUnderTest(AbstractFamily):
+    """A machine with instruments and inputs (tables or signals) as a function of its parameters.
+
+    `paths`: of the parameters; `outputs`: the measured variables; `hold`: whether inputs are held
+    between samples.
+    """
+
+    setup: Setup
+    t: Numbers
+    inputs: Mapping[str, Any]
+    paths: tuple[str, ...] = eqx.field(static=True)
+    outputs: tuple[str, ...] = eqx.field(static=True)
+    hold: bool = eqx.field(static=True)
+
+    def values(self) -> Float[Array, " p"]:
+        """Return the values of the parameters as one vector."""
+        return jnp.concatenate(
+            [jnp.ravel(jnp.asarray(get(self.setup, path), dtype=float)) for path in self.paths]
+        )
+
+    def with_values(self, x: Float[Array, " p"]) -> Setup:
+        """Return the setup with these values of the parameters."""
+        values, first = {}, 0
+        for path in self.paths:
+            shape = jnp.shape(get(self.setup, path))
+            size = int(np.prod(shape))
+            values[path] = jnp.reshape(x[first : first + size], shape)
+            first += size
+        return replace(self.setup, values)
+
+    def system(self, x: Float[Array, " p"]) -> AbstractHybridSystem:
+        setup = self.with_values(x)
+        t = jnp.asarray(self.t)
+        acting = {
+            name: u
+            if isinstance(u, AbstractSignal)
+            else setup.inputs.at(name)(t, u, t[0], self._has_free_delay("inputs", name))
+            for name, u in self.inputs.items()
+        }
+        return driven(setup.machine, self.t, acting, self.hold)
+
+    def staying(self, mode: Modes, args: PyTree) -> "MachineUnderTest":
+        if any(path.startswith("inputs.") for path in self.paths):
+            return self  # The inputs depend on the parameters and must be differentiated.
+        system = self.system(self.values()).staying(mode, args)
+        acting = {name: signal_at(system, name) for name in self.inputs}
+        return dataclasses.replace(self, inputs=acting)
+
+    def _has_free_delay(self, kind: str, name: str) -> bool:
+        return f"{kind}.{name}.delay" in self.paths
+
+    def sensor_values(
+        self, x: Float[Array, " p"], t: Number, y: State, mode: Modes
+    ) -> Float[Array, " c"]:
+        """Return the values of the sensors at one time."""
+        system, setup = self.system(x), self.with_values(x)
+        rate = None
+        values = []
+        for name in self.outputs:
+            value = variable_at(system, name, t, y, mode)
+            sensor = setup.outputs.at(name)
+            if self._has_free_delay("outputs", name):
+                if rate is None:
+                    rate = system.flow(t, y, mode, None)
+                _, speed = jax.jvp(
+                    lambda t, y, name=name: variable_at(system, name, t, y, mode),
+                    (t, y),
+                    (jnp.ones_like(t), rate),
+                )
+                value = value - speed * (sensor.delay - jax.lax.stop_gradient(sensor.delay))
+            values.append(sensor.gain * value + sensor.offset + sensor.drift * (t - self.t[0]))
+        return jnp.stack(values)
+
+
+class InformationSystem(AbstractHybridSystem):
+    """A `Sensitive` system with the Fisher information F of its sensors as a further state.
+
+    F grows at the rate ``sum of w_o S_o S_o'`` over the outputs o, where S_o are the derivatives of
+    the output by the parameters. The state is that of `Sensitive`, then the lower triangle of F by
+    rows.
+
+    - `weight` (c,): information per second of an output with derivative 1, rate/sd**2.
+    - `restarts` (k,): times at which the derivatives S are set to 0, as at the windows of a record.
+    """
+
+    sensitive: Sensitive
+    weight: Float[Array, " c"]
+    restarts: Float[Array, " k"]
+
+    @property
+    def _under_test(self) -> MachineUnderTest:
+        return self.sensitive.family  # pyright: ignore[reportReturnType]
+
+    def matrix(self, y: State) -> Float[Array, "p p"]:
+        """Return F from a state."""
+        p = self.sensitive.x.shape[0]
+        lower = jnp.zeros((p, p), y.dtype).at[np.tril_indices(p)].set(y[self.sensitive.size :])
+        return lower + jnp.tril(lower, -1).T
+
+    def _own(self, mode: Int[Array, " k"]) -> tuple[Modes, Integer | None]:
+        return (mode[:-1], mode[-1]) if self.restarts.shape[0] else (mode, None)
+
+    def _restart(self, k: Integer | None) -> Number:
+        times = jnp.concatenate([self.restarts, jnp.full(1, jnp.inf)])
+        return jnp.asarray(jnp.inf) if k is None else times[k]
+
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
+        sensitive, (own, _) = self.sensitive, self._own(mode)
+        state = y[: sensitive.size]
+        return jnp.concatenate(
+            [sensitive.flow(t, state, own, args), self.information_rates(t, state, own)]
+        )
+
+    def information_rates(self, t: Number, state: State, own: Modes) -> Float[Array, " k"]:
+        """Return the rates of the lower triangle of F for a state and mode of `sensitive`."""
+        sensitive = self.sensitive
+        now, S = sensitive.parts(state)
+        family, x = self._under_test, sensitive.x
+        shown = lambda y, x: family.sensor_values(x, t, y, own)  # noqa: E731
+        _, by_parameters = pushed(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=state.dtype)))
+        rate = jnp.einsum("c,ci,cj->ij", self.weight, by_parameters, by_parameters)
+        return rate[np.tril_indices(x.shape[0])]
+
+    def known_switches(self, args: PyTree, on_samples: bool) -> int:
+        return self.sensitive.known_switches(args, on_samples) + self.restarts.shape[0]
+
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
+        return self.sensitive.guard(t, y[: self.sensitive.size], self._own(mode)[0], args)
+
+    def jump(
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
+    ) -> tuple[State, Modes, Integer]:
+        sensitive, (own, k) = self.sensitive, self._own(mode)
+        state = y[: sensitive.size]
+        after, new, status = sensitive.jump(t, state, own, fired, args)
+        if k is not None:
+            n, end = sensitive.n, sensitive.size - 1
+            restarted = (fired == DEADLINE) & (self._restart(k) <= sensitive.deadline(own, args))
+            fresh = jnp.concatenate([state[:n], jnp.zeros(end - n, y.dtype), t[None]])
+            after = jnp.where(restarted, fresh, after)
+            new = jnp.concatenate(
+                [jnp.where(restarted, own, new), (k + restarted.astype(k.dtype))[None]]
+            ).astype(jnp.int32)
+            status = jnp.where(restarted, 0, status)
+        return jnp.concatenate([after, y[sensitive.size :]]), new, status
+
+    def deadline(self, mode: Modes, args: PyTree) -> Number:
+        own, k = self._own(mode)
+        return jnp.minimum(self.sensitive.deadline(own, args), self._restart(k))
+
+    def is_smooth(self, args: PyTree) -> bool:
+        return self.sensitive.is_smooth(args)
+
+    def is_stiff(self, args: PyTree) -> bool:
+        return self.sensitive.is_stiff(args)
+
+    def swings(self, args: PyTree) -> bool:
+        return self.sensitive.swings(args)
+
+    def implicit_step(
+        self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
+    ) -> State | None:
+        return self._step_with_information(self.sensitive.implicit_step, t0, t1, y0, mode, args)
+
+    def sound(
+        self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
+    ) -> Bool[Array, ""]:
+        size, own = self.sensitive.size, self._own(mode)[0]
+        return self.sensitive.sound(t0, y0[:size], t1, y1[:size], own, args)
+
+    def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
+        return self._step_with_information(self.sensitive.safe_step, t0, t1, y0, mode, args)
+
+    def _step_with_information(
+        self, step: Callable[..., Any], t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
+    ) -> State:
+        """Make a step of the motion, and add the information by the trapezoidal rule."""
+        size, own = self.sensitive.size, self._own(mode)[0]
+        after = step(t0, t1, y0[:size], own, args)
+        rates = self.information_rates(t0, y0[:size], own) + self.information_rates(t1, after, own)
+        return jnp.concatenate([after, y0[size:] + 0.5 * (t1 - t0) * rates])
+
+    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        return self.sensitive.longest_step(self._own(mode)[0], span, args)
+
+    def staying(self, mode: Modes, args: PyTree) -> "InformationSystem":
+        sensitive = self.sensitive.staying(self._own(mode)[0], args)
+        return InformationSystem(sensitive, self.weight, self.restarts)
+
+    def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
+        own, k = self._own(mode)
+        own = self.sensitive.tick(t, own, args)
+        return own if k is None else jnp.concatenate([own, k[None]])
+
+    def start(self, t: Number) -> tuple[State, Modes]:
+        y, mode = self.sensitive.start(t)
+        p = self.sensitive.x.shape[0]
+        y = jnp.concatenate([y, jnp.zeros(p * (p + 1) // 2, y.dtype)])
+        if self.restarts.shape[0]:
+            mode = jnp.concatenate([mode, jnp.zeros(1, jnp.int32)])
+        return y, mode
+
+
+def build_information_system(
+    under_test: MachineUnderTest, x: Float[Array, " p"], weight: Any, restarts: Any
+) -> InformationSystem:
+    """Return the machine with the values x, with its information as a state."""
     n = under_test.system(x).start(jnp.asarray(under_test.t[0]))[0].shape[0]
-    return Informed(Sensitive(under_test, x, n), jnp.asarray(weight), jnp.asarray(restarts))
+    return InformationSystem(
+        Sensitive(under_test, x, n), jnp.asarray(weight), jnp.asarray(restarts)
+    )

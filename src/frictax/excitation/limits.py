@@ -1,4 +1,4 @@
-"""What an excitation must keep: limits of the machine, and distances from the edges of events."""
+"""Limits of an excitation: of the machine, and distances from changes of the event sequence."""
 
 import dataclasses
 import math
@@ -6,19 +6,20 @@ import math
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What the machine and its drive bear during an experiment.
+    """Limits of the machine and its drive during an experiment.
 
-    Of a body that turns read rad for m and N.m for N. What is None is not limited.
+    For a rotating body, read rad for m and N.m for N. None means no limit.
 
     **Arguments:**
 
-    - `travel` > 0 [m]: from the one end of the motion to the other.
-    - `speed`, `acceleration` > 0 [m/s, m/s2]: of the body, either way.
-    - `force` > 0 [N]: of the drive, either way.
+    - `travel` > 0 [m]: from one end of the motion to the other.
+    - `speed`, `acceleration` > 0 [m/s, m/s2]: of the body, in both directions.
+    - `force` > 0 [N]: of the drive, in both directions.
     - `band`: lowest and highest frequency [Hz] of the excitation.
-    - `body`: the body whose motion is limited; the one that the drive acts on unless given.
+    - `body`: the body whose motion is limited; by default the body that the drive acts on.
 
-    **Raises:** `ValueError` for a value that is no number > 0, and for a band that does not rise.
+    **Raises:** `ValueError` for a value that is not a number > 0, and for a band that does not
+    rise.
 
     >>> import frictax as fx
     >>> fx.Limits(travel=0.2, force=3.0, band=(0.1, 3.0)).travel
@@ -51,16 +52,18 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Margins:
-    """How far an experiment stays away from where another sequence of events begins: near there the
-    misfit of a later fit has edges, a search may end at one, and errors are no longer as predicted.
+    """Distances of an experiment from changes of the event sequence.
+
+    Near such a change the cost of a later fit has edges. A search may stop at an edge, and the
+    errors differ from the predicted errors.
 
     **Arguments:**
 
-    - `slip` >= 0: the least number of samples from breakaway to standstill.
-    - `miss` >= 0: how near to its end a mode may come without ending: what is left, as a share of
-      the largest that this margin has in the run, such as of the force that a stuck contact still
-      bears, or of speed before a turn. And how near to breakaway, on either side, a load may be
-      when a contact comes to rest: it would barely stick, or barely go on.
+    - `slip` >= 0: smallest number of samples from breakaway to standstill.
+    - `miss` >= 0: smallest value of the margin of a mode that does not end, as a share of the
+      largest value of this margin in the run. The margin is for example the reserve of a stuck
+      contact against breakaway, or the speed before a reversal. The same holds for the distance of
+      the load from breakaway, on either side, when a contact comes to rest.
 
     >>> import frictax as fx
     >>> fx.Margins(slip=8.0).miss

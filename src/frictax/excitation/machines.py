@@ -1,4 +1,4 @@
-"""The machines that an experiment is to serve, where their values are not known."""
+"""Machines with uncertain parameters for an experiment, and the information known before it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,33 +11,33 @@ from jaxtyping import Float
 from frictax.analysis import Posterior
 from frictax.fitting import AbstractPrior, FitResult
 
-from .informed import UnderTest
+from .information import MachineUnderTest
 
 Over = float | Mapping[str, float] | FitResult | Posterior
 
 
-def machines_of(
+def draw_machines(
     over: Over | None,
-    under_test: UnderTest,
+    under_test: MachineUnderTest,
     names: tuple[str, ...],
     lower: Float[np.ndarray, " p"],
     count: int,
     seed: int,
 ) -> list[np.ndarray]:
-    """The values (p,) of the machine as given, and of `count` more that are drawn."""
+    """Return the values (p,) of the given machine, and of `count` machines drawn from `over`."""
     x = np.asarray(under_test.values())
     if over is None:
         return [x]
     draws = np.random.default_rng(seed)
     if isinstance(over, FitResult):
-        mine, theirs = _common(names, over.names)
+        mine, theirs = _common_indices(names, over.names)
         values = np.asarray([np.ravel(e.value)[0] for e in over.estimates])[theirs]
         root = np.linalg.cholesky(
             over.covariance[np.ix_(theirs, theirs)] + 1e-30 * np.eye(len(theirs))
         )
         drawn = values + draws.standard_normal((count, len(theirs))) @ root.T
     elif isinstance(over, Posterior):
-        mine, theirs = _common(names, over.names)
+        mine, theirs = _common_indices(names, over.names)
         rows = np.reshape(over.draws, (-1, len(over.names)))
         drawn = rows[draws.choice(len(rows), count, replace=len(rows) < count)][:, theirs]
     else:
@@ -53,23 +53,25 @@ def machines_of(
     return out
 
 
-def known_before(
+def prior_information(
     names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
 ) -> Float[np.ndarray, "p p"]:
-    """The relative information of an earlier fit and of priors."""
+    """Return the relative information (p, p) of an earlier fit and of priors."""
     known = np.zeros((len(names), len(names)))
     if after is not None:
-        mine, theirs = _common(names, after.names)
+        mine, theirs = _common_indices(names, after.names)
         covariance = after.covariance[np.ix_(theirs, theirs)]
-        told = np.all(np.isfinite(covariance), axis=0) & (np.diag(covariance) > 0)
-        mine, covariance = np.asarray(mine)[told], covariance[np.ix_(told, told)]
+        usable = np.all(np.isfinite(covariance), axis=0) & (np.diag(covariance) > 0)
+        mine, covariance = np.asarray(mine)[usable], covariance[np.ix_(usable, usable)]
         known[np.ix_(mine, mine)] += np.linalg.inv(covariance)
     for prior in priors:
-        known += _of_prior(prior, names, x)
+        known += _information_of_prior(prior, names, x)
     return known * np.outer(size, size)
 
 
-def _of_prior(prior: AbstractPrior, names: tuple[str, ...], x: np.ndarray) -> np.ndarray:
+def _information_of_prior(
+    prior: AbstractPrior, names: tuple[str, ...], x: np.ndarray
+) -> np.ndarray:
     mine = [i for i, name in enumerate(names) if name.partition("[")[0] == prior.path]
     if not mine:
         raise ValueError(
@@ -84,7 +86,7 @@ def _of_prior(prior: AbstractPrior, names: tuple[str, ...], x: np.ndarray) -> np
     return J.T @ J
 
 
-def _common(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[list[int], list[int]]:
+def _common_indices(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[list[int], list[int]]:
     both = [name for name in names if name in others]
     if not both:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What others would have recorded: a chirp and a staircase of speeds within the same limits."""
+"""Conventional experiments within the same limits, for comparison: chirps and staircases."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -13,110 +13,106 @@ from frictax.mechanism.bodies import AbstractBody
 from frictax.signals import Sampled
 from frictax.simulation import SimulationError, simulate
 
-from .ascent import excess
-from .plan import Plan, Seen, ended_well
-from .shapes import AbstractShape, Chirp, Staircase
+from .problem import DesignProblem, ExperimentRun
+from .shapes import Chirp, Staircase
 
-_HALVINGS = 8
-_DRAWS, _REFINED = 15, 15  # staircases that are tried, at random and near the best of these
-_TURNS = (0.1, 0.3, 0.6)  # s: how long they take to turn round
-_STIFF = 20.0  # Hz: of the controller that a staircase of speeds asks for
+_STAIRCASES = 15  # tried at random, and then again near the best of these
+_TURN_TIMES = (0.1, 0.3, 0.6)  # [s] of the staircases
+_CONTROLLER_FREQUENCY = 20.0  # [Hz] of the stiff controller that follows a staircase
 
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """An experiment that was not designed: what it is, its drive, what it shows of the machine as
-    given, and of each that was drawn.
+    """A conventional experiment with drive `u`: its run on the given machine, and on each of the
+    drawn machines.
     """
 
-    says: str
+    description: str
     u: Float[np.ndarray, " n"]
-    seen: Seen
-    served: tuple[Seen, ...] = ()
+    run: ExperimentRun
+    drawn_runs: tuple[ExperimentRun, ...] = ()
 
 
-def rivals(plan: Plan, body: str) -> list[Rival]:
-    """The best chirp of three, and the best staircase of many, each as large as limits allow."""
-    found = _best(plan, _chirps(plan)), _staircase(plan, body)
-    return [rival for rival in found if rival is not None]
+def best_rivals(problem: DesignProblem) -> list[Rival]:
+    """Return the best chirp of three and the best staircase of many, as large as limits allow."""
+    chirp = min(_chirps(problem), key=lambda rival: _criterion(problem, rival.run), default=None)
+    return [rival for rival in (chirp, _best_staircase(problem)) if rival is not None]
 
 
-def _best(plan: Plan, tried: Iterator[Rival]) -> Rival | None:
-    best = None
-    for rival in tried:
-        merit = float(plan.merit(rival.seen.information))
-        if best is None or merit < best[0]:
-            best = merit, rival
-    return None if best is None else best[1]
+def _criterion(problem: DesignProblem, run: ExperimentRun) -> float:
+    return float(problem.compiled_criterion(run.information))
 
 
-def _chirps(plan: Plan) -> Iterator[Rival]:
-    low, high = plan.band
+def _chirps(problem: DesignProblem) -> Iterator[Rival]:
+    low, high = problem.band
     middle = np.sqrt(low * high)
     for band in ((low, high), (low, middle), (middle, high)):
-        other = _with_shape(plan, Chirp(), band)
-        found = largest(plan, lambda scale, p=other: np.asarray(p.excitation(np.array([scale]))))
+        basis = Chirp().basis(problem.t, band)
+        other = dataclasses.replace(problem, shape=Chirp(), band=band, basis=basis)
+        found = largest_within_limits(
+            problem, lambda scale, p=other: np.asarray(p.excitation(np.array([scale])))
+        )
         if found is not None:
             yield Rival(f"chirp, {band[0]:.2g} to {band[1]:.2g} Hz", *found)
 
 
-def _with_shape(plan: Plan, shape: AbstractShape, band: tuple[float, float]) -> Plan:
-    return dataclasses.replace(plan, shape=shape, band=band, basis=shape.basis(plan.t, band))
+def _best_staircase(problem: DesignProblem) -> Rival | None:
+    """Return the best staircase of speeds; None if the machine cannot follow one.
 
-
-def _staircase(plan: Plan, body: str) -> Rival | None:
-    """The best that was found of those of a reference, or, where a force is designed, of what a
-    stiff controller of position would give; None where neither applies.
+    If the excitation is a force, a stiff position controller follows the staircase.
     """
-    drive_of = _played(plan, body)
+    drive_of = motion_to_drive(problem)
     if drive_of is None:
         return None
-    draws, best, merit = np.random.default_rng(0), None, np.inf
-    for k in range(_DRAWS + _REFINED):
-        if k < _DRAWS:
-            shape = Staircase(speeds=2 + k % 5, turn=_TURNS[k % 3])
-            c = shape.draw(plan.t, plan.band, draws)
+    draws, best, lowest = np.random.default_rng(0), None, np.inf
+    for k in range(2 * _STAIRCASES):
+        if k < _STAIRCASES:
+            shape = Staircase(speeds=2 + k % 5, turn=_TURN_TIMES[k % 3])
+            c = shape.draw(problem.t, problem.band, draws)
         elif best is not None:
             shape, c = best[1], best[2] + 0.3 * draws.standard_normal(best[2].size)
         else:
             break
-        curve = np.asarray(shape.curve(shape.basis(plan.t, plan.band), c))
+        curve = np.asarray(shape.curve(shape.basis(problem.t, problem.band), c))
         curve = curve / max(np.max(np.abs(curve)), 1e-9)
-        found = largest(plan, lambda scale, x=curve: drive_of(scale * x))
-        if found is not None and float(plan.merit(found[1].information)) < merit:
-            merit, best = float(plan.merit(found[1].information)), (found, shape, c)
+        found = largest_within_limits(problem, lambda scale, x=curve: drive_of(scale * x))
+        if found is not None and _criterion(problem, found[1]) < lowest:
+            lowest, best = _criterion(problem, found[1]), (found, shape, c)
     if best is None:
         return None
-    held = "" if plan.unit_is_position else ", held by a controller"
+    held = "" if problem.excites_reference else ", held by a controller"
     return Rival(f"staircase of speeds{held}", *best[0])
 
 
-def _played(plan: Plan, body: str) -> Callable[[np.ndarray], np.ndarray | None] | None:
-    """The drive of a motion, given from -1 to 1."""
-    machine = plan.under_test.setup.machine
-    if plan.unit_is_position:
-        return lambda curve: plan.centre + plan.scale * curve
+def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray | None] | None:
+    """Return the function from a motion between -1 and 1 to the drive that makes it, or None."""
+    machine = problem.under_test.setup.machine
+    if problem.excites_reference:
+        return lambda curve: problem.centre + problem.scale * curve
     if not isinstance(machine, Mechanism):
         return None
-    travel = next((a.limit for a in plan.limits if a.what == "travel"), None)
-    drive, inertia = machine[plan.drive.partition(".")[0]], _inertia(machine, body)
+    travel = next((a.limit for a in problem.limits if a.what == "travel"), None)
+    body = problem.body
+    drive, inertia = machine[problem.drive.partition(".")[0]], _inertia(machine, body)
     if travel is None or inertia is None or not isinstance(drive, Force | Torque):
         return None
     if drive.body.partition(".")[0] != body:
-        return None  # a gear between them: what a controller on the drive holds is not the body
-    kp, kv = 0.5 * np.pi * _STIFF, 2 * np.pi * _STIFF * inertia
-    x0 = float(plan.under_test.system(plan.under_test.values()).start(jnp.zeros(()))[0][0])
+        return None  # There is a gear between them, so a controller would hold another body.
+    kp, kv = 0.5 * np.pi * _CONTROLLER_FREQUENCY, 2 * np.pi * _CONTROLLER_FREQUENCY * inertia
+    x0 = float(problem.under_test.system(problem.under_test.values()).start(jnp.zeros(()))[0][0])
 
     def force(curve: np.ndarray) -> np.ndarray | None:
-        reference = Sampled(plan.t, x0 + 0.5 * travel * curve)
+        reference = Sampled(problem.t, x0 + 0.5 * travel * curve)
         held = PositionController(drive.body, reference, kp, kv)
         try:
             run = simulate(
-                Mechanism(**{**dict(machine.named_parts()), plan.drive: held}), plan.t, plan.engine
+                Mechanism(**{**dict(machine.named_parts()), problem.drive: held}),
+                problem.t,
+                problem.engine,
             )
         except SimulationError:
             return None
-        shown: Any = run[plan.drive]
+        shown: Any = run[problem.drive]
         return np.asarray(shown.f)
 
     return force
@@ -127,17 +123,20 @@ def _inertia(machine: Mechanism, body: str) -> float | None:
     return float(part.inertia()) if isinstance(part, AbstractBody) else None
 
 
-def largest(
-    plan: Plan, drive_of: Callable[[float], np.ndarray | None], least: float = 1e-3
-) -> tuple[np.ndarray, Seen] | None:
-    """The drive that is as large as the limits allow, by halving, with what it shows."""
-    x, best, low, high = plan.under_test.values(), None, 0.0, 1.0
-    for k in range(_HALVINGS):
+def largest_within_limits(
+    problem: DesignProblem, drive_of: Callable[[float], np.ndarray | None], least: float = 1e-3
+) -> tuple[np.ndarray, ExperimentRun] | None:
+    """Return the largest drive within all limits, by bisection of its scale, and its run.
+
+    If a drive of the scale `least` still exceeds a limit, return None.
+    """
+    x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
+    for k in range(8):  # The scale is then exact to 1 %.
         scale = 1.0 if k == 0 else 0.5 * (low + high)
         u = drive_of(scale)
-        seen = None if u is None or plan.is_beyond(u) else plan.seen(u, x)
-        if seen is not None and ended_well(seen) and excess(seen) <= 1e-6:
-            best, low = (np.asarray(u), seen), scale
+        run = None if u is None or problem.drive_exceeds_limit(u) else problem.run_once(u, x)
+        if run is not None and run.within_limits:
+            best, low = (np.asarray(u), run), scale
             if scale == 1.0:
                 break
         else:

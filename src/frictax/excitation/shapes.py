@@ -1,4 +1,4 @@
-"""What an excitation may look like: curves between -1 and 1 by a vector of numbers."""
+"""Shapes of excitations: curves of about -1 to 1 as functions of a vector of numbers."""
 
 import abc
 import dataclasses
@@ -13,45 +13,45 @@ from frictax.parameters import Numbers
 Band = tuple[float, float]
 Times = Float[np.ndarray, " n"]
 Basis = Float[np.ndarray, "n b"]
-_REST = 0.05  # of the duration, at either end: where the curve rises from rest and comes to rest
+_REST = 0.05  # share of the duration at each end in which a curve rises from 0 or falls to 0
 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractShape(abc.ABC):
-    """A family of excitations, each of which begins and ends at rest at 0.
+    """A family of excitations that begin and end at rest at 0.
 
     **Example:** `FourierSeries`.
     """
 
     @abc.abstractmethod
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
-        """The numbers of one of them, at random."""
+        """Return the numbers of a random excitation."""
 
     @abc.abstractmethod
     def basis(self, t: Times, band: Band) -> Basis:
-        """What is made once for all of them."""
+        """Return a matrix that is common to all excitations of the family."""
 
     @abc.abstractmethod
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
-        """The curve of the numbers `c`; of a range of about 1, and below it where it is bounded.
+        """Return the curve of the numbers `c`, within about -1 to 1, or exactly if `bounded`.
 
-        In NumPy where these are: compiling takes longer than many a curve.
+        NumPy arrays give NumPy arrays, because compiling takes longer than many curves.
         """
 
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
-        """The numbers of a curve that is so many times as large."""
+        """Return the numbers of the curve scaled by `factor`."""
         return factor * c
 
     @property
     def bounded(self) -> bool:
-        """Whether the curve stays between -1 and 1 by itself."""
+        """True if the curve always lies between -1 and 1."""
         return False
 
 
 @dataclasses.dataclass(frozen=True)
 class FourierSeries(AbstractShape):
-    """Sines and cosines of all multiples of 1/duration within the band, each with an amplitude of
-    its own, the usual excitation of robots.
+    """Sines and cosines of all multiples of 1/duration within the band, each with its own
+    amplitude: the usual excitation of robots.
 
     **Source:** J. Swevers, C. Ganseman, D. B. Tükel, J. De Schutter, H. Van Brussel, IEEE
     Transactions on Robotics and Automation 13(5), 1997.
@@ -64,7 +64,7 @@ class FourierSeries(AbstractShape):
     def basis(self, t: Times, band: Band) -> Basis:
         k, angle = _harmonics(t, band)
         waves = np.concatenate([np.sin(angle) / k, np.cos(angle) / k], axis=1)
-        return waves * _at_rest(t)[:, None] / np.sqrt(np.sum(1.0 / k**2))
+        return waves * _fade(t)[:, None] / np.sqrt(np.sum(1.0 / k**2))
 
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return 1.5 * draws.standard_normal(2 * _harmonics(t, band)[0].size)
@@ -75,8 +75,8 @@ class FourierSeries(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Multisine(AbstractShape):
-    """Sines of all multiples of 1/duration within the band, of one amplitude, each with a phase of
-    its own: a flat spectrum.
+    """Sines of all multiples of 1/duration within the band, with one amplitude and individual
+    phases: a flat spectrum.
 
     >>> import frictax as fx, numpy as np
     >>> t, draws = np.linspace(0.0, 10.0, 101), np.random.default_rng(0)
@@ -87,7 +87,7 @@ class Multisine(AbstractShape):
     def basis(self, t: Times, band: Band) -> Basis:
         k, angle = _harmonics(t, band)
         waves = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
-        return waves * _at_rest(t)[:, None] * np.sqrt(2.0 / k.size)
+        return waves * _fade(t)[:, None] * np.sqrt(2.0 / k.size)
 
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return np.append(draws.uniform(0, 2 * np.pi, _harmonics(t, band)[0].size), 0.0)
@@ -115,7 +115,7 @@ class CubicSpline(AbstractShape):
 
         knots = np.linspace(t[0], t[-1], _points(t, band))
         inner = np.eye(knots.size)[:, 1:-1]
-        return spline(knots, inner, bc_type="clamped")(t) * _at_rest(t)[:, None]
+        return spline(knots, inner, bc_type="clamped")(t) * _fade(t)[:, None]
 
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return 1.2 * draws.standard_normal(_points(t, band) - 2)
@@ -126,11 +126,11 @@ class CubicSpline(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Staircase(AbstractShape):
-    """Strokes to and fro, each at a speed of its own: the sweep of speeds by which friction is
-    usually measured. For a reference of position.
+    """Strokes in both directions, each pair at its own speed: the usual measurement of friction
+    over speed. For the reference of a position.
 
-    **Arguments:** `speeds`: how many; `turn`: how long it takes to turn round [s], a quarter of a
-    period of the highest frequency unless given.
+    **Arguments:** `speeds`: number of speeds; `turn`: duration of a reversal [s], by default a
+    quarter of a period of the highest frequency.
 
     >>> import frictax as fx
     >>> fx.Staircase(speeds=4, turn=0.2).bounded
@@ -155,14 +155,14 @@ class Staircase(AbstractShape):
         return np.concatenate([draws.standard_normal(self.speeds), draws.normal(1, 1, self.speeds)])
 
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
-        return _lowered(c, self.speeds, factor)
+        return _scaled_heights(c, self.speeds, factor)
 
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
         xp = namespace(c)
-        lasts, widths = _shares(c[: self.speeds]), xp.tanh(c[self.speeds :])
+        lasts, widths = _normalized_shares(c[: self.speeds]), xp.tanh(c[self.speeds :])
         times = xp.cumsum(xp.repeat(lasts, 4)) / 4
         heights = xp.ravel(widths[:, None] * np.array([1.0, 0.0, -1.0, 0.0]))
-        return _joined(basis, times, heights)
+        return _smooth_polyline(basis, times, heights)
 
     @property
     def bounded(self) -> bool:
@@ -171,9 +171,9 @@ class Staircase(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Ramps(AbstractShape):
-    """Ramps from level to level, with a rest on each: what shows where it breaks away.
+    """Ramps from level to level with a rest at each, which show the force of breakaway.
 
-    **Arguments:** `levels`: how many.
+    **Arguments:** `levels`: number of levels.
 
     >>> import frictax as fx
     >>> fx.Ramps(levels=3).bounded
@@ -194,13 +194,13 @@ class Ramps(AbstractShape):
         )
 
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
-        return _lowered(c, 2 * self.levels + 1, factor)
+        return _scaled_heights(c, 2 * self.levels + 1, factor)
 
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
         count, xp = 2 * self.levels + 1, namespace(c)
-        times = xp.cumsum(_shares(c[:count]))
+        times = xp.cumsum(_normalized_shares(c[:count]))
         heights = xp.append(xp.repeat(xp.tanh(c[count:]), 2), 0.0)
-        return _joined(basis, times, heights)
+        return _smooth_polyline(basis, times, heights)
 
     @property
     def bounded(self) -> bool:
@@ -209,7 +209,7 @@ class Ramps(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Chirp(AbstractShape):
-    """A sine whose frequency rises through the band, each factor in the same time.
+    """A sine whose frequency rises exponentially through the band.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 10.0, 1001)
@@ -221,7 +221,7 @@ class Chirp(AbstractShape):
     def basis(self, t: Times, band: Band) -> Basis:
         share, ratio = (t - t[0]) / (t[-1] - t[0]), np.log(band[1] / band[0])
         turns = band[0] * (t[-1] - t[0]) * np.expm1(ratio * share) / ratio
-        return (np.sin(2 * np.pi * turns) * _at_rest(t))[:, None]
+        return (np.sin(2 * np.pi * turns) * _fade(t))[:, None]
 
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return draws.uniform(0.5, 2.0, 1)
@@ -245,16 +245,16 @@ def _points(t: Times, band: Band) -> int:
     return max(int(2 * band[1] * (t[-1] - t[0])) + 1, 4)
 
 
-def _at_rest(t: Times) -> np.ndarray:
-    """1 but at the ends, where it rises from 0 and falls to 0 with two derivatives that are 0."""
+def _fade(t: Times) -> np.ndarray:
+    """Return a window of 1 that rises from 0 and falls to 0 at the ends, twice differentiable."""
     share = (t - t[0]) / (t[-1] - t[0])
     s = np.clip(np.minimum(share, 1.0 - share) / _REST, 0.0, 1.0)
     return s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
 
 
 def _smoothing(t: Times, corner: float) -> np.ndarray:
-    """Times as shares of the duration, and the weights by which neighbours are averaged, so that a
-    corner lasts for `corner` [s].
+    """Return the times as shares of the duration, and the weights of a moving average that rounds
+    a corner over `corner` [s].
     """
     width = min(max(int(round(0.5 * corner / (t[1] - t[0]))), 1), t.size // 4)
     kernel = np.hanning(2 * width + 1)
@@ -264,29 +264,29 @@ def _smoothing(t: Times, corner: float) -> np.ndarray:
     return out
 
 
-def _joined(basis: Basis, times: Numbers, heights: Numbers) -> Numbers:
-    """Straight from 0 over heights at shares of the time, within what is left after the rests."""
+def _smooth_polyline(basis: Basis, times: Numbers, heights: Numbers) -> Numbers:
+    """Return a smoothed polyline from 0 over heights at shares of the time between the rests."""
     share, xp = (basis[:, 0] - _REST) / (1.0 - 2.0 * _REST), namespace(times)
-    nought = np.zeros(1)
-    line = xp.interp(share, xp.append(nought, times), xp.append(nought, heights))
+    zero = np.zeros(1)
+    line = xp.interp(share, xp.append(zero, times), xp.append(zero, heights))
     kernel = basis[: int(np.flatnonzero(basis[:, 1])[-1]) + 2, 1]
     return xp.convolve(line, xp.asarray(kernel), mode="same")
 
 
-def _shares(logarithms: Numbers) -> Numbers:
-    """Numbers > 0 of these logarithms but for a factor, by which they sum to 1."""
+def _normalized_shares(logarithms: Numbers) -> Numbers:
+    """Return numbers > 0 with these logarithms, scaled to the sum 1."""
     xp = namespace(logarithms)
     parts = xp.exp(logarithms - xp.max(logarithms))
     return parts / xp.sum(parts)
 
 
 def namespace(x: Numbers) -> Any:
-    """The module of functions that take arrays such as `x`."""
+    """Return `numpy` or `jax.numpy`, by the type of x."""
     return np if isinstance(x, np.ndarray) else jnp
 
 
-def _lowered(c: np.ndarray, first: int, factor: float) -> np.ndarray:
-    """With the heights from number `first` on so many times as large."""
+def _scaled_heights(c: np.ndarray, first: int, factor: float) -> np.ndarray:
+    """Scale the heights, which are the numbers from index `first` on."""
     heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
     return np.concatenate([c[:first], np.arctanh(heights)])
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.measurements import Record
-from frictax.measurements.record import changed
+from frictax.measurements.record import replace_fields
 from frictax.parameters import UnknownName, get, parameters, replace
 from frictax.text import suggestion
 
@@ -20,7 +20,7 @@ def records_of(data: Any, measured: Any) -> list[Record]:
                 "`fit_many` needs what was `measured` under the inputs of the one record that it"
                 f" was given: output -> (k, {data.n}). Give several records, or call `fit`."
             )
-        return [changed(data, outputs=values) for values in _each(data, measured)]
+        return [replace_fields(data, outputs=values) for values in _each(data, measured)]
     records = list(data) if isinstance(data, Sequence) else [data]
     strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
     if strangers or not records:

@@ -1,7 +1,9 @@
-"""Thousands of records, each fitted by itself: `fx.fleet`."""
+"""Fit thousands of records separately (`fx.fleet`), and report on them meanwhile."""
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
+from frictax.files.replacing import write_whole
 from frictax.fitting import AbstractLoss, AbstractMethod, AbstractObjective, Instrument
 from frictax.fitting.many_data import values_of_each
 from frictax.fitting.problem.ties import Tied
@@ -17,15 +20,16 @@ from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.progress import Progress, Work, watched
 
-from .cluster import on_cluster
-from .live import LiveReport
-from .parts import Parts
-from .plan import Plan, planned
-from .result import Fleet
-from .sources import Source, about_each, in_folder, in_memory, in_table
-from .table import joined
-from .task import Chunk, Task
-from .workers import here, in_processes
+from .chunks import Chunk, PartsFolder, Plan, Task, plan_chunks
+from .sources import (
+    Source,
+    describe_records,
+    sources_in_folder,
+    sources_in_memory,
+    sources_in_table,
+)
+from .table import Fleet, join_chunks
+from .workers import run_here, run_in_processes, run_on_cluster
 
 Limits = Mapping[str, tuple[float | None, float | None]] | None
 NAMES = {
@@ -33,7 +37,10 @@ NAMES = {
     "machine": "machine_id",
     "date": "date",
     "temperature": "temperature",
-}
+}  # default names of the columns that describe records
+_PAGE_INTERVAL = 10.0  # [s] shortest time between two pages of the live report
+_PAGE_PAUSE = 20.0  # pause after a page over the time to write it, so that it costs 5 % at most
+_RELOAD = '<meta http-equiv="refresh" content="10">'  # A browser loads the page every 10 s.
 
 
 def fleet(
@@ -61,42 +68,40 @@ def fleet(
     allow_code: Checked[bool] = False,
     progress: Checked[bool | Progress] = False,
 ) -> Fleet:
-    """Fit one machine to each of thousands of records, with the numbers and intervals that `fit`
-    would give each, on all processors or a cluster.
+    """Fit one machine to each of thousands of records on all processors or a cluster.
 
-    Records are fitted 64 at a time by one compiled program; where lengths differ much, they are
-    filled up to one of a few with samples that weigh nothing. A record that cannot be read or
-    fitted is a row with its reason, and no lost run.
+    Estimates and intervals are those of `fit` for each record. One compiled program fits 64 records
+    at a time. If the lengths of the records differ much, records are padded to a few lengths with
+    samples of weight 0. A record that cannot be read or fitted is a row with a reason.
 
     **Arguments:**
 
-    - `problem`: a machine; or a problem file (or its folder), whose first fitted record says how
-      files are read, and whose [fit] how they are fitted.
+    - `problem`: a machine; or a problem file (or its folder). The first fitted record of the file
+      defines how files are read, and its table [fit] how they are fitted.
     - `records`: a list; or, with a problem file, a folder with a file for each record, or one long
       Parquet table with a column that names the record of each row.
-    - `out`: the Parquet file of the table. Rows are kept beside it chunk by chunk, so that
-      `resume` goes on with what an interrupted run has left, to the same table. `overwrite`
-      replaces what is there.
-    - `jobs`: how many processes, as many as there are processors unless given; 1: this one.
-      A script that asks for more must be importable: put the call below ``if __name__ ==
-      "__main__":``.
-    - `cluster`: a client of Dask, or the address of its scheduler, whose workers do the work (the
-      extra ``cluster``); they must find the same files under the same paths.
-    - `about`: what is known of the records, a table or its file with a row a record: `record` (its
-      name, or its file's), `machine`, `date`, `temperature`, and what else is to be kept.
-    - `values`: path -> one number for each record, that its machine has as its own; with a problem
-      file, path -> a column of `about`.
+    - `out`: the Parquet file of the table. The rows of finished chunks are stored beside it, so
+      that `resume` can complete an interrupted run. `overwrite` replaces an existing file.
+    - `jobs`: number of processes, by default the number of processors; 1: only this process. A
+      script that uses more must be importable: put the call below ``if __name__ == "__main__":``.
+    - `cluster`: a client of Dask, or the address of its scheduler (extra ``cluster``). The workers
+      must find the same files under the same paths.
+    - `about`: a table with a row for each record, or the file of that table. Its columns are
+      `record` (the name of the record or of its file), `machine`, `date`, `temperature`, and any
+      others, which are copied to the result.
+    - `values`: path -> one number for each record, which its machine gets; with a problem file,
+      path -> a column of `about`.
     - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
-      as in `fit`, where a machine is given.
-    - `report`: an HTML page on the fleet as by `write_fleet_report`, kept up to date while it is
-      fitted: a browser that has it open loads it again by itself. `limits` for its verdicts: of a
-      number (lower, upper), None where there is none.
+      as in `fit`, if `problem` is a machine.
+    - `report`: path of an HTML page as by `write_fleet_report`, which is updated during the fits
+      and which a browser reloads. `limits` for its verdicts: name -> (lower, upper), with None for
+      no limit.
     - `allow_code`: as in `frictax identify`. `progress`: as in `fit`.
 
     **Returns:** a `Fleet`.
 
     **Raises:** `ValueError`, `FileExistsError` and `FileNotFoundError` with one sentence, before
-    anything is fitted.
+    the first fit.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 201)
@@ -119,27 +124,28 @@ def fleet(
     1  axis 1                       1.1       True
     2  axis 2                       1.2       True
     """
-    given: dict[str, Any] = {"free": free, "tied": tied, "log_scale": log_scale}
-    given |= {"objective": objective, "bounds": bounds, "instruments": instruments}
-    given |= {"method": method, "loss": loss, "level": level}
+    options: dict[str, Any] = {"free": free, "tied": tied, "log_scale": log_scale}
+    options |= {"objective": objective, "bounds": bounds, "instruments": instruments}
+    options |= {"method": method, "loss": loss, "level": level}
     if jobs is not None:
         whole("`jobs`", jobs, 1, "Leave it out for one a processor.")
     with watched(progress, "Fitting a fleet") as work:
         work("Looking at the records")
-        plan, title, told = _planned(problem, records, about, values, given, allow_code)
-        live, limits = None, told if limits is None else limits
+        setting = _plan(problem, records, about, values, options, allow_code)
+        if limits is not None:
+            setting = dataclasses.replace(setting, limits=limits)
+        live = None
         if report is not None:
-            live = LiveReport(Path(report), plan, title, limits, replace=overwrite or resume)
+            live = LiveReport(Path(report), setting, replace=overwrite or resume)
         if out is None and (resume or overwrite):
             raise ValueError("`resume` and `overwrite` are about the file `out`. Name it, too.")
-        parts = None if out is None else Parts(Path(out))
-        with contextlib.nullcontext() if parts is None else parts.held():
-            done = set[int]()
+        parts = None if out is None else PartsFolder(Path(out))
+        with contextlib.nullcontext() if parts is None else parts.lock():
+            done, count = set[int](), len(setting.plan.chunks)
             if parts is not None:
-                count = len(plan.chunks)
-                done = parts.begin(plan.digest, count, resume=resume, overwrite=overwrite)
-            jobs = min(processors() if jobs is None else jobs, max(len(plan.chunks) - len(done), 1))
-            return _run(plan, parts, done, jobs, cluster, title, limits, live, work)
+                done = parts.begin(setting.plan.digest, count, resume=resume, overwrite=overwrite)
+            jobs = min(processors() if jobs is None else jobs, max(count - len(done), 1))
+            return _run(setting, parts, done, jobs, cluster, live, work)
 
 
 def chunks_of(
@@ -149,100 +155,105 @@ def chunks_of(
     about: Any = None,
     allow_code: Checked[bool] = False,
 ) -> tuple[Task, Sequence[Chunk]]:
-    """What `fitted_chunk` is called with, once for each chunk: for engines of one's own.
+    """Return the arguments of `fitted_chunk`: the task, and the chunks for one call each.
 
-    **Arguments:** as of `fleet`.
+    Use it to run a fleet on a cluster that `fleet` does not support.
+
+    **Arguments:** as for `fleet`.
     """
-    plan, _, _ = _planned(problem, records, about, None, {}, allow_code)
+    plan = _plan(problem, records, about, None, {}, allow_code).plan
     return plan.task, plan.chunks
 
 
+@dataclasses.dataclass(frozen=True)
+class _Setting:
+    """A planned fleet with its title and the limits of its verdicts."""
+
+    plan: Plan
+    title: str
+    limits: Limits = None
+
+
 def _run(
-    plan: Plan,
-    parts: Parts | None,
+    setting: _Setting,
+    parts: PartsFolder | None,
     done: set[int],
     jobs: int,
     cluster: Any,
-    title: str,
-    limits: Limits,
-    live: LiveReport | None,
+    live: "LiveReport | None",
     work: Work,
 ) -> Fleet:
-    kept: dict[int, Any] = dict.fromkeys(done)
+    """Fit the chunks that are not `done`, and join all rows to the table."""
+    plan = setting.plan
+    frames: dict[int, Any] = dict.fromkeys(done)  # None: the rows are in the folder of parts
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
     count, failed = len(plan.order) - sum(len(c.sources) for c in todo), 0
 
-    def chunks() -> Iterable[tuple[Chunk, Any]]:
-        if cluster is not None:
-            return on_cluster(plan.task, todo, cluster)
-        return here(plan.task, todo) if jobs == 1 else in_processes(plan.task, todo, jobs)
+    def rows_so_far() -> list[Any]:
+        return [f if f is not None else _read_part(parts, n) for n, f in frames.items()]
 
-    def reread(number: int) -> Any:
-        assert parts is not None
-        return parts.read(number)
-
-    def keep(chunk: Chunk, rows: Any) -> None:
-        nonlocal count, failed
-        kept[chunk.number] = rows
+    if cluster is not None:
+        results = run_on_cluster(plan.task, todo, cluster)
+    elif jobs == 1:
+        results = run_here(plan.task, todo)
+    else:
+        results = run_in_processes(plan.task, todo, jobs)
+    for chunk, rows in results:
+        frames[chunk.number] = rows
         if parts is not None:
-            parts.keep(chunk.number, rows)
-            kept[chunk.number] = None
+            parts.write(chunk.number, rows)
+            frames[chunk.number] = None
         count, failed = count + len(rows), failed + int(np.sum(rows["reason"] != ""))
         if live is not None:
-            live.tell(lambda: [f if f is not None else reread(n) for n, f in kept.items()])
-        also = f" ({failed} without numbers)" if failed else ""
-        work.count(count, len(plan.order), f"records{also}")
-
-    for chunk, rows in chunks():
-        keep(chunk, rows)
+            live.update(rows_so_far)
+        without = f" ({failed} without numbers)" if failed else ""
+        work.count(count, len(plan.order), f"records{without}")
     numbers = [chunk.number for chunk in plan.chunks]
-    frames = [kept[n] if parts is None else parts.read(n) for n in numbers]
-    table = joined(frames, plan.order, title, plan.digest, limits)
+    all_frames = [frames[n] if parts is None else parts.read(n) for n in numbers]
+    table = join_chunks(all_frames, plan.order, setting.title, plan.digest, setting.limits)
     if parts is not None:
-        parts.end(table)
+        parts.finish(table)
     if live is not None:
-        live.end(table)
+        live.finish(table)
     return Fleet(table)
 
 
-def _ends(name: str, pair: tuple[float, float]) -> tuple[float | None, float | None]:
-    """Limits as a problem file has them, infinite where there is none."""
-    low, high = pair
-    if not low < high:
-        raise ValueError(
-            f"fleet.limits of {name!r} must be [least, most], got [{low:g}, {high:g}]. Write -inf"
-            " or inf where there is no limit."
-        )
-    return (low if np.isfinite(low) else None), (high if np.isfinite(high) else None)
+def _read_part(parts: PartsFolder | None, number: int) -> Any:
+    assert parts is not None
+    return parts.read(number)
 
 
-def _planned(
-    problem: Any, records: Any, about: Any, values: Any, given: Mapping[str, Any], allow_code: bool
-) -> tuple[Plan, str, Limits]:
-    """What is to be done, what it is called, and the limits that a problem file has."""
-    if not isinstance(problem, str | Path):
-        if isinstance(records, str | Path):
+def _plan(
+    problem: Any,
+    records: Any,
+    about: Any,
+    values: Any,
+    options: Mapping[str, Any],
+    allow_code: bool,
+) -> _Setting:
+    """Plan the fits of a machine, or of a problem file."""
+    given = {name: x for name, x in options.items() if x is not None and x != ()}
+    if isinstance(problem, str | Path):
+        if given:
             raise ValueError(
-                "A folder or a table of `records` needs a problem file that says which columns are"
-                f" what, got a {type(problem).__name__}. Give the file, or a list of `Record`s."
+                f"`{next(iter(given))}` stands in the problem file, under [fit]. Leave it out here."
             )
-        settings = {name: x for name, x in given.items() if x is not None and x != ()}
-        sources: Sequence[Source] = in_memory(records)
-        known = about_each(sources, about, {**NAMES, "record": "record"})
-        task = Task(machine=problem, settings=settings)
-        each = values_of_each(problem, values, len(sources))
-        return planned(task, sources, known, each), "Fleet", None
-    asked = [name for name, x in given.items() if x is not None and x != ()]
-    if asked:
+        return _plan_from_file(Path(problem), records, about, values, allow_code)
+    if isinstance(records, str | Path):
         raise ValueError(
-            f"`{asked[0]}` stands in the problem file, under [fit]. Leave it out here."
+            "A folder or a table of `records` needs a problem file that says which columns are"
+            f" what, got a {type(problem).__name__}. Give the file, or a list of `Record`s."
         )
-    return _of_file(Path(problem), records, about, values, allow_code)
+    sources: Sequence[Source] = sources_in_memory(records)
+    described = describe_records(sources, about, {**NAMES, "record": "record"})
+    each = values_of_each(problem, values, len(sources))
+    task = Task(machine=problem, settings=given)
+    return _Setting(plan_chunks(task, sources, described, each), "Fleet")
 
 
-def _of_file(
+def _plan_from_file(
     problem: Path, records: Any, about: Any, values: Any, allow_code: bool
-) -> tuple[Plan, str, Limits]:
+) -> _Setting:
     from frictax.problems import read
     from frictax.problems.reading import find
     from frictax.problems.template import template_of
@@ -258,20 +269,76 @@ def _of_file(
         place = Path(records)
         if not place.exists():
             raise FileNotFoundError(f"There is no folder or table {place} of records.")
-        sources = in_folder(place) if place.is_dir() else in_table(place, names["record"])
+        sources = (
+            sources_in_folder(place) if place.is_dir() else sources_in_table(place, names["record"])
+        )
     else:
-        sources = in_memory(records)
-    known = about_each(sources, about, names)
+        sources = sources_in_memory(records)
+    described = describe_records(sources, about, names)
     columns, given = {**entry.values, **({} if values is None else values)}, {}
     for path, column in columns.items():
         if isinstance(column, str):
-            if column not in known.columns:
+            if column not in described.columns:
                 raise ValueError(
                     f"`values` gives {path!r} by the column {column!r}, which the table about the"
-                    f" records does not have. It has: {', '.join(known.columns)}."
+                    f" records does not have. It has: {', '.join(described.columns)}."
                 )
-            column = known[column].to_numpy()
+            column = described[column].to_numpy()
         given[path] = column
     each = values_of_each(asked.machine, given, len(sources))
-    limits = {name: _ends(name, pair) for name, pair in entry.limits.items()}
-    return planned(task, sources, known, each), asked.content.title, limits or None
+    limits = {name: _checked_limits(name, pair) for name, pair in entry.limits.items()}
+    plan = plan_chunks(task, sources, described, each)
+    return _Setting(plan, asked.content.title, limits or None)
+
+
+def _checked_limits(name: str, pair: tuple[float, float]) -> tuple[float | None, float | None]:
+    """Return limits of a problem file, where infinity means no limit, with None for no limit."""
+    low, high = pair
+    if not low < high:
+        raise ValueError(
+            f"fleet.limits of {name!r} must be [least, most], got [{low:g}, {high:g}]. Write -inf"
+            " or inf where there is no limit."
+        )
+    return (low if np.isfinite(low) else None), (high if np.isfinite(high) else None)
+
+
+class LiveReport:
+    """The report of a fleet, which is written again and again while the fleet is fitted.
+
+    **Arguments:** `path`; `setting` of the fleet; `replace`: whether an existing file may be
+    replaced.
+
+    **Raises:** `OSError` with one sentence if the file cannot be written.
+    """
+
+    def __init__(self, path: Path, setting: _Setting, *, replace: bool) -> None:
+        from frictax.report.page import check_report
+
+        check_report(path, overwrite=replace)
+        self.path, self.setting = path, setting
+        self.next = 0.0
+
+    def update(self, frames: Callable[[], Sequence[Any]]) -> None:
+        """Write the page of the rows so far, unless the last page is too recent."""
+        if time.monotonic() < self.next:
+            return
+        began = time.monotonic()
+        plan = self.setting.plan
+        table = join_chunks(frames(), plan.order, self.setting.title, plan.digest)
+        note = f"{len(table)} of {len(plan.order)} records so far."
+        self._write(table, [note], lambda text: text.replace("<head>", f"<head>{_RELOAD}", 1))
+        took = time.monotonic() - began
+        self.next = time.monotonic() + max(_PAGE_INTERVAL, _PAGE_PAUSE * took)
+
+    def finish(self, table: Any) -> None:
+        """Write the page of all rows."""
+        self._write(table, [], lambda text: text)
+
+    def _write(self, table: Any, notes: list[str], change: Callable[[str], str]) -> None:
+        if not table.attrs["frictax"]["names"]:  # No record is fitted yet.
+            return
+        from .page.report import fleet_report_text  # Workers do not need the plotting libraries.
+
+        limits, title = self.setting.limits, self.setting.title
+        text = fleet_report_text(table, limits=limits, title=title, notes=notes)
+        write_whole(self.path, change(text), replace=True)

@@ -1,10 +1,11 @@
-"""Where the records of a fleet are: in memory, in the files of a folder, or in one long table."""
+"""The records of a fleet: in memory, in files of a folder, or in one long Parquet table."""
 
 import dataclasses
 import functools
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +16,27 @@ from frictax.measurements import Record
 from frictax.measurements.reading.columns import text_of
 from frictax.text import suggestion
 
-from .table import needs_pyarrow
+from .table import check_pyarrow
 
 SUFFIXES = (".csv", ".txt", ".parquet", ".mat")
 ABOUT = ("machine", "date", "temperature")
-_AT_ONCE = 1 << 20  # bytes of a text file that are counted at a time
-
-# from a source and what it is called to its record, by a problem file
-Reader = Callable[["FileSource | TableSource"], Record]
+_BLOCK = 1 << 20  # [bytes] of a text file that are read at a time to count its lines
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class InMemory:
-    """A record that is there; `name` in the table of the fleet."""
+class MemorySource:
+    """A record in memory, with its `name` in the table of the fleet."""
 
     name: str
     record: Record
 
     @property
     def size(self) -> int:
-        """How many samples there are, about."""
+        """Number of samples."""
         return self.record.n
 
-    def told(self) -> tuple[Any, ...]:
-        """What shows whether it has changed."""
+    def fingerprint(self) -> tuple[Any, ...]:
+        """Return values that change if the record changes."""
         import hashlib
 
         digest = hashlib.blake2b(digest_size=16)
@@ -50,21 +48,22 @@ class InMemory:
 
 @dataclasses.dataclass(frozen=True)
 class FileSource:
-    """A record in a file of its own."""
+    """A record in its own file, with about `size` samples."""
 
     name: str
     path: Path
     size: int
 
-    def told(self) -> tuple[Any, ...]:
+    def fingerprint(self) -> tuple[Any, ...]:
         stat = self.path.stat()
         return self.path.name, stat.st_size, stat.st_mtime_ns
 
 
 @dataclasses.dataclass(frozen=True)
 class TableSource:
-    """A record in the rows from `first` to before `first + size` of a long Parquet table, whose
-    column `key` names it.
+    """A record in a long Parquet table: `size` rows from row `first` on.
+
+    The column `key` of the table has the name of the record.
     """
 
     name: str
@@ -73,15 +72,15 @@ class TableSource:
     size: int
     key: str
 
-    def told(self) -> tuple[Any, ...]:
+    def fingerprint(self) -> tuple[Any, ...]:
         return self.first, self.size
 
 
-Source = InMemory | FileSource | TableSource
+Source = MemorySource | FileSource | TableSource
 
 
-def in_memory(records: Sequence[Any]) -> list[InMemory]:
-    """Records under their names; those without one, or with one that stood before, by number."""
+def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
+    """Return sources of records in memory. A record without a name of its own gets a number."""
     strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
     if strangers or not records:
         raise ValueError(
@@ -93,31 +92,31 @@ def in_memory(records: Sequence[Any]) -> list[InMemory]:
     for i, record in enumerate(records):
         name = record.name if record.name and record.name not in taken else f"record {i + 1}"
         taken.add(name)
-        out.append(InMemory(name, record))
+        out.append(MemorySource(name, record))
     return out
 
 
-def in_folder(folder: Path) -> list[FileSource]:
-    """The files of a folder that hold records, in the order of their names, numbers by size."""
+def sources_in_folder(folder: Path) -> list[FileSource]:
+    """Return the record files of a folder, sorted by name with numbers in numerical order."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file()]
-    paths.sort(key=lambda p: _natural(p.name))
+    paths.sort(key=lambda p: _natural_order(p.name))
     if not paths:
         raise ValueError(
             f"The folder {folder} holds no record. Files are known by their endings:"
             f" {', '.join(SUFFIXES)}."
         )
     stems = [p.stem for p in paths]
-    if _repeats(stems):
+    if (duplicate := _first_duplicate(stems)) is not None:
         raise ValueError(
-            f"The folder {folder} has two files called {_twice(stems)!r} but for their endings."
-            " Rename one: a record is known by its file's name."
+            f"The folder {folder} has two files called {duplicate!r} but for their"
+            " endings. Rename one: a record is known by its file's name."
         )
-    return [FileSource(p.stem, p, _rows_of(p)) for p in paths]
+    return [FileSource(p.stem, p, _row_count(p)) for p in paths]
 
 
-def in_table(path: Path, column: str) -> list[TableSource]:
-    """The records of a long Parquet table, whose rows stand together; `column` names each."""
-    needs_pyarrow()
+def sources_in_table(path: Path, column: str) -> list[TableSource]:
+    """Return the records of a long Parquet table, whose `column` names the record of each row."""
+    check_pyarrow()
     import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
 
     file = parquet.ParquetFile(path)
@@ -129,7 +128,8 @@ def in_table(path: Path, column: str) -> list[TableSource]:
             f" are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
         )
     begins, keys, rows = list[int](), list[str](), 0
-    for group in range(file.num_row_groups):  # by codes: the names of all rows may fill a memory
+    # Codes instead of names: the names of all rows may not fit into memory.
+    for group in range(file.num_row_groups):
         coded = file.read_row_group(group, [column]).column(0).combine_chunks().dictionary_encode()
         codes, values = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
         changes = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
@@ -141,10 +141,10 @@ def in_table(path: Path, column: str) -> list[TableSource]:
         rows += len(codes)
     if not rows:
         raise ValueError(f"{path.name} has no rows.")
-    if _repeats(keys):
+    if (duplicate := _first_duplicate(keys)) is not None:
         raise ValueError(
-            f"The rows of record {_twice(keys)!r} of {path.name} do not stand together. Sort the"
-            f" table by {column!r} and time."
+            f"The rows of record {duplicate!r} of {path.name} do not stand together."
+            f" Sort the table by {column!r} and time."
         )
     sizes = np.diff([*begins, rows])
     return [
@@ -153,52 +153,49 @@ def in_table(path: Path, column: str) -> list[TableSource]:
     ]
 
 
-def frame_of(source: TableSource) -> Any:
-    """The rows of one record of a long table, as a `DataFrame`: only the groups of rows that hold
-    them are read.
-    """
+def read_rows(source: TableSource) -> Any:
+    """Return the rows of one record of a long table, from the row groups that contain them."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
     stamp = source.path.stat().st_mtime_ns
-    counts = _counts(source.path, stamp)
+    counts = _group_sizes(source.path, stamp)
     ends = np.cumsum(counts)
     groups = np.flatnonzero((ends > source.first) & (ends - counts < source.first + source.size))
-    rows = pa.concat_tables([_group(source.path, stamp, int(g)) for g in groups])
+    rows = pa.concat_tables([_row_group(source.path, stamp, int(g)) for g in groups])
     first = source.first - int(ends[groups[0]] - counts[groups[0]])
     return rows.slice(first, source.size).drop_columns([source.key]).to_pandas()
 
 
 @functools.lru_cache(maxsize=4)
-def _counts(path: Path, stamp: int) -> np.ndarray:
-    """How many rows each group has."""
+def _group_sizes(path: Path, stamp: int) -> np.ndarray:
+    """Return the number of rows of each row group."""
     import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
 
-    told = parquet.ParquetFile(path).metadata
-    return np.asarray([told.row_group(i).num_rows for i in range(told.num_row_groups)])
+    about = parquet.ParquetFile(path).metadata
+    return np.asarray([about.row_group(i).num_rows for i in range(about.num_row_groups)])
 
 
 @functools.lru_cache(maxsize=2)
-def _group(path: Path, stamp: int, number: int) -> Any:
-    """A group of rows, kept for the records that follow in it."""
+def _row_group(path: Path, stamp: int, number: int) -> Any:
+    """Read a row group; it is cached for the next records in it."""
     import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
 
     return parquet.ParquetFile(path).read_row_group(number)
 
 
-def about_each(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
-    """What is known of each record beside its channels, a `DataFrame` in their order: machine,
-    date, temperature, and whatever else is given.
+def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
+    """Return a `DataFrame` with a row for each record: machine, date, temperature, other columns.
 
-    **Arguments:** `about`: a table with a row a record, None for none; `names`: what the columns
-    "record", "machine", "date" and "temperature" are called in it, or in a long table.
+    **Arguments:** `about`: a table with a row for each record, or None; `names`: the names of its
+    columns for "record", "machine", "date" and "temperature", also in a long table.
     """
     import pandas as pd
 
     if about is None:
         tables = [s for s in sources if isinstance(s, TableSource)]
-        frame = _of_rows(tables, names) if tables else pd.DataFrame(index=range(len(sources)))
+        frame = _first_rows(tables, names) if tables else pd.DataFrame(index=range(len(sources)))
     else:
-        frame = about if isinstance(about, pd.DataFrame) else _read(Path(about))
+        frame = about if isinstance(about, pd.DataFrame) else _read_about(Path(about))
         key = names["record"] if names["record"] in frame.columns else "record"
         if key not in frame.columns:
             raise ValueError(
@@ -207,31 +204,34 @@ def about_each(sources: Sequence[Source], about: Any, names: Mapping[str, str]) 
             )
         names_of = [str(n) for n in frame[key]]
         keys = [Path(n).stem if n.endswith(SUFFIXES) else n for n in names_of]
-        if _repeats(keys):
+        if (duplicate := _first_duplicate(keys)) is not None:
             raise ValueError(
-                f"The table about the records names {_twice(keys)!r} twice."
+                f"The table about the records names {duplicate!r} twice."
                 " Leave one row for each record."
             )
         frame = frame.drop(columns=key).set_axis(keys, axis=0)
-        lost = [s.name for s in sources if s.name not in frame.index]
-        if lost:
+        missing = [s.name for s in sources if s.name not in frame.index]
+        if missing:
             raise ValueError(
-                f"The table about the records has no row for {lost[0]!r}"
-                f"{f' and {len(lost) - 1} others' if lost[1:] else ''}. Give one for each record."
+                f"The table about the records has no row for {missing[0]!r}"
+                f"{f' and {len(missing) - 1} others' if missing[1:] else ''}."
+                " Give one for each record."
             )
         frame = frame.loc[[s.name for s in sources]].reset_index(drop=True)
-    return _usual(frame.rename(columns={names[k]: k for k in ABOUT if names[k] in frame.columns}))
+    return _standardize_columns(
+        frame.rename(columns={names[k]: k for k in ABOUT if names[k] in frame.columns})
+    )
 
 
-def _usual(frame: Any) -> Any:
-    """With the usual columns first, of the usual kinds."""
+def _standardize_columns(frame: Any) -> Any:
+    """Return the frame with machine, date and temperature first, in their standard types."""
     import pandas as pd
 
     out = pd.DataFrame(index=frame.index)
     out["machine"] = frame["machine"].astype(str) if "machine" in frame else ""
     try:
         dates: Any = frame["date"] if "date" in frame else np.full(len(frame), None)
-        out["date"] = pd.to_datetime(dates).astype("datetime64[us]")  # as Parquet keeps it
+        out["date"] = pd.to_datetime(dates).astype("datetime64[us]")  # the resolution of Parquet
     except (ValueError, TypeError):
         raise ValueError(
             "The dates of the records are no dates that can be read: got"
@@ -248,8 +248,8 @@ def _usual(frame: Any) -> Any:
     return out.join(frame.drop(columns=[c for c in ABOUT if c in frame.columns]))
 
 
-def _of_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
-    """Of a long table: what the first row of each record says."""
+def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
+    """Return the first row of each record of a long table, with the columns of `ABOUT`."""
     import pandas as pd
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
     import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
@@ -269,7 +269,7 @@ def _of_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
     return pa.concat_tables(parts).to_pandas()
 
 
-def _read(path: Path) -> Any:
+def _read_about(path: Path) -> Any:
     import pandas as pd
 
     if not path.is_file():
@@ -280,33 +280,28 @@ def _read(path: Path) -> Any:
     return pd.read_csv(io.StringIO(text_of(path)))
 
 
-def _rows_of(path: Path) -> int:
-    """How many rows a file has, about; 0 where only reading it would tell."""
+def _row_count(path: Path) -> int:
+    """Return the approximate number of rows of a file; 0 if it is unknown before reading."""
     suffix = path.suffix.lower()
     if suffix == ".parquet":
-        needs_pyarrow()
+        check_pyarrow()
         import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
 
         try:
             return parquet.ParquetFile(path).metadata.num_rows
-        except Exception:  # said of this record, when it is read
+        except Exception:  # The error is reported when the record is read.
             return 0
     if suffix == ".mat":
         return 0
     with path.open("rb") as file:
-        return sum(part.count(b"\n") for part in iter(lambda: file.read(_AT_ONCE), b""))
+        return sum(part.count(b"\n") for part in iter(lambda: file.read(_BLOCK), b""))
 
 
-def _natural(name: str) -> list[Any]:
-    """``run2`` before ``run10``."""
+def _natural_order(name: str) -> list[Any]:
+    """Return a sort key that puts ``run2`` before ``run10``."""
     return [(int(p), "") if p.isdigit() else (0, p) for p in re.split(r"(\d+)", name)]
 
 
-def _repeats(names: Sequence[str]) -> bool:
-    return len(set(names)) < len(names)
-
-
-def _twice(names: Sequence[str]) -> str:
-    """The first that was there before."""
-    seen: set[str] = set()
-    return next(n for n in names if n in seen or seen.add(n))
+def _first_duplicate(names: Sequence[str]) -> str | None:
+    """Return the first name that is in the list twice, or None."""
+    return next((n for n, count in Counter(names).items() if count > 1), None)

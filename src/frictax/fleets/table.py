@@ -1,28 +1,31 @@
-"""The table of a fleet: a row for each record."""
+"""The table of a fleet: its rows and format (`row_of`, `joined`), and `Fleet`, which reads it."""
 
+import dataclasses
+import functools
 import importlib.util
 import itertools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from frictax import __version__
+from frictax.files.replacing import finish_interrupted
+from frictax.files.unpacked import check_parquet
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
-FORMAT = 2  # of the table: rises by 1 with each column or attribute that is added
-META = "frictax"  # in the attributes of a table: what its columns mean
-FIRST = ("record", "machine", "date", "temperature")
-LAST = ("samples", "seconds", "version")
+FORMAT = 2  # version of the table's format; it rises by 1 with each added column or attribute
+META = "frictax"  # key in the attributes of a table under which its columns are described
+FIRST_COLUMNS = ("record", "machine", "date", "temperature")
+LAST_COLUMNS = ("samples", "seconds", "version")
 
 
-def needs_pyarrow() -> None:
-    """Raise `ImportError` in one sentence where the package that reads and writes Parquet is not
-    there.
-    """
+def check_pyarrow() -> None:
+    """Raise `ImportError` with one sentence if the package for Parquet files is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError(
             "Tables of fleets are read and written by the package pyarrow. Install it: `pip"
@@ -30,12 +33,85 @@ def needs_pyarrow() -> None:
         )
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fleet:
+    """The fits of a fleet: a `table` with a row for each record, in the order of the records.
+
+    The columns are in SI units:
+
+    - `record`, `machine`, `date`, `temperature` [degC], and further columns of `about`;
+    - the estimate under the name of each fitted parameter, and with the endings
+      ``.standard_error``, ``.lower`` and ``.upper`` its errors as in a single fit, NaN if unknown;
+      ``correlation:A:B`` of two estimates;
+    - `converged`; `at_noise`: whether the residuals of a free run are white noise, empty if
+      unknown; `reason`: why a record has no estimates, otherwise empty; `notices`: codes from the
+      list of notices. The quick test for missing terms is omitted because it takes some 15
+      simulations; call `fit(...).missing()` for conspicuous records;
+    - ``rms.OUTPUT`` of the residuals, and ``lag1.OUTPUT``, their correlation with the preceding
+      residuals; `condition`; `samples`, `seconds`, `version`.
+
+    `names` of the fitted parameters, their `units`; `failed`: the rows without estimates.
+
+    **Example:** at `fleet`.
+    """
+
+    table: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.table.attrs[META]["names"])
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        return dict(self.table.attrs[META]["units"])
+
+    @functools.cached_property
+    def failed(self) -> Any:
+        return self.table[self.table["reason"] != ""]
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Fleet":
+        """Read a fleet from the Parquet file `path` that `fleet` has written."""
+        import pandas as pd
+
+        path = Path(path)
+        finish_interrupted(path.parent, reading=True)
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no file {path} with the table of a fleet.")
+        check_pyarrow()
+        check_parquet(path)
+        try:
+            table = pd.read_parquet(path)
+            table.attrs[META]["names"]
+        except Exception:  # pyarrow raises many types, and another table has no attributes.
+            raise ValueError(
+                f"{path.name} is not the table of a fleet. Name the file that `fleet` has written."
+            ) from None
+        if (version := table.attrs[META].get("format", 1)) > FORMAT:
+            raise ValueError(
+                f"{path} is of format {version}, and frictax {__version__} knows up to {FORMAT}."
+                " Read it by a newer frictax."
+            )
+        return cls(table)
+
+    def __repr__(self) -> str:
+        failed, unfinished = (
+            len(self.failed),
+            int(np.sum(~self.table["converged"])) - len(self.failed),
+        )
+        counts = f"{len(self.table)} records, {len(self.table) - failed - unfinished} fitted"
+        counts += f", {unfinished} not converged" if unfinished else ""
+        counts += f", {failed} without numbers" if failed else ""
+        return f"Fleet({counts}: {', '.join(self.names)})"
+
+
 def row_of(record: Record, found: FitResult) -> dict[str, Any]:
-    """What a fit to a record comes to."""
+    """Return the row of a fit; the key `META` describes its columns."""
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
-        ended = found.converged  # an interval about a point that is no answer would mislead
+        # An interval about a point that is not the minimum would mislead.
+        ended = found.converged
         row[e.name] = e.value
         row[f"{e.name}.standard_error"] = e.standard_error if ended else np.nan
         row[f"{e.name}.lower"] = e.lower if ended else np.nan
@@ -46,11 +122,11 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
     (label,) = found.rms
     (prepared,) = found.problem.prepared
     weight = np.asarray(prepared.weight)
-    left = np.reshape(found.full_residuals, (-1, weight.shape[-1]))
-    counted = np.reshape(weight, left.shape) > 0
+    residuals = np.reshape(found.full_residuals, (-1, weight.shape[-1]))
+    counted = np.reshape(weight, residuals.shape) > 0
     for c, (name, rms) in enumerate(found.rms[label].items()):
         row[f"rms.{name}"] = rms
-        row[f"lag1.{name}"] = _lag1(left[counted[:, c], c])
+        row[f"lag1.{name}"] = _lag1(residuals[counted[:, c], c])
     row["condition"] = float(found.identifiability.condition)
     row["notices"] = " ".join(dict.fromkeys(n.code for n in found.notices_at_hand))
     row["samples"] = record.n
@@ -59,14 +135,14 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
         "units": {e.name: e.unit for e in found.estimates},
         "declared": {e.name: list(e.declared) for e in found.estimates if e.declared},
         "level": found.level,
-        "lower_bounds": _lower(found),
+        "lower_bounds": _lower_bounds(found),
         "outputs": rms_units(found.records, found.start, label, found.rms[label]),
     }
     return row
 
 
 def failed_row(name: str, reason: str, samples: int = 0) -> dict[str, Any]:
-    """The row of a record that has no numbers, and why."""
+    """Return the row of a record without estimates."""
     return {
         "record": name,
         "converged": False,
@@ -77,11 +153,11 @@ def failed_row(name: str, reason: str, samples: int = 0) -> dict[str, Any]:
     }
 
 
-def table_of(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
-    """Rows, and what is known of their records, as a `DataFrame`."""
+def table_of_rows(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
+    """Return the rows with the columns of `about` as a `DataFrame`."""
     import pandas as pd
 
-    says = next((row[META] for row in rows if META in row), None)
+    description = next((row[META] for row in rows if META in row), None)
     plain = [{k: x for k, x in row.items() if k != META} for row in rows]
     frame = pd.DataFrame.from_records(plain)
     frame["at_noise"] = frame["at_noise"].astype("boolean")
@@ -94,21 +170,22 @@ def table_of(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
             " has, too. Rename it."
         )
     frame = pd.concat([frame, known], axis=1)
-    frame.attrs = {META: says} if says else {}
+    frame.attrs = {META: description} if description else {}
     return frame
 
 
-def joined(
+def join_chunks(
     frames: Sequence[Any], order: Sequence[str], title: str, problem: str, limits: Any = None
 ) -> Any:
-    """The rows of all chunks in the order of the records, with the columns in theirs."""
+    """Join the rows of all chunks in the order of the records."""
     import pandas as pd
 
-    says = {"names": [], "units": {}}
-    for frame in reversed(frames):  # an older frame lacks what a newer one has
-        says |= frame.attrs.get(META, {})
-    # a chunk of failures has no column of numbers
-    columns = list(dict.fromkeys(c for f in sorted(frames, key=_width) for c in f.columns))
+    description = {"names": [], "units": {}}
+    for frame in reversed(frames):  # The first frames have precedence.
+        description |= frame.attrs.get(META, {})
+    # A chunk without any fit lacks columns, so the widest frame gives their order.
+    by_width = sorted(frames, key=lambda frame: -len(frame.columns))
+    columns = list(dict.fromkeys(c for f in by_width for c in f.columns))
     with_all = [f.reindex(columns=columns) for f in frames]
     for frame in with_all:
         frame.attrs = {}
@@ -116,34 +193,30 @@ def joined(
     place = {name: i for i, name in enumerate(order)}
     places = np.asarray([place[name] for name in table["record"]])
     table = table.iloc[np.argsort(places, kind="stable")]
-    inner = [c for c in columns if c not in FIRST and c not in LAST]
-    own = [c for c in inner if c in _given(frames)]
+    inner = [c for c in columns if c not in FIRST_COLUMNS and c not in LAST_COLUMNS]
+    own = [c for c in inner if c in _user_columns(frames)]
     inner = [c for c in inner if c not in own]
-    table = table[[*FIRST, *own, *inner, *LAST]].reset_index(drop=True)
-    table.attrs = {META: {**says, "title": title, "problem": problem, "format": FORMAT}}
+    table = table[[*FIRST_COLUMNS, *own, *inner, *LAST_COLUMNS]].reset_index(drop=True)
+    table.attrs = {META: {**description, "title": title, "problem": problem, "format": FORMAT}}
     if limits:
         table.attrs[META]["limits"] = {name: list(pair) for name, pair in limits.items()}
     return table
 
 
-def _given(frames: Sequence[Any]) -> set[str]:
-    """Columns that the user gave: those of every chunk that stand behind its version."""
+def _user_columns(frames: Sequence[Any]) -> set[str]:
+    """Return the columns of `about`, which come after the column `version` in each chunk."""
     columns = list(frames[0].columns)
     return set(columns[columns.index("version") + 1 :])
 
 
-def _width(frame: Any) -> int:
-    return -len(frame.columns)
-
-
 def _lag1(r: np.ndarray) -> float:
-    """The correlation of residuals with those before them."""
+    """Return the correlation of residuals with the preceding residuals."""
     r = r - np.mean(r) if r.size else r
     total = float(r @ r)
     return float(r[1:] @ r[:-1]) / total if total > 0 else float("nan")
 
 
-def _lower(found: FitResult) -> dict[str, float | None]:
+def _lower_bounds(found: FitResult) -> dict[str, float | None]:
     low = bounds(found.problem.unknowns)[found.shown]
     return {
         name: float(x) if np.isfinite(x) else None for name, x in zip(found.names, low, strict=True)

@@ -1,4 +1,4 @@
-"""Chunks on the processors of one machine: a process each."""
+"""Run the chunks of a fleet in this process, in several processes, or on a Dask cluster."""
 
 import contextlib
 import itertools
@@ -9,17 +9,16 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from typing import Any, cast
 
 from frictax.programs.store import is_safe, program_folder
 
-from .chunk import fitted_chunk
-from .table import failed_row, table_of
-from .task import Chunk, Task
+from .chunks import Chunk, Task, fitted_chunk
+from .table import failed_row, table_of_rows
 
-TRIES = 3  # of a chunk whose process ends before it does
-_OFTEN = 0.2  # seconds after which a waiting process looks up
-_ALONE = {  # linear algebra on one processor, memory from one allocator
+TRIES = 3  # of a chunk whose process or worker ends before the chunk is fitted
+_CHUNKS_AHEAD = 3  # for each thread of a Dask worker, so that no thread waits for the scheduler
+_SINGLE_THREADED = {  # one thread for linear algebra and one memory arena for each process
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -27,92 +26,96 @@ _ALONE = {  # linear algebra on one processor, memory from one allocator
 }
 
 
-def here(task: Task, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Any]]:
-    """The chunks and their rows, one after the other in this process."""
+def run_here(task: Task, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Any]]:
+    """Yield the chunks and their rows, one after the other in this process."""
     for chunk in chunks:
         yield chunk, fitted_chunk(task, chunk)
 
 
-def in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
-    """The chunks and their rows as they come, by so many processes.
+def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
+    """Yield the chunks and their rows as they are finished by this number of processes.
 
-    A chunk whose process ends (out of memory, or killed) is begun anew by itself, so that the
-    others with it are spared; the third time its records are rows that say so.
+    If a process ends early (out of memory, or killed), its chunk is repeated in a pool of one
+    process, so that it cannot disturb other chunks. After the third attempt, the rows of its
+    records have a `reason`.
     """
     tries = {chunk.number: 0 for chunk in chunks}
-    left = {chunk.number: chunk for chunk in chunks}
+    remaining = {chunk.number: chunk for chunk in chunks}
     folder = program_folder()
     if folder is not None:
-        is_safe(folder)  # one line for all processes
-    with _threads_of_one():
-        while left:
-            suspects = [chunk for number, chunk in left.items() if tries[number]]
+        is_safe(folder)  # Warn once, not in every process.
+    with _single_threaded():
+        while remaining:
+            suspects = [chunk for number, chunk in remaining.items() if tries[number]]
             count = 1 if suspects else jobs
             pool = _pool(count)
             try:
-                yield from _until_broken(pool, task, suspects or left.values(), left, tries, count)
+                yield from _run_until_broken(
+                    pool, task, suspects or remaining.values(), remaining, tries, count
+                )
             finally:
                 _stop(pool)
 
 
-def _until_broken(
+def _run_until_broken(
     pool: ProcessPoolExecutor,
     task: Task,
     chunks: Iterable[Chunk],
-    left: dict[int, Chunk],
+    remaining: dict[int, Chunk],
     tries: dict[int, int],
     jobs: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """What one pool of processes gives; what it does not stays in `left`."""
+    """Yield what one pool of processes finishes, and remove it from `remaining`."""
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
-    def more() -> None:
-        # one waits for the first that is free, but where one is to be alone
+    def submit_more() -> None:
+        # One chunk more than processes is submitted, so that none waits. A suspect chunk is alone.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
     try:
-        more()
+        submit_more()
         while running:
-            done, _ = wait(running, _OFTEN, FIRST_COMPLETED)
+            # The timeout lets this process notice an interrupt.
+            done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
-                made = job.result()
+                rows = job.result()
                 chunk = running.pop(job)
-                del left[chunk.number]
-                yield chunk, made
-            more()
+                del remaining[chunk.number]
+                yield chunk, rows
+            submit_more()
     except BrokenProcessPool:
         for chunk in running.values():
             tries[chunk.number] += 1
             if tries[chunk.number] >= TRIES:
-                del left[chunk.number]
-                yield chunk, lost(chunk)
+                del remaining[chunk.number]
+                yield chunk, _lost_rows(chunk)
 
 
-def lost(chunk: Chunk) -> Any:
-    """Rows for records that no process came to the end of."""
+def _lost_rows(chunk: Chunk) -> Any:
+    """Return the rows of a chunk whose process ended early each time."""
     why = (
         f"the process that fitted it and {len(chunk.sources) - 1} others ended {TRIES} times, as"
         " when memory is short or a compiled library fails."
     )
-    return table_of([failed_row(source.name, why) for source in chunk.sources], chunk.about)
+    return table_of_rows([failed_row(source.name, why) for source in chunk.sources], chunk.about)
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")  # jax has threads, which no fork survives
+    context = multiprocessing.get_context("spawn")  # The threads of JAX do not survive a fork.
     places = context.SimpleQueue()
     for i in range(jobs):
         places.put(i)
-    return ProcessPoolExecutor(jobs, context, initializer=begun, initargs=(places,))
+    return ProcessPoolExecutor(jobs, context, initializer=initialize_process, initargs=(places,))
 
 
 @contextlib.contextmanager
-def _threads_of_one() -> Iterator[None]:
-    """Processes that start meanwhile do their linear algebra on one processor, and keep little
-    memory: many allocators of one process keep what each has freed.
+def _single_threaded() -> Iterator[None]:
+    """Set the environment so that processes started here use one thread for linear algebra, and
+    one memory arena. Each further arena would keep the memory that it has freed.
     """
-    before = {name: os.environ.get(name) for name in _ALONE}
-    os.environ.update(_ALONE)  # read when numpy is imported there
+    before = {name: os.environ.get(name) for name in _SINGLE_THREADED}
+    os.environ.update(_SINGLE_THREADED)  # NumPy reads them when it is imported.
     try:
         yield
     finally:
@@ -123,15 +126,10 @@ def _threads_of_one() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def begun(places: Any = None) -> None:
-    """In a process of its own, once: fast loops, wide numbers, one processor."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key ends the process that asks
-    from frictax.xla import fast_loops, has_started, keep_freed_memory
-
-    keep_freed_memory()
-
-    if not has_started():
-        fast_loops()
+def initialize_process(places: Any = None) -> None:
+    """Prepare a new process: fast loops, 64-bit numbers, one processor."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # An interrupt ends the parent process.
+    _configure_jax()
     if places is not None:
         with contextlib.suppress(AttributeError, OSError):
             mine = sorted(os.sched_getaffinity(0))
@@ -142,14 +140,24 @@ def begun(places: Any = None) -> None:
     from frictax.programs import store
     from frictax.programs.jax_cache import check_jax_cache
 
-    store.report_line = lambda sentence: None  # the process that asks has said it
+    store.report_line = lambda sentence: None  # The parent process has reported it.
     check_jax_cache(keep=False)
-    jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
+def _configure_jax() -> None:
+    import jax
+
+    from frictax.xla import fast_loops, has_started, keep_freed_memory
+
+    keep_freed_memory()
+    if not has_started():
+        fast_loops()
+    jax.config.update("jax_enable_x64", True)
+
+
 def _end_with_parent() -> None:
-    """No process stays behind where the one that asks is killed."""
+    """End this process when the parent process is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -157,10 +165,65 @@ def _end_with_parent() -> None:
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """End the processes, whatever they do: what they have not given is lost."""
+    """Terminate the processes; unfinished chunks are lost."""
     running = list((pool._processes or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for process in running:
         process.terminate()
     for process in running:
         process.join(5)
+
+
+def run_on_cluster(
+    task: Task, chunks: Sequence[Chunk], cluster: Any
+) -> Iterator[tuple[Chunk, Any]]:
+    """Yield the chunks and their rows as the workers of a Dask cluster finish them.
+
+    **Arguments:** `cluster`: a `distributed.Client`, or the address of a scheduler.
+    """
+    try:
+        from distributed import Client, KilledWorker, as_completed  # pyright: ignore
+    except ImportError:
+        raise ImportError(
+            "A fleet on a cluster needs the package distributed, of Dask. Install it: `pip install"
+            " 'frictax[cluster]'`."
+        ) from None
+    with contextlib.ExitStack() as stack:
+        client = cluster
+        if isinstance(cluster, str):
+            try:
+                client = stack.enter_context(Client(cluster, timeout=10))
+            except (OSError, ValueError) as why:
+                raise ConnectionError(
+                    f"There is no Dask scheduler at {cluster}. Start one, `dask scheduler`, and"
+                    " name the address that it prints."
+                ) from why
+        client.wait_for_workers(1, timeout=60)
+        threads = sum(cast("dict[str, int]", client.nthreads()).values())
+        waiting = iter(chunks)
+        running: dict[Any, Chunk] = {}
+
+        def submit_more(count: int) -> list[Any]:
+            out = []
+            for chunk in itertools.islice(waiting, count):
+                job = client.submit(_fit_on_worker, task, chunk, retries=TRIES, pure=False)
+                running[job] = chunk
+                out.append(job)
+            return out
+
+        queue = as_completed(submit_more(_CHUNKS_AHEAD * threads))
+        for job in queue:
+            chunk = running.pop(job)
+            try:
+                rows = job.result()
+            except KilledWorker:
+                rows = _lost_rows(chunk)
+            yield chunk, rows
+            for other in submit_more(1):
+                queue.add(other)
+
+
+def _fit_on_worker(task: Task, chunk: Chunk) -> Any:
+    """Fit a chunk in a thread of a Dask worker, whose process has its own JAX settings."""
+    _configure_jax()
+    return fitted_chunk(task, chunk)

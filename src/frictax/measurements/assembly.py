@@ -8,8 +8,8 @@ import numpy as np
 from frictax.arguments import is_finite_number
 from frictax.text import brief
 
-from .checks import no_dates, no_unit_of_dates, numbers
-from .clocks import Channel, Clock, epoch_unit, mean_rate, onto_one
+from .checks import check_no_dates, check_unit_of_dates, numbers
+from .clocks import Channel, Clock, epoch_unit, mean_rate, resample_channels
 from .diagnostics import are_held
 from .readers import Column, column_of, columns_of
 from .reading.tables import Table
@@ -89,7 +89,7 @@ def assemble(
     base = Clock(t, size, "time")
     if hold is None:  # here, because interpolation to other times adds levels
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
-    made = onto_one(table, base, channels, hold=bool(hold), drop=drop_missing, own=own)
+    made = resample_channels(table, base, channels, hold=bool(hold), drop=drop_missing, own=own)
     every = [*drives.values(), *measured.values()]
     every = [*([] if clock is None else [clock]), *every, *(c.time for c in every if c.time)]
     notes = tuple(note for column in every for note in _contradiction(column, table))
@@ -141,7 +141,7 @@ def _each_once(
     drives: Mapping[str, Column],
     measured: Mapping[str, Column],
 ) -> None:
-    """No column may stand for two things, but for one force that drives two parts."""
+    """Raise an error if a column is used twice, except for one force that drives two parts."""
     used = {} if clock is None else {table.name(clock.name): "the time"}
     for kind, columns in (("output", measured), ("input", drives)):
         for name, column in columns.items():
@@ -164,9 +164,9 @@ def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np
     told = table.name(column.name)
     label = f"Column {told!r} of {table.source} for {role}"
     if role.endswith("the time"):
-        no_unit_of_dates(label, read, column.unit or named_in(told))
+        check_unit_of_dates(label, read, column.unit or named_in(told))
     else:
-        no_dates(label, read)
+        check_no_dates(label, read)
     return column.factor * numbers(label, read)
 
 
@@ -379,13 +379,13 @@ def _unit_of(column: Column, table: Table) -> str | None:
 
 
 def _in_brackets(name: str) -> str:
-    """What stands in square brackets at the end of a column's name."""
+    """Return the text in square brackets at the end of a column's name."""
     text = name.strip()
     return text[text.rindex("[") + 1 : -1].strip() if text.endswith("]") and "[" in text else ""
 
 
 def _contradiction(column: Column, table: Table) -> Iterator[str]:
-    """A sentence where the column's name says another unit than the user does."""
+    """Yield a sentence if the column's name contains another unit than the user gives."""
     name = table.name(column.name)
     cells = table.unit(column.name)
     if cells is not None and column.unit is not None and spelled(column.unit) != cells:

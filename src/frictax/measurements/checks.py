@@ -1,4 +1,4 @@
-"""What cannot be a motion record, each told in one sentence with its remedy."""
+"""Checks of a motion record: each refusal is one sentence with its remedy."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -11,8 +11,9 @@ from frictax.text import brief, nearest, suggestion
 from . import units
 from .diagnostics import are_held
 
-FEWEST = 4  # samples of a motion: position, velocity, acceleration, and one to check them
-_MOST = 1e100  # SI: squares of more overflow
+# Samples of a motion: position, velocity and acceleration need three, and the fourth checks them.
+FEWEST = 4
+_LARGEST = 1e100  # [SI] The squares of larger numbers overflow soon.
 
 Place = Callable[[int], str]
 
@@ -21,7 +22,7 @@ def row(i: int) -> str:
     return f"row {i} (counted from 0)"
 
 
-def checked(
+def record_fields(
     t: Any,
     inputs: Any,
     outputs: Any,
@@ -35,13 +36,13 @@ def checked(
     labels: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The fields of a record, in SI.
+    """Return the checked fields of a record in SI.
 
-    **Arguments:** `declared`: channel, or ``"time"``, -> unit; `place` and `labels` say where a row
-    and a channel come from; `notes`: what was doubtful there.
+    **Arguments:** `declared`: unit of each channel and of ``"time"``; `place` and `labels`: source
+    of a row and of a channel, for messages; `notes`: doubts of the reader.
     """
-    inputs, outputs = named("inputs", inputs), named("outputs", outputs)
-    sd, declared = named("sd", sd), named("units", declared)
+    inputs, outputs = dict_of_texts("inputs", inputs), dict_of_texts("outputs", outputs)
+    sd, declared = dict_of_texts("sd", sd), dict_of_texts("units", declared)
     for what, value, example in (("name", name, "emps"), ("citation", citation, "Janot 2019")):
         if not isinstance(value, str):
             raise ValueError(
@@ -52,32 +53,32 @@ def checked(
             f"`Record` hold must be True or False, got {brief(hold)}. Inputs of a digital"
             " controller are held: hold=True."
         )
-    at_least_one(outputs)
+    check_outputs(outputs)
     both = [key for key in inputs if key in outputs]
     if both:
         raise ValueError(
             f"`Record` {both[0]!r} must be an input or an output, got it as both. Name an input by"
             " the part that it drives."
         )
-    known("sd", sd, list(outputs))
-    known("units", declared, ["time", *inputs, *outputs])
+    check_names("sd", sd, list(outputs))
+    check_names("units", declared, ["time", *inputs, *outputs])
     unit_of = channel_units(inputs, outputs, declared)
     clock = units.channel_unit("`Record` time", declared.get("time", "s"), ("s",))
-    no_unit_of_dates("`Record` time", t, declared.get("time"))
+    check_unit_of_dates("`Record` time", t, declared.get("time"))
     seconds = numbers("`Record` time", t) * clock.si
     notes = (*notes, *_coarse(t))
-    times(seconds, place)
+    check_times(seconds, place)
     rows: dict[str, np.ndarray] = {}
     for kind, channels in (("input", inputs), ("output", outputs)):
         for key, values in channels.items():
             label = f"`Record` {kind} {key!r}{(labels or {}).get(key, '')}"
-            no_dates(label, values)
+            check_no_dates(label, values)
             rows[key] = numbers(label, values) * unit_of[key].si
-            channel(label, rows[key], seconds, place)
+            check_channel(label, rows[key], seconds, place)
             if kind == "output":
-                moves(label, rows[key], unit_of[key])
+                check_moves(label, rows[key], unit_of[key])
     inputs, outputs = {key: rows[key] for key in inputs}, {key: rows[key] for key in outputs}
-    apart(inputs, outputs)
+    check_channels_differ(inputs, outputs)
     deviations = {
         key: None if sd.get(key) is None else deviation(key, sd[key], seconds.size, unit_of[key])
         for key in outputs
@@ -87,15 +88,15 @@ def checked(
     units_told = {"units": unit_of, "declared": frozenset(declared)}
     held = are_held(inputs.values()) if hold is None else bool(hold)
     holds = {"hold": held, "hold_is_chosen": hold is None}
-    return {**locked(fields), **units_told, **holds, **texts}
+    return {**read_only(fields), **units_told, **holds, **texts}
 
 
 def channel_units(
     inputs: Mapping[str, Any], outputs: Mapping[str, Any], declared: Mapping[str, str]
 ) -> dict[str, units.Unit]:
-    """The unit of each channel: as declared, or SI.
+    """Return the unit of each channel: the declared one, or SI.
 
-    Undeclared, a part with a phi, w, tau or a declared rad turns in its s, v, a, f too.
+    A part with a phi, w, tau or a declared rad also turns in its undeclared s, v, a, f.
     """
     choices = {name: units.VARIABLES[variable(name)] for name in outputs}
     found = {
@@ -116,7 +117,7 @@ def channel_units(
                 choices[name][-1 if units.split_channel(name)[0] in turning else 0],
                 choices[name],
             )
-    same_rotation(found)
+    check_rotation(found)
     default = "N.m" if all(unit.rotational for unit in found.values()) else "N"
     drives = {
         name: units.channel_unit(
@@ -127,8 +128,8 @@ def channel_units(
     return {**drives, **{name: found[name] for name in outputs}}
 
 
-def named(what: str, given: Any) -> dict[str, Any]:
-    """The mapping as a dict whose keys are texts; None as an empty one."""
+def dict_of_texts(what: str, given: Any) -> dict[str, Any]:
+    """Return the mapping as a dict with texts as keys; an empty dict for None."""
     example = {
         "inputs": '{"drive": F}',
         "outputs": '{"mass.s": q}',
@@ -150,8 +151,8 @@ def named(what: str, given: Any) -> dict[str, Any]:
 
 
 def variable(name: str) -> str:
-    """The variable that an output measures: the last word of its name; a machine of the user's own
-    has no parts to name before it, and may number its joints.
+    """Return the variable that an output measures, which is the last word of its name. The outputs
+    of an own machine have no part before it and may have a number behind it.
     """
     part, last = units.split_channel(name)
     if part.isdigit() and name.endswith(part):
@@ -171,7 +172,7 @@ def variable(name: str) -> str:
     return last
 
 
-def at_least_one(outputs: Mapping[str, Any]) -> None:
+def check_outputs(outputs: Mapping[str, Any]) -> None:
     if not outputs:
         raise ValueError(
             "`Record` outputs must name at least one measured variable, got none. Write"
@@ -179,8 +180,8 @@ def at_least_one(outputs: Mapping[str, Any]) -> None:
         )
 
 
-def known(what: str, given: Mapping[str, Any], names: list[str]) -> None:
-    """Every key of `given` must be one of `names`."""
+def check_names(what: str, given: Mapping[str, Any], names: list[str]) -> None:
+    """Raise an error if a key of `given` is not one of `names`."""
     for name in given:
         if name not in names:
             hint = suggestion(name, names, 0.5) or f" Name one of these: {', '.join(names)}."
@@ -189,12 +190,12 @@ def known(what: str, given: Mapping[str, Any], names: list[str]) -> None:
             )
 
 
-def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
-    """A part cannot turn in one channel and move along a line in another."""
+def check_rotation(units_of: Mapping[str, units.Unit]) -> None:
+    """Raise an error if a part turns in one channel and moves along a line in another."""
     first: dict[str, str] = {}
     for name, unit in units_of.items():
         part, last = units.split_channel(name)
-        if last in ("fn", "lossPower"):  # a normal force and a power do not tell
+        if last in ("fn", "lossPower"):  # both kinds of motion have them
             continue
         other = first.setdefault(part, name)
         if units_of[other].rotational != unit.rotational:
@@ -206,7 +207,7 @@ def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
 
 
 def _coarse(t) -> Iterator[str]:
-    """A sentence on times whose type has too few digits for their steps."""
+    """Yield a sentence if the type of the times has too few digits for their steps."""
     kind = getattr(t, "dtype", None)
     if kind in (np.float32, np.float16):
         step = float(np.median(np.diff(np.asarray(t, dtype=float))))
@@ -218,8 +219,8 @@ def _coarse(t) -> Iterator[str]:
             )
 
 
-def no_unit_of_dates(label: str, values: Any, unit: str | None) -> None:
-    """Dates and durations say themselves how long they are."""
+def check_unit_of_dates(label: str, values: Any, unit: str | None) -> None:
+    """Raise an error if dates or durations have a unit: they become seconds."""
     if _holds_dates(values) and unit not in (None, "s"):
         raise ValueError(
             f"{label} holds dates or durations, which become seconds, so it takes no unit, got"
@@ -227,8 +228,8 @@ def no_unit_of_dates(label: str, values: Any, unit: str | None) -> None:
         )
 
 
-def no_dates(label: str, values: Any) -> None:
-    """Dates are times, and nothing else."""
+def check_no_dates(label: str, values: Any) -> None:
+    """Raise an error if a channel that is not the time contains dates."""
     if _holds_dates(values):
         raise ValueError(
             f"{label} must be one row of numbers, got dates or durations. Name the column that was"
@@ -241,7 +242,7 @@ def _holds_dates(values) -> bool:
 
 
 def numbers(label: str, values: Any) -> np.ndarray:
-    """One row of real numbers; dates become seconds since the first."""
+    """Return one row of real numbers; dates become seconds since the first."""
     what = f"{label} must be one row of numbers, got"
     if np.ma.is_masked(values):
         hidden = int(np.sum(np.ma.getmaskarray(values)))
@@ -279,8 +280,8 @@ def numbers(label: str, values: Any) -> np.ndarray:
     return np.array(array, dtype=np.float64)
 
 
-def times(t: np.ndarray, place: Place) -> None:
-    """Enough of them, finite, increasing."""
+def check_times(t: np.ndarray, place: Place) -> None:
+    """Raise an error unless there are enough times, all finite and increasing."""
     if t.size < FEWEST:
         raise ValueError(
             f"`Record` must hold at least {FEWEST} samples, got {t.size}. Check the file, or take a"
@@ -313,8 +314,8 @@ def times(t: np.ndarray, place: Place) -> None:
         )
 
 
-def channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -> None:
-    """As long as time, and finite."""
+def check_channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -> None:
+    """Raise an error unless the channel is as long as the time and finite."""
     if values.size != t.size:
         hint = (
             "A constant goes into `gain` or the machine."
@@ -333,7 +334,7 @@ def channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -> None
             " such rows: time need not be uniform."
         )
 
-    large = np.flatnonzero(np.abs(values) > _MOST)
+    large = np.flatnonzero(np.abs(values) > _LARGEST)
     if large.size:
         i = int(large[0])
         raise ValueError(
@@ -342,7 +343,7 @@ def channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -> None
         )
 
 
-def moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
+def check_moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
     if np.all(values == values[0]):
         raise ValueError(
             f"{label} must change, got {values[0] / unit.si:.6g} {unit.name} in all {values.size}"
@@ -351,7 +352,7 @@ def moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
 
 
 def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
-    """A standard deviation in SI: one positive number, or one for each sample."""
+    """Return a standard deviation in SI: one positive number, or one for each sample."""
     label = f"`Record` sd of {name!r}"
     if np.ma.is_masked(given):
         raise ValueError(f"{label} must be > 0 for each sample, got masked ones. Give one number.")
@@ -380,20 +381,22 @@ def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
     return sd * unit.si if sd.ndim else float(sd) * unit.si
 
 
-def locked(value: Any) -> Any:
-    """The arrays in `value` as ones that cannot be written to: a record is what was measured."""
+def read_only(value: Any) -> Any:
+    """Return `value` with read-only copies of its arrays: a record is what was measured."""
     if isinstance(value, dict):
-        return {key: locked(item) for key, item in value.items()}
+        return {key: read_only(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return tuple(map(locked, value))
+        return tuple(map(read_only, value))
     if isinstance(value, np.ndarray):
         value = value.copy()
         value.setflags(write=False)
     return value
 
 
-def apart(inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> None:
-    """What drives the machine is not what it answers."""
+def check_channels_differ(
+    inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]
+) -> None:
+    """Raise an error if an input and an output contain the same numbers."""
     for (drive, u), (name, y) in itertools.product(inputs.items(), outputs.items()):
         if np.array_equal(u, y) and np.any(u != u[0]):
             raise ValueError(

@@ -1,5 +1,5 @@
-"""Channels with gaps or with clocks of their own, brought to the times of one record; and fewer
-samples of an input that still push as the many did.
+"""Resample channels with gaps or own clocks to the times of one record, and reduce the samples of
+an input without changing its impulse.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from .reading.tables import Table
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """Times as they were recorded; `size` of their unit [s]; the `name` of their column."""
+    """The recorded times, the `size` of their unit [s], and the `name` of their column."""
 
     times: np.ndarray
     size: float
@@ -26,8 +26,8 @@ class Clock:
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """One channel as it was recorded: `kind` is "inputs" or "outputs", `sd` None, a number or one
-    for each sample; `clock`: its own, None for that of the record.
+    """One recorded channel: `kind` is "inputs" or "outputs"; `sd` is None, one number, or one for
+    each sample; `clock` is its own clock, or None for that of the record.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Channel:
 
 @dataclasses.dataclass
 class Made:
-    """All channels at the same times, in the units in which they were recorded."""
+    """All channels at the same times, in their recorded units."""
 
     t: np.ndarray
     place: Callable[[int], str]
@@ -49,13 +49,13 @@ class Made:
     notes: tuple[str, ...] = ()
 
 
-def onto_one(
+def resample_channels(
     table: Table, base: Clock, channels: list[Channel], *, hold: bool, drop: bool, own: bool
 ) -> Made:
-    """The channels at the times of the base clock.
+    """Return the channels at the times of the base clock.
 
-    Rows in which numbers are missing are left out where `drop` is told; where a channel has its
-    `own` clock, rows that hold nothing of a clock's channels are no rows of it anyway.
+    With `drop`, rows with missing numbers are left out. If channels have `own` clocks, a row in
+    which all channels of a clock are empty does not belong to that clock.
     """
     shared = [c for c in channels if c.clock is None]
     if not (drop or own):
@@ -67,20 +67,20 @@ def onto_one(
         return made
     rows, notes = _rows(table, base, shared, drop, own)
     t = base.times[rows]
-    brought = dict[str, tuple[np.ndarray, Any]]()
+    resampled = dict[str, tuple[np.ndarray, Any]]()
     low, high = -np.inf, np.inf
     for c in channels:
         if c.clock is None:
-            brought[c.name] = c.values[rows], _at(c.sd, rows)
+            resampled[c.name] = c.values[rows], _at(c.sd, rows)
             continue
         kept, more = _rows(table, c.clock, [c], drop, True)
         times = c.clock.times[kept] * c.clock.size
-        notes += [*more, *_doubts(table, c, times, base.size * t)]
-        _increasing(table, c.clock, times)
+        notes += [*more, *_losses(table, c, times, base.size * t)]
+        _check_increasing(table, c.clock, times)
         low, high = max(low, times[0]), min(high, times[-1])
         sd = _at(c.sd, kept)
-        fresh = _brought(c.kind, hold, times, c.values[kept], base.size * t)
-        brought[c.name] = (
+        fresh = _resample(c.kind, hold, times, c.values[kept], base.size * t)
+        resampled[c.name] = (
             fresh,
             np.interp(base.size * t, times, sd) if isinstance(sd, np.ndarray) else sd,
         )
@@ -99,7 +99,7 @@ def onto_one(
         )
     made = Made(t[inside], lambda i: table.place(int(rows[inside][i])), notes=tuple(notes))
     for c in channels:
-        values, sd = brought[c.name]
+        values, sd = resampled[c.name]
         getattr(made, c.kind)[c.name] = values[inside]
         if sd is not None:
             made.sd[c.name] = _at(sd, inside)
@@ -109,7 +109,7 @@ def onto_one(
 def _rows(
     table: Table, clock: Clock, channels: list[Channel], drop: bool, own: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """The rows of a clock that are whole, and a note on those that are not."""
+    """Return the complete rows of a clock, and a note on the incomplete ones."""
     columns = {f"column {clock.name!r}": clock.times}
     columns |= {f"channel {c.name!r}": c.values for c in channels}
     columns |= {
@@ -149,15 +149,15 @@ def _rows(
     return rows, note
 
 
-def _brought(
+def _resample(
     kind: str,
     hold: bool,
     times: Float[np.ndarray, " m"],
     values: Float[np.ndarray, " m"],
     t: Float[np.ndarray, " n"],
 ) -> Float[np.ndarray, " n"]:
-    """A channel at other times: of an input the impulse stays, an output is read between its
-    samples.
+    """Return a channel at other times. The impulse of an input stays the same; an output is
+    interpolated linearly.
     """
     if kind == "outputs":
         return np.interp(t, times, values)
@@ -170,7 +170,7 @@ def _brought(
     return held_means(union, values[last], kept)
 
 
-def _increasing(table: Table, clock: Clock, times: np.ndarray) -> None:
+def _check_increasing(table: Table, clock: Clock, times: np.ndarray) -> None:
     back = np.flatnonzero(np.diff(times) <= 0)
     if back.size:
         i = int(back[0])
@@ -180,8 +180,8 @@ def _increasing(table: Table, clock: Clock, times: np.ndarray) -> None:
         )
 
 
-def _doubts(table: Table, channel: Channel, times: np.ndarray, t: np.ndarray) -> Iterator[str]:
-    """What a channel loses on its way to other times."""
+def _losses(table: Table, channel: Channel, times: np.ndarray, t: np.ndarray) -> Iterator[str]:
+    """Yield a sentence on each loss of a channel at other times."""
     assert channel.clock is not None
     this = f"Channel {channel.name!r} on its clock {channel.clock.name!r} of {table.source}"
     step, at = float(np.median(np.diff(times))), float(np.median(np.diff(t)))
@@ -210,7 +210,7 @@ _EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def epoch_unit(times: np.ndarray) -> str | None:
-    """The unit of times since 1970, by their size; None for other times.
+    """Return the unit of times since 1970, by their size; None for other times.
 
     >>> [epoch_unit(np.array([x])) for x in (1.7e18, 1.7e15, 1.7e12, 1.7e9, 12.5)]
     ['ns', 'us', 'ms', 's', None]
@@ -226,8 +226,8 @@ def epoch_unit(times: np.ndarray) -> str | None:
 
 
 def mean_rate(times: np.ndarray) -> float:
-    """Samples in a unit of time, by a line through all stamps: the rate of a clock whose stamps
-    repeat because they have few digits. Rounded to three digits where that changes it little.
+    """Return the samples per unit of time, from a line through all time stamps. This is the rate of
+    a clock with repeated stamps. It is rounded to three digits if this changes it little.
 
     >>> mean_rate(0.002 * (np.arange(400) // 2))
     1000.0
@@ -242,8 +242,8 @@ def mean_rate(times: np.ndarray) -> float:
 def held_means(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:
-    """The mean over each new interval of an input that is held from sample to sample: its impulse
-    is the same at every kept time.
+    """Return the mean of a held input over each new interval. Its impulse up to every kept time
+    stays the same.
 
     >>> held_means(
     ...     np.array([0.0, 1.0, 2.0, 3.0, 4.0]),
@@ -259,13 +259,13 @@ def held_means(
 def nearest_line(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:
-    """The values at the kept times whose joining lines come nearest, in least squares over time, to
-    the lines that join all samples.
+    """Return the values at the kept times whose linear interpolation is nearest, in least squares
+    over time, to that of all samples.
 
-    The whole impulse and its moment about any time stay exact, and what is straight between kept
-    times stays as it is. (Lines with the exact impulse at every kept time would swing up and down
-    from sample to sample.) They solve ∫h_j u = Σ_k ∫h_j h_k u_k for the hat functions h of the kept
-    times, a system of three diagonals.
+    The total impulse and its moment about any time stay exact, and so does a straight line between
+    kept times. Values with the exact impulse up to every kept time would alternate from sample to
+    sample. The values solve the tridiagonal system ∫h_j u = Σ_k ∫h_j h_k u_k for the hat functions
+    h of the kept times.
 
     >>> nearest_line(np.arange(5.0), 2 * np.arange(5.0), np.array([0, 2, 4])).round(12)
     array([0., 4., 8.])

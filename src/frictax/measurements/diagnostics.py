@@ -1,4 +1,4 @@
-"""What is possible in a motion record but suspicious, each as a notice with its remedy."""
+"""Notices of a motion record: what is possible but suspicious, each with its remedy."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,13 +10,14 @@ from frictax.notice import Notice
 
 from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, split_channel
 
-GAP = 5.0  # median steps
-_MOST_LEVELS = 5
-_MOST_CHANGES = 0.2  # share of the samples
-_NAMED = 20  # times of lone samples that a notice gives
-_LONGEST = 50.0  # m, of a machine's travel
-_FASTEST = 100.0  # m/s
-_WIDEST = 20.0  # rad, to and fro
+GAP = 5.0  # [median steps] A longer step is a gap.
+_MOST_LEVELS = 5  # Most values of an input that jumps between levels.
+_MOST_CHANGES = 0.2  # [samples] Largest share of samples at which such an input changes.
+_NAMED = 20  # Most times of lone samples in a notice.
+_LONGEST = 50.0  # [m] A longer travel of a machine is doubted.
+_FASTEST = 100.0  # [m/s] A higher speed is doubted.
+_WIDEST = 20.0  # [rad] A wider motion to and fro is doubted.
+# Ratios of a position to the integral of its velocity that are usual mistakes of units.
 _SLIPS = {
     1e3: "a factor of 1000: m and mm, or s and ms",
     100.0: "a factor of 100: m and cm",
@@ -26,8 +27,8 @@ _SLIPS = {
 }
 
 
-def suspicions(record: Any) -> tuple[Notice, ...]:
-    """Return all notices of a `Record`, time first; none asks for a unit that was `declared`."""
+def record_notices(record: Any) -> tuple[Notice, ...]:
+    """Return all notices of a `Record`, time first; units that were `declared` are not doubted."""
     t, units, declared = record.t, record.units, record.declared
     found = [*_time(record, not record.turning_ticks)]
     for name in record.turning_ticks:
@@ -47,20 +48,20 @@ def suspicions(record: Any) -> tuple[Notice, ...]:
                 between = "levels-held" if record.hold else "levels-joined"
                 found.append(Notice(between, name, {"levels": np.unique(u).size}))
             then = "if the amplifier was at its limit there, the true input differs"
-            found += _saturated("Input", name, t, u, units[name], then)
+            found += _saturation("Input", name, t, u, units[name], then)
     for name, y in record.outputs.items():
         unit = units[name]
         then = "trim the record, if that is the end of the sensor's range and no stop"
-        found += _saturated("Output", name, t, y, unit, then)
+        found += _saturation("Output", name, t, y, unit, then)
         found += [] if name in record.ticks else _resolution(name, y, record.sd.get(name), unit)
         found += [] if name in declared else _size(name, y, unit)
-        found += _wrapped(name, t, y, unit)
-        found += _lone(name, t, y, unit, record.glitches[name][0])
+        found += _wraps(name, t, y, unit)
+        found += _lone_samples(name, t, y, unit, record.glitches[name][0])
     return (*found, *_rates(t, record.outputs))
 
 
 def gaps(t: np.ndarray) -> np.ndarray:
-    """The samples after which nothing was recorded for more than five median steps."""
+    """Return the samples that are followed by a gap of more than five median steps."""
     step = np.diff(t)
     return np.flatnonzero(step > GAP * np.median(step))
 
@@ -92,11 +93,11 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
         yield Notice("record-begins-late", "", {"time": t[0]})
 
 
-def _saturated(
+def _saturation(
     kind: str, name: str, t: np.ndarray, x: np.ndarray, unit: Unit, then: str
 ) -> Iterator[Notice]:
-    """The signal arrives at its extreme at full speed and stays there: nothing that is not cut off
-    moves like that.
+    """Yield a notice if the signal reaches its extreme at full speed and stays there: only a signal
+    that is cut off moves like that.
     """
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
@@ -115,8 +116,8 @@ def _saturated(
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Return whether the signal comes to samples begin...end, or leaves them, as fast as it moves
-    elsewhere and without slowing down before.
+    """Return whether the signal reaches or leaves samples begin...end at its usual speed, without
+    slowing down before.
     """
     step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
@@ -124,8 +125,8 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
             return False
         moved = np.abs(x[width:] - x[:-width])
         moved = moved[moved > 0]
-        # A cut off signal was moving for most of the time, and in small steps: levels that a switch
-        # chooses are none.
+        # A signal that is cut off moves for most of the time in small steps. An input that is
+        # switched between levels does not.
         if moved.size < 0.3 * x.size:
             return False
         typical = float(np.median(moved))
@@ -137,8 +138,8 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Return whether the samples, counted away from the extreme, begin at a usual speed that is no
-    slower than a little further on.
+    """Return whether the samples, in order from the extreme, begin at the usual speed, not slower
+    than `width` samples later.
     """
     if x.size < 2 * width:
         return False
@@ -147,7 +148,7 @@ def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
 
 
 def quantum(x: np.ndarray) -> float:
-    """The smallest step between two values that rounding errors do not make."""
+    """Return the smallest difference of two values beyond rounding errors; 0 for equal values."""
     levels = np.sort(x)
     step = np.diff(levels)
     step = step[step > 1e-9 * max(abs(levels[0]), abs(levels[-1]), levels[-1] - levels[0])]
@@ -172,15 +173,15 @@ def _size(name: str, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
     reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
     fastest = float(np.max(np.abs(y)))
 
-    def doubted(moves: str, other: str, whose: str) -> Notice:
+    def unit_doubt(moves: str, other: str, whose: str) -> Notice:
         numbers = {"moves": moves, "other": other, "whose": whose, "unit": unit.si_name}
         return Notice("record-unit-doubted", name, numbers)
 
     if unit.si_name == "m" and reach > _LONGEST:
-        yield doubted(f"moves over {reach:.4g} m", "mm", "millimetres")
+        yield unit_doubt(f"moves over {reach:.4g} m", "mm", "millimetres")
     if unit.si_name == "m/s" and fastest > _FASTEST:
-        yield doubted(f"reaches {fastest:.4g} m/s", "mm/s", "millimetres a second")
-    # One that turns on and on is no slip; one that swings over many turns is.
+        yield unit_doubt(f"reaches {fastest:.4g} m/s", "mm/s", "millimetres a second")
+    # A rotor that turns in one direction has the right unit. A swing over many turns is doubted.
     if (
         unit.si_name == "rad"
         and reach > _WIDEST
@@ -188,12 +189,12 @@ def _size(name: str, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
         and moved > 1.2 * reach
     ):
         turns = reach / (2 * math.pi)
-        yield doubted(
+        yield unit_doubt(
             f"moves to and fro over {reach:.4g} rad ({turns:.3g} turns)", "deg", "degrees"
         )
 
 
-def _wrapped(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
+def _wraps(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
     if unit.si_name != "rad":
         return
     jump = np.abs(np.diff(y))
@@ -202,10 +203,10 @@ def _wrapped(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[No
         yield Notice("record-wrapped", name, {"time": float(t[wrapped[0]])})
 
 
-def _lone(
+def _lone_samples(
     name: str, t: np.ndarray, y: np.ndarray, unit: Unit, glitches: np.ndarray
 ) -> Iterator[Notice]:
-    """One sample far from both neighbours, which are near to each other."""
+    """Yield a notice on single samples that are far from both neighbours."""
     step = np.diff(y)
     usual = float(np.quantile(np.abs(step), 0.99))
     both = np.minimum(np.abs(step[:-1]), np.abs(step[1:]))
@@ -226,8 +227,8 @@ def _lone(
 
 
 def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]:
-    """A position and a velocity of one part, or a velocity and an acceleration, must belong
-    together.
+    """Yield a notice if a position is not the integral of the velocity of its part, or a velocity
+    not that of the acceleration.
     """
     for name, y in outputs.items():
         part, _, last = name.rpartition(".")
@@ -261,15 +262,18 @@ def jumps_between_levels(u: np.ndarray) -> bool:
     """Return whether an input has at most five values and changes in fewer than a fifth of its
     samples.
     """
-    changes = np.count_nonzero(np.diff(u))
-    return bool(0 < changes < _MOST_CHANGES * u.size and np.unique(u).size <= _MOST_LEVELS)
+    changes = np.flatnonzero(np.diff(u))
+    if not 0 < changes.size < _MOST_CHANGES * u.size:
+        return False
+    # Every value is that before a change or the last one; sorting all samples would take longer.
+    return np.unique(np.append(u[changes], u[-1])).size <= _MOST_LEVELS
 
 
 def are_held(inputs: Iterable[np.ndarray]) -> bool:
-    """Return whether the inputs of a record are held from sample to sample, if nobody says so:
-    each that changes jumps between levels.
+    """Return whether a record without `hold` has held inputs: each input that changes jumps between
+    levels.
 
-    A jump that is joined by a straight line acts for a whole sample, half of it too early.
+    Linear interpolation would spread a jump over a whole sample, half of it too early.
 
     >>> relay = np.repeat([1.0, -1.0, 1.0], 10)
     >>> are_held([relay]), are_held([np.sin(np.arange(30))]), are_held([np.ones(30)])

@@ -1,9 +1,7 @@
-"""Velocity and acceleration from a measured position, for a look at the data and for starting
-values.
+"""Velocity and acceleration from a measured position, without a shift in time.
 
-No fit needs them: a simulation is compared with what was measured. But to see a friction curve in a
-record, to find where it stands still, or to start a fit near its answer, derivatives of a noisy
-signal are wanted that are not shifted in time.
+A fit compares simulations with the measurement and does not need them. They show the friction
+curve of a record, find where it stands still, and give start values.
 """
 
 import dataclasses
@@ -14,7 +12,7 @@ from jaxtyping import Float
 
 from . import checks
 
-_END = 1.0  # times 1/cutoff: what tells how a motion begins and ends
+_END = 1.0  # [1/cutoff] Length of both ends from which the slope and curvature there are read.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,13 +27,13 @@ class Smoothed:
 
 
 def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
-    """Pass a channel through a Butterworth low-pass forward and backward, which shifts nothing,
+    """Filter a channel by a Butterworth low-pass forward and backward, without a shift in time,
     then take central differences.
 
     The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff).
     Differences over a step dt lower it by another (2*pi*f*dt)^2/6 in `v` and (2*pi*f*dt)^2/12 in
-    `a`. Within about 1/cutoff of either end the filter knows one side of the signal only: `v` and
-    `a` are less good there, and one sided at the ends themselves.
+    `a`. Within about 1/cutoff of either end the filter has only one side of the signal. Therefore
+    `v` and `a` are less accurate there.
 
     Times that are not uniform: a cubic spline leads to a grid of the mean step and back.
 
@@ -54,8 +52,8 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     (np.float64(6.283), np.float64(-39.48))
     """
     times, values = checks.numbers("`smooth` t", t), checks.numbers("`smooth` x", x)
-    checks.times(times, checks.row)
-    checks.channel("`smooth` x", values, times, checks.row)
+    checks.check_times(times, checks.row)
+    checks.check_channel("`smooth` x", values, times, checks.row)
     step = float(times[-1] - times[0]) / (times.size - 1)
     _check_filter(cutoff, order, times, step)
 
@@ -65,7 +63,7 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     grid = times[0] + step * np.arange(times.size)
     uniform = bool(np.max(np.abs(times - grid)) <= 1e-3 * step)
     sections = butter(order, cutoff, fs=1.0 / step, output="sos")
-    # As far as the filter remembers, but no further than the samples reach.
+    # The padding is as long as the impulse response, and at most as long as the record.
     reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
     even = values if uniform else CubicSpline(times, values)(grid)
     trend = (
@@ -82,12 +80,12 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
 
 
 def _trend(x: Float[np.ndarray, " n"], k: int) -> Float[np.ndarray, " n"]:
-    """The polynomial of order 5 that has the value, slope and curvature of `x` at both ends, as
-    cubics through `k` samples tell them.
+    """Return the polynomial of degree 5 that has the value, slope and curvature of `x` at both
+    ends, from cubics through `k` samples.
 
-    A filter of order 3 or more hands it on as it is, for its gain is flat to order 5. What is left
-    of `x` begins and ends straight, as the filter's reflection about the ends supposes: without,
-    velocity and acceleration of a motion that begins bent would be wrong there.
+    A filter of order 3 or more does not change it, because its gain is flat to order 5. The rest of
+    `x` begins and ends without curvature, as the reflection about the ends assumes. Without this
+    step the derivatives are wrong at the ends of a motion with curvature there.
     """
     if x.size < 2 * k:
         return np.zeros_like(x)
@@ -134,5 +132,5 @@ def _check_filter(cutoff, order, t: np.ndarray, step: float) -> None:
     if cutoff < lowest:
         raise ValueError(
             f"`smooth` cutoff must be at least 1/duration, {lowest:.4g} Hz, got {cutoff:g} Hz. Such"
-            " a filter leaves nothing of the motion."
+            " a filter removes the whole motion."
         )

@@ -1,5 +1,5 @@
-"""The noise of a channel, read from the channel itself: its size, how long it is autocorrelated,
-ticks whose times err, and glitches.
+"""Noise of a channel, estimated from the channel itself: standard deviation, autocorrelation time,
+ticks with noisy times, and glitches.
 """
 
 import dataclasses
@@ -12,12 +12,14 @@ from jaxtyping import Float, Int
 
 from .diagnostics import GAP, quantum
 
-_WIDTHS = (5, 9, 17, 33, 65)  # samples of a stretch
-_MOTION = 2.5  # times as much over a stretch twice as wide: motion, for no noise grows so fast
-_STRETCHES = 200  # of each width; more tell no more of a median
-_WORTH = 3.0  # times the noise: motion that a filter takes can be put back (`without_rounding`)
-_PERIODS = 4.0  # in a record, at least, of what is left of it
-_FEWEST_TICKS = 20  # samples: no noise of times can be read from fewer
+_WIDTHS = (5, 9, 17, 33, 65)  # [samples] Widths of the stretches that cubics are fitted to.
+# Residuals that grow by more than this ratio at twice the width are motion: noise grows by less.
+_MOTION = 2.5
+_STRETCHES = 200  # Number of stretches of each width; more do not improve the median.
+# A filter may remove motion of this size [noise], because `without_rounding` restores it.
+_WORTH = 3.0
+_PERIODS = 4.0  # Least number of periods of the cutoff in a record.
+_FEWEST_TICKS = 20  # [samples] Fewer do not show the noise of their times.
 _EQUAL = 0.01  # of a step: how far a step of position is from a whole number of steps
 _SINGLE = 0.5  # share of the intervals that have one step; the others have lost ticks
 _EVEN = 0.01  # of the median interval: times as even as these come from a clock
@@ -34,16 +36,16 @@ _NEIGHBOURS = np.array([-3, -2, -1, 1, 2, 3])
 
 
 def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
-    """The standard deviation of the noise of `x`, evenly sampled, in its unit; nan of fewer than 20
-    samples, which cannot tell.
+    """Return the standard deviation of the noise of evenly sampled `x`, in its unit; nan for fewer
+    than 20 samples.
 
-    What cubics leave of short stretches, the median over the stretches: a machine moves smoothly
-    from sample to sample, but for a few kinks, and noise does not. Stretches become wider as long
-    as what is left grows no faster than noise that remembers its past (a random walk's grows by
-    2**0.5 when the width doubles, a cubic's error of a motion by 2**4). Never less than steps of
-    the sensor's resolution are worth, 1/12**0.5 of one. Of a motion sampled so coarsely that
-    five samples are no cubic it is what that motion leaves, and too large; of errors that a filter
-    has made smooth it is too small. Where it is `enough` or more, no more is found of it.
+    Cubics are fitted to short stretches, and the median of their residuals is taken. The motion of
+    a machine is smooth from sample to sample except at a few kinks, and noise is not. The stretches
+    become wider while the residuals grow no faster than autocorrelated noise: at twice the width a
+    random walk grows by 2**0.5, the error of a cubic by 2**4. The result is at least the rounding
+    error of the sensor, 1/12**0.5 of its step. It is too large if five samples of the motion are
+    not a cubic, and too small if a filter has smoothed the errors. The search for wider stretches
+    ends at `enough`.
 
     >>> t = np.linspace(0.0, 1.0, 1001)
     >>> noise = np.random.default_rng(0).standard_normal(1001)
@@ -65,8 +67,8 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
 
 
 def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
-    """The standard deviation of the noise of an output of a `Record`: that given by `sd`, else that
-    which `noise_of` reads; of ticks that of their times [s].
+    """Return the standard deviation of the noise of an output of a `Record`: its `sd`, or the
+    estimate of `noise_of`; for ticks, the standard deviation of their times [s].
     """
     sd = record.sd.get(name)
     if sd is not None:
@@ -77,8 +79,8 @@ def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
 
 
 def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
-    """Likewise, of the noise that remembers nothing: what cubics leave of the shortest stretches,
-    where motion hardly adds to it.
+    """Return the standard deviation of the white part of the noise of `x`: the residuals of cubics
+    on the shortest stretches, to which the motion hardly contributes.
     """
     if x.size < 20:
         return float("nan")
@@ -86,23 +88,23 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
 
 
 def white_share(correlation: Any) -> Any:
-    """What `white_noise_of` finds of noise of first order with variance 1, squared.
+    """Return the square of `white_noise_of` for first-order noise with variance 1.
 
-    Five samples x leave the square of (1, -4, 6, -4, 1) x / sqrt(70) beside a cubic. The noise is
-    e[i] = c*e[i-1] + w[i] with white w, c the `correlation` of neighbours.
+    The squared residual of a cubic on five samples x is ((1, -4, 6, -4, 1) x)**2 / 70. The noise is
+    e[i] = c*e[i-1] + w[i] with white w and the `correlation` c of neighbours.
     """
     c = correlation
     return 1.0 + (-56.0 * c + 28.0 * c**2 - 8.0 * c**3 + c**4) / 35.0
 
 
 def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative: int) -> float:
-    """The frequency above which `x` is noise more than motion [Hz], of which a filter leaves the
-    best `derivative`; infinite where there is no noise.
+    """Return the cutoff frequency [Hz] of a filter with the best `derivative` of `x`; infinite
+    without noise.
 
-    Up to a frequency f a filter lets noise through, and from there on it takes motion away: their
-    squares are sums over the spectrum of x, weighed by f**2 for each derivative. Least together,
-    motion counting a third, they are at f; the noise's own spectrum is taken as flat. `t` [s],
-    increasing; `x` in any unit.
+    A filter passes noise below its cutoff f and removes motion above it. Both errors are sums over
+    the power spectrum of x with the weight f**2 for each derivative. The result minimises the sum
+    of the noise and a third of the motion. The noise is assumed to be white. `t` [s] increases; `x`
+    has any unit.
 
     >>> t = np.linspace(0.0, 4.0, 2001)
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)
@@ -114,7 +116,8 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     if not noise > 0:
         return np.inf
     even = np.interp(np.linspace(t[0], t[-1], n), t, x)
-    even -= np.linspace(even[0], even[-1], n)  # a jump from end to beginning is no motion
+    # A jump from the end to the beginning would count as motion.
+    even -= np.linspace(even[0], even[-1], n)
     window = np.hanning(n)
     power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
     f = np.arange(power.size) * (n - 1) / (n * span)
@@ -123,11 +126,11 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
-    """The standard deviation of what cubics leave of stretches of so many samples, the median of
-    `most` of them.
+    """Return the standard deviation of the residuals of cubics on stretches of `width` samples, the
+    median of `most` stretches.
     """
     stretches = x[_stretches(x.size, width, most)]
-    # a cubic has an offset of its own: one of the channel would leave rounding alone
+    # The offset of a stretch is removed first, because a large one causes rounding errors.
     left = (stretches - stretches[:, :1]) @ _beyond_cubic(width)
     squares = np.sort(np.einsum("ij,ij->i", left, left))
     half = squares.size // 2
@@ -139,21 +142,21 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 
 @functools.lru_cache(maxsize=8)
 def _stretches(n: int, width: int, most: int) -> Int[np.ndarray, "k w"]:
-    """The samples of at most so many stretches, which overlap by half or stand apart evenly."""
+    """Return the indices of at most `most` stretches, evenly spaced or overlapping by half."""
     first = np.linspace(0, n - width, min(n // width * 2 - 1, most)).astype(int)
     return first[:, None] + np.arange(width)
 
 
 @functools.cache
 def _beyond_cubic(width: int) -> Float[np.ndarray, "k k"]:
-    """What takes the best cubic away from `width` samples."""
+    """Return the matrix that subtracts the best cubic from `width` samples."""
     basis = np.linalg.qr(np.linspace(-1.0, 1.0, width)[:, None] ** np.arange(4))[0]
     return np.eye(width) - basis @ basis.T
 
 
 def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
-    """1 + 2 sum of the autocorrelations, at least 1: how many samples tell as much as one
-    independent one.
+    """Return the integrated autocorrelation time [samples], at least 1: 1 + 2 sum of the
+    autocorrelations. So many samples carry the information of one independent sample.
 
     >>> import numpy as np
     >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)
@@ -230,21 +233,21 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
 
 
 def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
-    """The samples after which every output has lost more than a few ticks."""
+    """Return the samples after which every output has lost more than a few ticks."""
     return np.flatnonzero(np.min([one.counts for one in ticks.values()], axis=0) > GAP)
 
 
 def _windows(
     n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"], width: int
 ) -> tuple[Float[np.ndarray, "k w"], Float[np.ndarray, "k w"]]:
-    """Counts and times of all stretches of `width` ticks, from their middle ticks."""
+    """Return counts and times of all stretches of `width` ticks, relative to the middle tick."""
     counts, times = (np.lib.stride_tricks.sliding_window_view(x, width) for x in (n, t))
     middle = slice(width // 2, width // 2 + 1)
     return (counts - counts[:, middle]).astype(float), times - times[:, middle]
 
 
 def _noise_of_times(n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> float:
-    """The standard deviation of the times [s] beside cubics of the counts, the median of all."""
+    """Return the standard deviation of the times [s] from cubics of the counts, by the median."""
     counts, times = _windows(n, t, _BESIDE_TICK)
     basis = np.linalg.qr((counts / np.ptp(counts, axis=1)[:, None])[..., None] ** np.arange(4))[0]
     left = times - np.einsum("kwi,kvi,kv->kw", basis, basis, times)
@@ -260,7 +263,7 @@ def _noise_of_times(n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> flo
 def _smooth_periods(
     n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"], width: int
 ) -> Float[np.ndarray, " n"]:
-    """The time that one step takes at each tick [s], from parabolas through `width` ticks.
+    """Return the time of one step at each tick [s], from parabolas through `width` ticks.
 
     A parabola's slope in the middle does not depend on the time of the middle tick. Therefore the
     weight of a tick does not depend on its error.

@@ -1,4 +1,4 @@
-"""A column of a file: what it is called, and what its numbers mean."""
+"""A column of a file: its name, unit, gain, sign and clock."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,33 +12,31 @@ from frictax.text import brief
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One column of a file: what it is called, the unit in which it was recorded, and how to turn
-    it into what is wanted.
+    """One column of a file: its name, its unit, and its conversion to the measured variable.
 
     The value is ``sign * gain * recorded``, in the unit `to`; without `to` it is in `unit`.
 
     **Arguments:**
 
-    - `name` of the column, or its number, the first being 1; in a MAT-file as MATLAB writes it:
-      ``log.t``, ``log{2}``, ``M(:,3)``.
-    - `unit` in which it was recorded: mm, deg, rpm, kN, ms, ...; unless given, the one in brackets
-      at the end of the name ("Position [mm]"), or SI. With `gain` and `to` it may be anything (V,
+    - `name` of the column, or its number from 1; for a MAT-file in MATLAB's notation: ``log.t``,
+      ``log{2}``, ``M(:,3)``.
+    - `unit` of the recorded numbers: mm, deg, rpm, kN, ms, ...; by default the unit in brackets at
+      the end of the name ("Position [mm]"), or SI. With `gain` and `to` any unit is possible (V,
       counts).
-    - `gain` [`to` per `unit`]: 35.15 N/V of an amplifier and its motor, 2*pi/4096 rad per count of
-      an encoder.
-    - `per_turn`: counts of an encoder in a turn of 360 deg, in place of `gain` and `to`.
-    - `sign`: -1 turns the direction round.
-    - `to`: the unit that the gain leads to.
-    - `sd`, in `unit`, as recorded: standard deviation of the measurement, a number or the name of a
-      column that holds one for each row. For outputs only.
-    - `time`: the column of this channel's own clock, where it does not share that of the record; a
-      name, a number or a `Column` with its unit. An input is brought to the times of the record
-      with its impulse kept, an output is read between its own samples; of the record stays the time
-      that all clocks saw.
-    - `unwrap`: True for an encoder, an angle or a clock that starts again at the end of its range,
-      whose range is found from its numbers; or that range, in `unit`: 4096, 360. Unless given, a
-      position or a time that wraps is an error; with False the jumps stay.
-    - `nanoseconds`: for a time in whole seconds, the column of the nanoseconds to be added.
+    - `gain` [`to` per `unit`]: for example 35.15 N/V of an amplifier and its motor, or 2*pi/4096
+      rad per count of an encoder.
+    - `per_turn`: counts of an encoder in a turn of 360 deg, instead of `gain` and `to`.
+    - `sign`: -1 reverses the direction.
+    - `to`: the unit after the gain.
+    - `sd`, in `unit`: standard deviation of the measurement, a number or the name of a column with
+      one for each row. For outputs only.
+    - `time`: the column of this channel's own clock: a name, a number or a `Column` with its unit.
+      An input is resampled to the times of the record with the same impulse, an output is
+      interpolated. The record keeps the time that all clocks have in common.
+    - `unwrap`: True for an encoder, an angle or a clock that starts again at the end of its range.
+      The range is found from the numbers, or given in `unit`: 4096, 360. By default a position or a
+      time that wraps is an error. With False the jumps stay.
+    - `nanoseconds`: for a time in whole seconds, the column with the nanoseconds to add.
 
     **Raises:** `ValueError`.
 

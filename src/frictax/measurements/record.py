@@ -18,7 +18,7 @@ from frictax.verbs import RecordVerbs
 from . import checks, units as units_
 from .assembly import assemble
 from .clocks import held_means, nearest_line
-from .diagnostics import gaps, suspicions
+from .diagnostics import gaps, record_notices
 from .noise import Ticks, find_glitches, find_ticks, lost_ticks
 from .readers import Column
 from .reading.columns import Decimal
@@ -29,12 +29,12 @@ AnyColumn = str | int | Column
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Record(RecordVerbs):
-    """How a machine moved: times, what drove its parts, what was measured of them, and how well.
+    """A measured motion: times, inputs, outputs, and the standard deviations of the outputs.
 
-    Inputs are named by the part that they drive (``"drive"``), outputs by the variable that they
-    measure (``"mass.s"``). Between samples an input is joined by straight lines, or held until the
-    next sample with ``hold=True``, as a digital controller does. Without `hold`, inputs that jump
-    between at most five levels, in fewer than a fifth of the samples, are held, and the notice
+    An input is named by the part that it drives (``"drive"``), an output by the variable that it
+    measures (``"mass.s"``). Inputs are interpolated linearly between samples. With ``hold=True``
+    they are held until the next sample, as by a digital controller. Without `hold`, inputs that
+    jump between at most five levels, in fewer than a fifth of the samples, are held, and the notice
     `levels-held` says so. Time need not be uniform. A free decay has no inputs.
 
     **Arguments:**
@@ -42,20 +42,19 @@ class Record(RecordVerbs):
     - `t` (n,), increasing [s]; dates become seconds since the first.
     - `inputs`, `outputs`: part -> (n,), variable -> (n,).
     - `sd`: variable -> standard deviation > 0, a number or (n,), in the unit of that output; None
-      where it is left out.
-    - `units`: channel, or ``"time"``, -> the unit in which it is given; SI unless named. The last
-      word of an output's name says what it is (s, v, a, f; phi, w, tau), so that a wrong unit is
-      refused; s, v, a, f may be of a rotation too.
+      if it is not known.
+    - `units`: channel, or ``"time"``, -> the unit in which it is given; SI by default. The last
+      word of an output's name is its variable (s, v, a, f; phi, w, tau). A unit of another
+      quantity is refused. The variables s, v, a, f may also belong to a rotation.
     - `hold`, `name`, `citation`.
 
-    The fields hold SI values, in arrays that cannot be written to; `units` holds the unit of each
-    channel, for tables and pictures; `declared`, those whose unit was named; `notes`, what was
-    doubtful in the columns that were read; `hold_is_chosen`, whether `hold` follows from the
-    inputs.
+    The fields are read-only arrays in SI. `units` is the unit of each channel, for tables and
+    pictures; `declared`, the channels with a given unit; `notes`, doubts about the columns that
+    were read; `hold_is_chosen`, whether `hold` follows from the inputs.
 
-    **Raises:** `ValueError` for what cannot be a record: lengths, text, NaN, times that fall or
-    repeat, an output that never changes, units of another kind, sd <= 0. What is possible but
-    suspicious is told by `warnings`, which ``print(record)`` shows.
+    **Raises:** `ValueError` for wrong lengths, text, NaN, times that decrease or repeat, an output
+    that never changes, units of another quantity, sd <= 0. The property `warnings`, which
+    ``print(record)`` shows, lists what is possible but suspicious.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 201)
@@ -99,7 +98,7 @@ class Record(RecordVerbs):
         citation: str = "",
     ) -> None:
         given = {"t": t, "inputs": inputs, "outputs": outputs, "sd": sd, "declared": units}
-        _set(self, checks.checked(**given, hold=hold, name=name, citation=citation))
+        _set(self, checks.record_fields(**given, hold=hold, name=name, citation=citation))
 
     @classmethod
     def from_csv(
@@ -124,19 +123,22 @@ class Record(RecordVerbs):
         """Read a record from the columns of a text file: ``time="t", inputs={"drive": "F"},
         outputs={"mass.s": "q"}``.
 
-        A column's unit, sign, gain, standard deviation and own clock are told by a `Column` in
-        place of its name; a number is the column that stands there, the first being 1.
+        A column is given by its name, its number from 1, or a `Column` with its unit, sign, gain,
+        standard deviation and own clock.
 
-        **Arguments:** `rate` of the samples [Hz] where no column holds the time; `skip`: how many
-        lines stand before that of the column names; ``header=False`` where there is none, so that
-        columns have numbers only; `delimiter`, ``" "`` for any number of spaces; `decimal`;
-        ``drop_missing=True`` leaves out rows in which a number is missing or is none, lines with
-        another number of cells, and times that repeat, where these are few; `notes` counts them.
-        ``where={"drive": 1}`` keeps the rows with these values; `part` is which of the parts
-        between which the clock starts again, the first being 1. Lines that begin with ``#`` are
-        comments. Text may be in UTF-8, in UTF-16 with its mark, or in the code page of Windows. A
-        workbook (.xlsx, with the extra `excel`) and a JSON log (.json, .jsonl) are read as the CSV
-        file that they could be saved as.
+        **Arguments:**
+
+        - `rate` of the samples [Hz], if no column contains the time.
+        - `skip`: number of lines before the column names; ``header=False`` for a file without
+          column names; `delimiter`, ``" "`` for any number of spaces; `decimal`.
+        - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with
+          another number of cells, and repeated times, if these are few; `notes` counts them.
+        - ``where={"drive": 1}`` keeps the rows with these values.
+        - `part`: number, from 1, of the part to read if the clock starts again within the file.
+
+        Lines that begin with ``#`` are comments. The text may be in UTF-8, in UTF-16 with a byte
+        order mark, or in a Windows code page. A workbook (.xlsx, with the extra `excel`) and a JSON
+        log (.json, .jsonl) are read like the same table in CSV.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
@@ -235,29 +237,29 @@ class Record(RecordVerbs):
 
     @property
     def n(self) -> int:
-        """How many samples there are."""
+        """Number of samples."""
         return self.t.size
 
     @property
     def duration(self) -> float:
-        """From the first to the last sample [s]."""
+        """Time from the first to the last sample [s]."""
         return float(self.t[-1] - self.t[0])
 
     @property
     def rate(self) -> float:
-        """Samples a second, by the median step [Hz]."""
+        """Sampling rate from the median step [Hz]."""
         return 1.0 / float(np.median(np.diff(self.t)))
 
     @property
     def uniform(self) -> bool:
-        """Return whether every step is the median one to a thousandth of it."""
+        """Whether every step equals the median step to a thousandth."""
         step = np.diff(self.t)
         usual = np.median(step)
         return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)
 
     @cached_property
     def ticks(self) -> dict[str, Ticks]:
-        """The outputs that have one sample for each step of a position, at uneven times."""
+        """Outputs with one sample for each step of a position, at uneven times."""
         found = {
             name: find_ticks(self.t, y)
             for name, y in self.outputs.items()
@@ -267,7 +269,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def turning_ticks(self) -> tuple[str, ...]:
-        """The outputs that have a sample for each step of a position that turns back."""
+        """Outputs with one sample for each step of a position that reverses."""
         paths = {
             name: np.concatenate([[0.0], np.cumsum(np.abs(np.diff(y)))])
             for name, y in self.outputs.items()
@@ -277,26 +279,26 @@ class Record(RecordVerbs):
 
     @cached_property
     def glitches(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """The single samples of each output that lie far off their neighbours, and what these show
-        there.
+        """Glitches of each output: single samples far from their neighbours, and the values that
+        the neighbours show there.
         """
         return {name: find_glitches(self.t, y) for name, y in self.outputs.items()}
 
     @property
     def gaps(self) -> Int[np.ndarray, " k"]:
-        """The samples after which nothing was recorded: for more than five median intervals, or
-        of ticks for more than five steps.
+        """Samples that are followed by a gap of more than five median steps, or of more than five
+        steps of the position for ticks.
         """
         return lost_ticks(self.ticks) if self.ticks else gaps(self.t)
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:
-        """What is possible but suspicious: gaps, saturation, coarse resolution, unit and sign
-        slips. A fit passes them on.
+        """Notices on what is possible but suspicious: gaps, saturation, coarse resolution, wrong
+        units and signs. A fit repeats them.
         """
         return (
             *(Notice("record-read", "", {"told": told}) for told in self.notes),
-            *suspicions(self),
+            *record_notices(self),
         )
 
     @property
@@ -373,7 +375,7 @@ class Record(RecordVerbs):
             )
         )
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:record_html")
+    _repr_html_ = Verb("frictax.report.cards:record_html")
 
     _text = Verb("frictax.measurements.summary:channel_table")
 
@@ -386,8 +388,8 @@ class Record(RecordVerbs):
         return self._one_line()
 
 
-def changed(record: Record, **fields: Any) -> Record:
-    """The record with other `fields`, which are not checked."""
+def replace_fields(record: Record, **fields: Any) -> Record:
+    """Return the record with other `fields`, which are not checked."""
     kept = {field.name: getattr(record, field.name) for field in dataclasses.fields(Record)}
     return _set(object.__new__(Record), kept | fields)
 
@@ -402,13 +404,13 @@ def _from_table(source: Table, asked: tuple[Any, ...], name: str, citation: str)
     time, rate, inputs, outputs, hold, drop, where, part = asked
     more = {"hold": hold, "drop_missing": drop, "where": where, "part": part}
     given = assemble(source, time, inputs, outputs, rate=rate, **more)
-    fields = checks.checked(**given, name=name, citation=citation)
+    fields = checks.record_fields(**given, name=name, citation=citation)
     return _set(object.__new__(Record), fields | {"hold_is_chosen": hold is None})
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
-    """The record at the kept samples, checked again: a part may stand still where the
-    whole moves.
+    """Return the record at the kept samples. They are checked again, because a part of a record may
+    stand still.
     """
     outputs = {name: y[kept] for name, y in record.outputs.items()}
     sd = {
@@ -416,13 +418,13 @@ def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.
         for name, s in record.sd.items()
     }
     for name, y in outputs.items():
-        checks.moves(
+        checks.check_moves(
             f"`Record` output {name!r} in the part from {t[0]:g} s to {t[-1]:g} s",
             y,
             record.units[name],
         )
     fields = {"t": t, "inputs": inputs, "outputs": outputs, "sd": sd}
-    return changed(record, **checks.locked(fields))
+    return replace_fields(record, **checks.read_only(fields))
 
 
 def _bound(record: Record, what: str, value) -> float | None:

@@ -1,4 +1,4 @@
-"""Where a motion turns back, and how friction rises from there."""
+"""Find the reversals of a motion, and how friction rises after them."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from jaxtyping import Float
 def rises(
     s: Float[np.ndarray, " n"], f: Float[np.ndarray, " n"], shares: Sequence[float]
 ) -> Float[np.ndarray, "r k"]:
-    """Of each reversal in full sliding the ways after which friction has gone these shares of its
-    swing from one limit to the other, and in the last column half of that swing.
+    """Return, for each reversal in full sliding, the distances after which friction has changed by
+    `shares` of its change from one limit to the other; the last column is half of that change.
     """
     turns, limit = _turns(s.tolist(), 0.05 * float(np.ptp(s))), 0.4 * float(np.ptp(f))
     middle, found = 0.5 * (float(np.max(f)) + float(np.min(f))), []
@@ -28,7 +28,7 @@ def rises(
 
 
 def _turns(s: list[float], reach: float) -> list[int]:
-    """Where a motion turns back, by more than `reach` [m], and its last extreme."""
+    """Return the samples of all reversals by more than `reach` [m], and of the last extreme."""
     best, direction, found = 0, 0, []
     for i, here in enumerate(s):
         if direction == 0:

@@ -1,4 +1,4 @@
-"""Runs at steady speed, each averaged to one row of a sweep, or told why it is none."""
+"""Average runs at steady speed to the rows of a sweep, and find the runs that are not steady."""
 
 import dataclasses
 import math
@@ -14,17 +14,17 @@ from .noise import integrated_autocorrelation_time
 from .record import Record
 from .units import Unit
 
-SURE = 3.0  # standard errors of a drift that is no chance
-_ALIKE = 0.02  # of the mean: a drift that matters to nobody
-_JERKS = 0.5  # of the mean speed: scatter of a run that sticks and slips
-_DEGREE = 7  # of the curve that is no noise
-_FEWEST = 10  # independent samples of a mean whose error can be told
+SURE = 3.0  # [standard errors] Least size of a significant drift.
+_NEGLIGIBLE = 0.02  # [mean] A smaller drift is ignored, even if it is significant.
+_JERKS = 0.5  # [mean speed] Least standard deviation of the speed in a run with stick-slip.
+_DEGREE = 7  # Degree of the polynomial that is subtracted before the noise is estimated.
+_FEWEST = 10  # Least number of independent samples for the error of a mean.
 
 
 @dataclasses.dataclass(frozen=True)
 class SteadyRun:
-    """One run, averaged: mean `velocity` and `force` [SI], `error` of the mean force, and
-    `unsteady`, why it is no steady run, "" where it is one.
+    """The averages of one run: `velocity` and `force` [SI], standard `error` of the mean force, and
+    `unsteady`: why the run is not steady, or "".
     """
 
     name: str
@@ -37,11 +37,11 @@ class SteadyRun:
 def steady_runs(
     records: Any, velocity: str, force: str, settle: Any
 ) -> tuple[list[SteadyRun], Unit, Unit]:
-    """Each record averaged from `settle` [s] after its start, and the units of both channels.
+    """Average each record from `settle` [s] after its start. Return the units of both channels too.
 
-    **Raises:** `ValueError` for what is no record of such a channel.
+    **Raises:** `ValueError` for anything else than a record with these channels.
     """
-    named = _named(records)
+    named = _records_by_name(records)
     if (
         not isinstance(settle, int | float | np.integer | np.floating)
         or isinstance(settle, bool)
@@ -60,12 +60,12 @@ def steady_runs(
                 f"Run {name!r} has {int(kept.sum())} samples after the {settle:g} s that it is"
                 f" given to settle, of {record.duration:g} s. Give a smaller `settle`."
             )
-        out.append(_averaged(name, record.t[kept], v[kept], f[kept]))
+        out.append(_average_run(name, record.t[kept], v[kept], f[kept]))
         units.append((record.units[velocity], record.units[force]))
     return out, *units[0]
 
 
-def _averaged(
+def _average_run(
     name: str, t: Float[np.ndarray, " n"], v: Float[np.ndarray, " n"], f: Float[np.ndarray, " n"]
 ) -> SteadyRun:
     speed, force = float(np.mean(v)), float(np.mean(f))
@@ -80,7 +80,7 @@ def _averaged(
         )
     for what, x in (("speed", v), ("force", f)):
         drift, chance = _drift(t, x)
-        if abs(drift) > SURE * chance and abs(drift) > _ALIKE * abs(np.mean(x)):
+        if abs(drift) > SURE * chance and abs(drift) > _NEGLIGIBLE * abs(np.mean(x)):
             reasons.append(
                 f"its {what} drifts by {abs(drift) / max(abs(float(np.mean(x))), 1e-300):.0%} of"
                 f" its mean, {abs(drift) / max(chance, 1e-300):.0f} standard errors"
@@ -94,9 +94,9 @@ def _averaged(
 
 
 def _drift(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> tuple[float, float]:
-    """By how much the straight line through a run rises, and the standard error of that, which
-    allows for memory: of what a polynomial of degree 7 leaves, or a run that settles would count as
-    noise that remembers.
+    """Return the rise of the straight line through a run, and its standard error, which allows for
+    autocorrelation. The noise is the residual of a polynomial of degree 7. Otherwise a run that
+    still settles would count as autocorrelated noise.
     """
     u = (t - np.mean(t)) / (t[-1] - t[0])
     rise = float(u @ x / (u @ u))
@@ -107,7 +107,7 @@ def _drift(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> tuple[floa
     return rise, float(np.std(left) / math.sqrt(np.mean(u**2) * freedom))
 
 
-def _named(records: Any) -> dict[str, Record]:
+def _records_by_name(records: Any) -> dict[str, Record]:
     if isinstance(records, Record) or not isinstance(records, Iterable):
         raise ValueError(
             "`Sweep.from_records` needs the records of several runs, got a"

@@ -26,27 +26,24 @@ Direction = Literal["both", "positive", "negative"]
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Sweep(SweepVerbs):
-    """Friction force measured at steady speeds, with rows, if there are any, of the force at which
-    motion began.
+    """Friction force measured at steady speeds, and optionally the forces at which motion began.
 
-    The force is positive where it opposes positive velocity, so v > 0 goes with f > 0 and v < 0
-    with f < 0, but for a constant force such as a payload's weight.
+    The force is positive if it opposes a positive velocity. Therefore velocity and force have the
+    same sign, except for a constant force such as the weight of a payload.
 
     **Arguments:**
 
     - `velocity` (n,), in `velocity_unit`: m/s, mm/s, ... or rad/s, deg/s, rpm, ...
     - `force` (n,), in `force_unit`: N, mN, kN, ... or N.m, mN.m, ...; multiplied by `sign`.
-    - `sigma` (n,) > 0, in `force_unit`: relative accuracies of the rows. The noise scale is
-      estimated from the residuals all the same, unless `sigma_known`: then they are standard
-      deviations.
-    - `breakaway` (n,), true where v = 0 and `force` is the one at which motion began.
-    - `name`, `citation`: for the report; `notes`: which runs it was not made of, and why.
+    - `sigma` (n,) > 0, in `force_unit`: relative accuracies of the rows. The scale of the noise is
+      estimated from the residuals. With `sigma_known` they are standard deviations.
+    - `breakaway` (n,): true for a row with v = 0 whose `force` is the one at which motion began.
+    - `name`, `citation`: for the report; `notes`: which runs were left out, and why.
 
-    **Raises:** `ValueError` for what cannot be a sweep: shapes, non-finite values, a row at rest
-    that is not declared as breakaway, one speed only, forces against the sign convention, sigma <=
-    0.
+    **Raises:** `ValueError` for wrong shapes, non-finite values, a row at rest that is not marked
+    as breakaway, a single speed, forces against the sign convention, sigma <= 0.
 
-    The fields hold SI values:
+    The fields are in SI:
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([30, 60, 120], [2.0, 3.0, 4.0], velocity_unit="rpm", force_unit="mN.m")
@@ -131,12 +128,14 @@ class Sweep(SweepVerbs):
     ) -> "Sweep":
         """Read a sweep from the columns of a text file.
 
-        **Arguments:** `velocity`, `force`, `sigma`, `breakaway` name columns, or say where they
-        stand, the first being 1 (the last holds 1 or 0; its rows may leave the velocity empty);
-        `where={"drive": 1}` keeps the rows with these values; `direction` keeps one branch;
-        `sign=-1` turns a force that is recorded as acting on the body; `skip`: how many lines stand
-        before that of the column names; ``header=False`` where there is none. Lines that begin with
-        ``#`` are comments.
+        **Arguments:**
+
+        - `velocity`, `force`, `sigma`, `breakaway`: names of columns, or their numbers from 1. The
+          column `breakaway` contains 1 or 0; its rows may have no velocity.
+        - ``where={"drive": 1}`` keeps the rows with these values; `direction` keeps one direction.
+        - `sign`: -1 for a force recorded as acting on the body.
+        - `skip`: number of lines before the column names; ``header=False`` for a file without
+          column names. Lines that begin with ``#`` are comments.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
@@ -193,15 +192,14 @@ class Sweep(SweepVerbs):
     ) -> "Sweep":
         """Take a sweep from the columns of a `DataFrame`, as `from_csv` does.
 
-        Columns that are not named are recognised: `velocity` by a unit of speed in the brackets at
-        its end or by its name (``velocity``, ``speed``, ``omega``, ``v``, ``w``), `force` likewise
-        (``force``, ``torque``, ``tau``, ``f``, ``M``), ``sigma`` and ``breakaway`` by these names.
-        A unit that is not given is that of ``frame.attrs["units"]`` or in the name
-        (``speed [rpm]``, ``speed_rpm``), else rad/s and N.m, or m/s and N beside a sliding unit. So
-        ``sweep.to_pandas()`` comes back as it was.
+        Columns that are not given are recognised. The name of `velocity` ends in a unit of speed in
+        brackets or is one of ``velocity``, ``speed``, ``omega``, ``v``, ``w``. The same holds for
+        `force` (``force``, ``torque``, ``tau``, ``f``, ``M``). ``sigma`` and ``breakaway`` have
+        these names. A unit that is not given is read from ``frame.attrs["units"]`` or from the name
+        (``speed [rpm]``, ``speed_rpm``). Otherwise it is rad/s and N.m, or m/s and N if the other
+        unit belongs to a translation. ``Sweep.from_pandas(sweep.to_pandas())`` equals `sweep`.
 
-        **Raises:** `ValueError` where no column is recognised, or more than one, and for what
-        cannot be a sweep.
+        **Raises:** `ValueError` if no column, or more than one, is recognised, and as `Sweep` does.
 
         >>> import frictax as fx, pandas as pd
         >>> frame = pd.DataFrame({"speed [rpm]": [30, 60, 120], "torque [mN.m]": [2.0, 3.0, 4.0]})
@@ -265,23 +263,24 @@ class Sweep(SweepVerbs):
     ) -> "Sweep":
         """Average raw runs at steady speed, each a `Record`, to the rows of a sweep.
 
-        `sigma` of a row is the standard error of its mean force, which allows for the memory of the
-        noise: of n samples as many count as n over 1 + 2 times the sum of their autocorrelations.
+        `sigma` of a row is the standard error of its mean force. It allows for autocorrelation: n
+        samples count as n / (1 + 2 sum of their autocorrelations) independent ones.
 
-        A run is unsteady where its speed or its force drifts: the straight line through it rises by
-        more than 3 standard errors, which allow for memory too, and by more than 2 % of the mean;
-        where its speed scatters by more than half of its mean, as of a motion that sticks and
-        slips; or where it is worth fewer than 10 independent samples. Such runs are left out, and
-        `notes` says which and why.
+        A run is unsteady for one of three reasons, which `notes` gives. Unsteady runs are left out.
+
+        - Its speed or its force drifts: the straight line through it rises by more than 3 standard
+          errors, which allow for autocorrelation, and by more than 2 % of the mean.
+        - The standard deviation of its speed exceeds half of the mean, as in stick-slip.
+        - It carries the information of fewer than 10 independent samples.
 
         **Arguments:**
 
-        - `velocity`, `force`: channels of each record, ``"motor.w"`` and ``"drive"``, say.
-        - `settle` [s], left out at the start of each run.
-        - `keep_unsteady`: keep these rows all the same; `notes` still tells them.
+        - `velocity`, `force`: channels of each record, for example ``"motor.w"`` and ``"drive"``.
+        - `settle`: time that is left out at the start of each run [s].
+        - `keep_unsteady`: keep unsteady runs; `notes` still lists them.
         - `sign`: -1 for a force recorded as acting on the body.
 
-        **Raises:** `ValueError` where no two steady runs are left, and what `Sweep` raises.
+        **Raises:** `ValueError` for fewer than two steady runs, and as `Sweep` does.
 
         >>> import frictax as fx, numpy as np
         >>> t, noise = np.arange(500) * 0.01, np.random.default_rng(0).standard_normal((4, 500))
@@ -323,7 +322,7 @@ class Sweep(SweepVerbs):
         )
 
     def select(self, direction: Checked[Direction]) -> "Sweep":
-        """The rows of one direction, or all."""
+        """Return the rows of one direction, or all."""
         if direction not in ("both", "positive", "negative"):
             raise ValueError(
                 f"`direction` must be 'both', 'positive' or 'negative', got {direction!r}."
@@ -359,7 +358,7 @@ class Sweep(SweepVerbs):
         """Return whether speeds are rad/s and forces N.m, rather than m/s and N."""
         return self.velocity_unit.rotational
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:sweep_html")
+    _repr_html_ = Verb("frictax.report.cards:sweep_html")
 
     def __repr__(self) -> str:
         rest = int(self.breakaway.sum())

@@ -217,7 +217,7 @@ def velocity_unit(name: str) -> Unit:
 
 
 def force_unit(name: str) -> Unit:
-    """The force or torque unit called `name`.
+    """Return the force or torque unit called `name`.
 
     >>> force_unit("N*mm").si
     0.001
@@ -226,7 +226,7 @@ def force_unit(name: str) -> Unit:
 
 
 def quantity(unit: Unit) -> str:
-    """What is measured in `unit`.
+    """Return the quantity that is measured in `unit`.
 
     >>> quantity(force_unit("kN"))
     'force'
@@ -235,9 +235,9 @@ def quantity(unit: Unit) -> str:
 
 
 def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
-    """The unit called `name`, which must belong to one of the quantities with these SI units.
+    """Return the unit called `name`, which must belong to a quantity with one of these SI units.
 
-    **Arguments:** `what` is the beginning of the sentence that a wrong unit gives.
+    **Arguments:** `what`: first words of the error message.
 
     >>> channel_unit("`Record` output 'mass.s'", "mm", VARIABLES["s"]).si
     0.001
@@ -269,7 +269,7 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
 
 
 def named_in(header: str) -> str | None:
-    """The unit that a column's name carries in brackets at its end, if that is a unit known here.
+    """Return the known unit in brackets at the end of a column's name; None without one.
 
     >>> named_in("Position [mm]"), named_in("angle (°)"), named_in("q")
     ('mm', 'deg', None)
@@ -283,7 +283,7 @@ def named_in(header: str) -> str | None:
 
 
 def same_kind(velocity: Unit, force: Unit) -> None:
-    """Raise `ValueError` where one unit turns and the other moves along a line."""
+    """Raise `ValueError` if one unit belongs to a rotation and the other to a translation."""
     if velocity.rotational != force.rotational:
         partner = "N.m" if velocity.rotational else "N"
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The machine from one sample of a record to the next, as an observer asks for it."""
+"""The machine from one sample of a record to the next: exact run, outputs and margins."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ from frictax.parameters import Modes, State, get, replace
 from frictax.parameters.constant import constant
 
 
-class Wanders(eqx.Module):
-    """What of a machine is not known.
+class Uncertainties(eqx.Module):
+    """The uncertain parameters and inputs of a machine.
 
-    - `names`: parameters that are estimated with the state, `q` (p,): how they drift, per root of
-      a second; `low`, `high` (p,): the ends of their domains.
-    - `noisy`: inputs and parameters with white noise about what they are, `r` (w,): its size times
-      the root of a second; `noisy_low`, `noisy_high`: domains of these.
+    - `names` (p): parameters that are estimated with the state; `q` (p,): their drift per root of a
+      second; `low`, `high` (p,): bounds of their domains.
+    - `noisy` (w): inputs and parameters with white noise about their values; `r` (w,): its size
+      times the root of a second; `noisy_low`, `noisy_high` (w,): bounds of their domains.
     """
 
     q: Float[Array, " p"]
@@ -33,19 +33,19 @@ class Wanders(eqx.Module):
 
     @property
     def size(self) -> int:
-        """How many numbers with variance 1 an interval draws."""
+        """Number of standard normal variables of an interval."""
         return len(self.noisy) + len(self.names)
 
 
 class Interval(eqx.Module):
-    """A machine under one interval of a record.
+    """A machine during one interval of a record.
 
-    What is estimated is x: the state of the machine, then the parameters of `wanders`. `t` and
-    `inputs` hold the interval's two ends; `contacts`: how many of the modes are those of contacts.
+    The vector x has the state of the machine, then the parameters of `uncertain`. `t` and `inputs`
+    have the two ends of the interval; `contacts`: number of contacts among the modes.
     """
 
     machine: Any
-    wanders: Wanders
+    uncertain: Uncertainties
     t: Float[Array, " 2"]
     inputs: dict[str, Float[Array, " 2"]]
     states: tuple[str, ...] = eqx.field(static=True)
@@ -53,26 +53,27 @@ class Interval(eqx.Module):
     contacts: int = eqx.field(static=True)
 
     def system(self, x: Array, draw: Array | None = None) -> AbstractHybridSystem:
-        """The machine with the parameters of `x`, under the noise that was drawn."""
-        w = self.wanders
+        """Return the machine with the parameters of x, under the noise `draw`."""
+        w = self.uncertain
         values = {
-            name: _inside(x[len(self.states) + i], w.low[i], w.high[i])
+            name: _clip(x[len(self.states) + i], w.low[i], w.high[i])
             for i, name in enumerate(w.names)
         }
         inputs = dict(self.inputs)
         if draw is not None:
-            force = draw * w.r / jnp.sqrt(self._length)
+            noise = draw * w.r / jnp.sqrt(self._length)
             for i, name in enumerate(w.noisy):
                 if name in inputs:
-                    inputs[name] = inputs[name] + force[i]
+                    inputs[name] = inputs[name] + noise[i]
                 else:
                     value = values[name] if name in values else get(self.machine, name)
-                    values[name] = _inside(value + force[i], w.noisy_low[i], w.noisy_high[i])
+                    values[name] = _clip(value + noise[i], w.noisy_low[i], w.noisy_high[i])
         return driven(replace(self.machine, values), self.t, inputs, self.hold)
 
-    def begun(self, x: Array, draw: Array | None = None) -> tuple[Any, State, Modes]:
-        """The machine, its state and mode where the interval begins: what is at rest there and
-        held has no velocity, whatever `x` is moved by.
+    def start(self, x: Array, draw: Array | None = None) -> tuple[Any, State, Modes]:
+        """Return the machine, its state and its mode at the start of the interval.
+
+        Stuck bodies have no velocity, also if x is perturbed.
         """
         system, y = self.system(x, draw), x[: len(self.states)]
         if isinstance(system, MechanicalSystem):
@@ -81,40 +82,38 @@ class Interval(eqx.Module):
         return system, *system.begin(self.t[0], y)
 
     def end(self, x: Array, draw: Array, engine: Engine) -> tuple[Array, PyTree]:
-        """x where the interval ends, by the exact run through its events, with numbers `draw` of
-        variance 1 for what is not known; how the run ended.
+        """Return x at the end of the interval, by the exact run through its events, and the result
+        code of the run. `draw`: standard normal variables for the uncertainties.
         """
-        x, draw = self._drifted(x, draw)
-        system, y, mode = self.begun(x, draw)
+        x, draw = self._add_drift(x, draw)
+        system, y, mode = self.start(x, draw)
         path = walk(system, y, mode, self.t, options=engine)
-        return self._with(path.ys[-1], x), path.result
+        return self._join(path.ys[-1], x), path.result
 
     def end_in_mode(self, x: Array, draw: Array) -> Array:
-        """x where the interval ends as if the mode in which it begins went on, by one step of
-        Runge and Kutta.
-        """
+        """Return x at the end of the interval in the mode of its start, by one Runge-Kutta step."""
         y = x[: len(self.states)]
-        x, draw = self._drifted(x, draw)
-        system, mode, (t0, t1) = self.system(x, draw), constant(self.begun(x, draw)[2]), self.t
+        x, draw = self._add_drift(x, draw)
+        system, mode, (t0, t1) = self.system(x, draw), constant(self.start(x, draw)[2]), self.t
         h = t1 - t0
         rate = lambda t, y: system.flow(t, y, mode, None)  # noqa: E731
         k1 = rate(t0, y)
         k2 = rate(t0 + h / 2, y + h / 2 * k1)
         k3 = rate(t0 + h / 2, y + h / 2 * k2)
         k4 = rate(t1, y + h * k3)
-        return self._with(y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), x)
+        return self._join(y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), x)
 
-    def shown(self, x: Array, mode: Modes, names: tuple[str, ...]) -> Float[Array, " c"]:
-        """The outputs `names` where the interval begins."""
+    def outputs(self, x: Array, mode: Modes, names: tuple[str, ...]) -> Float[Array, " c"]:
+        """Return the outputs `names` at the start of the interval."""
         system, y = self.system(x), x[: len(self.states)]
         return jnp.stack([variable_at(system, name, self.t[0], y, mode) for name in names])
 
     def margins(self, x: Array, mode: Modes) -> Float[Array, " g"]:
-        """How far the mode is from its ends, where the interval begins."""
+        """Return the margins of the mode at the start of the interval."""
         return self.system(x).guard(self.t[0], x[: len(self.states)], mode, None)
 
-    def change(self, x: Array, mode: Modes) -> Float[Array, " g"]:
-        """By how much the margins change until the interval ends, if the mode lasts."""
+    def margin_change(self, x: Array, mode: Modes) -> Float[Array, " g"]:
+        """Return the change of the margins over the interval if the mode lasts."""
         system, (t0, t1), y = self.system(x), self.t, x[: len(self.states)]
         after = y + (t1 - t0) * system.flow(t0, y, mode, None)
         return system.guard(t1, after, mode, None) - system.guard(t0, y, mode, None)
@@ -122,18 +121,18 @@ class Interval(eqx.Module):
     @property
     def _length(self) -> Array:
         length = self.t[1] - self.t[0]
-        return jnp.where(length > 0, length, 1.0)  # after the last sample comes nothing
+        return jnp.where(length > 0, length, 1.0)  # The last sample has no interval.
 
-    def _drifted(self, x: Array, draw: Array) -> tuple[Array, Array]:
-        n, k = len(self.states), len(self.wanders.noisy)
-        by = draw[k:] * self.wanders.q * jnp.sqrt(self._length)
+    def _add_drift(self, x: Array, draw: Array) -> tuple[Array, Array]:
+        n, k = len(self.states), len(self.uncertain.noisy)
+        by = draw[k:] * self.uncertain.q * jnp.sqrt(self._length)
         return jnp.concatenate([x[:n], x[n:] + by]), draw[:k]
 
-    def _with(self, y: Array, x: Array) -> Array:
-        w, n = self.wanders, len(self.states)
-        return jnp.concatenate([y, _inside(x[n:], w.low, w.high)])
+    def _join(self, y: Array, x: Array) -> Array:
+        w, n = self.uncertain, len(self.states)
+        return jnp.concatenate([y, _clip(x[n:], w.low, w.high)])
 
 
-def _inside(value: Array, low: Array, high: Array) -> Array:
-    """In its domain; on its edge it keeps its derivative, so that it can come back."""
+def _clip(value: Array, low: Array, high: Array) -> Array:
+    """Clip a value to its domain, with derivative 1, so that it can return from the boundary."""
     return value + constant(jnp.clip(value, low, high) - value)

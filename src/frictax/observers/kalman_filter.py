@@ -1,11 +1,13 @@
-"""The state of a machine from its record, sample by sample."""
+"""States and drifting parameters of a machine from a record: `kalman_filter`, `Filtered`."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float
 
 from frictax.annotations import Checked
 from frictax.arguments import whole
@@ -21,14 +23,90 @@ from frictax.fitting.problem.setup import (
 from frictax.measurements import Record
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.mechanism.mechanism import Machine
-from frictax.parameters import Parameter, check, parameters
-from frictax.text import brief, suggestion
+from frictax.parameters import Numbers, Parameter, check, parameters
+from frictax.text import aligned, brief, figures, suggestion
 
-from .filtered import Filtered
-from .interval import Wanders
-from .loop import Asked, filtered
+from .filters import FilterProblem, run_filters
+from .interval import Uncertainties
 
-EVENTS = 20  # mode changes from one sample to the next
+_MOST_EVENTS = 20  # mode changes between two samples
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Filtered:
+    """Estimates of states and drifting parameters at each sample, from `kalman_filter`.
+
+    - `t` (n,) [s]; `names` (k,): the states, then the estimated parameters; `outputs` (c,).
+    - `mean` (n, k), `covariance` (n, k, k): after the sample. ``found["mass.v"]`` is one column,
+      ``found.sd["mass.v"]`` its standard deviation.
+    - `innovation` (n, c), `innovation_covariance` (n, c, c): measured minus predicted values,
+      before the update by the sample.
+    - `nis` (n,): normalised innovations squared. Their mean is c if the covariances are right, and
+      larger if they are too small.
+    - `log_likelihood`: of all samples.
+    - `stuck`: contact -> (n,), probability that it sticks; 0 or 1 for a single filter.
+
+    **Example:** at `kalman_filter`.
+    """
+
+    t: Float[np.ndarray, " n"]
+    names: tuple[str, ...]
+    outputs: tuple[str, ...]
+    mean: Float[np.ndarray, "n k"]
+    covariance: Float[np.ndarray, "n k k"]
+    innovation: Float[np.ndarray, "n c"]
+    innovation_covariance: Float[np.ndarray, "n c c"]
+    nis: Float[np.ndarray, " n"]
+    log_likelihood: float
+    stuck: dict[str, Float[np.ndarray, " n"]]
+
+    def __getitem__(self, name: str) -> Float[np.ndarray, " n"]:
+        if name not in self.names:
+            raise KeyError(
+                f"The filter did not estimate {name!r}.{suggestion(name, self.names)} It has:"
+                f" {', '.join(self.names)}."
+            )
+        return self.mean[:, self.names.index(name)]
+
+    @property
+    def sd(self) -> dict[str, Float[np.ndarray, " n"]]:
+        """Standard deviation of each state and parameter."""
+        sd = np.sqrt(np.maximum(np.einsum("nii->in", self.covariance), 0.0))
+        return dict(zip(self.names, sd, strict=True))
+
+    @property
+    def consistent(self) -> bool:
+        """True if the mean of `nis` is in the range of 95 % of the records of a right model."""
+        return bool(abs(float(np.mean(self.nis)) - len(self.outputs)) <= self._half)
+
+    @property
+    def _half(self) -> float:
+        # The sum of nis over a record is chi-squared with n*c degrees of freedom.
+        return 1.96 * float(np.sqrt(2.0 * len(self.outputs) / self.t.size))
+
+    def within(self, name: str, truth: Float[Numbers, " n"], sds: float) -> Bool[np.ndarray, " n"]:
+        """Return where a known `truth` lies within `sds` standard deviations of the estimate.
+
+        A rounding error is allowed, because the velocity of a stuck body has no variance.
+        """
+        error = np.abs(np.asarray(truth) - self[name])
+        return error <= sds * self.sd[name] + 1e-12 * (1.0 + np.abs(self[name]))
+
+    def __str__(self) -> str:
+        c, n = len(self.outputs), self.t.size
+        head = ("", "at the end", "sd")
+        rows = [
+            (name, figures(self.mean[-1, i], 4), figures(self.sd[name][-1], 2))
+            for i, name in enumerate(self.names)
+        ]
+        usual = f"95 % of the records of a right model have {c} +- {self._half:.3f}"
+        nis = f"mean NIS {np.mean(self.nis):.3f}; {usual}"
+        sticks = [f"{name} sticks {100 * p.mean():.1f} %" for name, p in self.stuck.items()]
+        first = f"{n} samples of {', '.join(self.outputs)} filtered"
+        return "\n".join([first, *aligned(head, rows), nis, *sticks])
+
+    def __repr__(self) -> str:
+        return f"Filtered({self.t.size} samples; {', '.join(self.names)})"
 
 
 def kalman_filter(
@@ -43,51 +121,49 @@ def kalman_filter(
     seed: int = 0,
     engine: Checked[Engine | None] = None,
 ) -> Filtered:
-    """States and slowly changing parameters of a machine at each sample of a record, from the
-    samples up to it: an extended Kalman filter that goes through stick and slip.
+    """Estimate states and slowly changing parameters of a machine at each sample of a record, by a
+    bank of extended Kalman filters through stick and slip.
 
-    Kalman filters side by side, each exact about its own mean: from sample to sample the mean goes
-    by the exact run through its events, and the covariance by that run's exact derivatives, which
-    hold the saltation matrix of each event. Where a contact comes to rest its velocity has no
-    variance any more, and what was not known of it has become uncertainty of the place.
+    Between samples, the mean of each filter follows the exact run through its events. The
+    covariance follows the exact derivatives of this run, which include the saltation matrix of each
+    event. When a contact comes to rest, the variance of its velocity becomes 0, and the uncertainty
+    of the velocity becomes an uncertainty of the position.
 
-    One thing no derivative shows: *whether* an event has happened. A single filter (``members=1``)
-    that believes a contact to be stuck, while it slides in truth, has no velocity to correct. So
-    where the end of a mode is near, the filters part: each knows its distance from there as well as
-    it changes within an interval, and they differ in it. Their innovations weigh them, and `stuck`
-    is a probability.
+    A derivative cannot show *whether* an event has happened. If a single filter (``members=1``)
+    assumes that a contact sticks while it slides, it has no velocity to correct. Therefore the
+    filters differ in the distance from the next event when an event is near. The innovations weight
+    the filters, and `stuck` is a probability.
 
     **Arguments:**
 
-    - `model`: a `Mechanism`, or a hybrid system of one's own that names its `states`. It starts as
-      the model says.
-    - `record`: with `sd` of each output: white noise of the sensors.
-    - `start_sd`: state or parameter -> how well its start value is known; 0 of a state that is left
-      out. A parameter that does not drift is a constant to be found; where a machine sticks, let it
-      drift a little, for an error that is made at a first event is else never mended.
-    - `drift`: parameter -> by how much it wanders in a second (a random walk), in its unit per root
-      of a second. What a machine does not say of its load is a ``fx.Force("mass", 0.0)`` that
-      drifts.
+    - `model`: a `Mechanism`, or a hybrid system of your own that names its `states`. The mean
+      starts at the model's start.
+    - `record`: with `sd` of each output, the standard deviation of its white noise.
+    - `start_sd`: state or parameter -> standard deviation at the start; 0 for other states. A
+      parameter without drift is an unknown constant. If a machine sticks, let its parameters drift
+      slightly; otherwise an error at the first event cannot be corrected later.
+    - `drift`: parameter -> standard deviation of its random walk, in its unit per root of a second.
+      Model an unknown load as a ``fx.Force("mass", 0.0)`` that drifts.
     - `noise`: input of the record, or parameter -> white noise about its value, in its unit times
-      the root of a second. White noise of a force lets a contact go the sooner the shorter the
-      sampling interval, which no derivative shows: where something sticks, let a load or friction
-      drift instead.
-    - `members`: how many filters; 1 where no contact sticks.
-    - `saltation`: False carries the covariance of a single filter by the mode in which an interval
-      begins, as an observer does that knows nothing of events; to compare.
-    - `seed`: of how the filters part. `engine`: `OnSamples()` unless given, with steps short enough
-      for the longest gap of the record.
+      the root of a second. With white noise of a force, breakaway depends on the sampling interval,
+      which a derivative does not show. If a contact sticks, let a load or friction drift instead.
+    - `members`: number of filters; 1 is enough if no contact sticks.
+    - `saltation`: False propagates the covariance of a single filter by the mode at the start of an
+      interval, as an observer without events does, for comparison.
+    - `seed`: of the differences between the filters. `engine`: by default `OnSamples()`, with steps
+      short enough for the longest gap of the record.
 
-    **Returns:** a `Filtered`. Its likelihood has no derivative by parameters, for that would be a
-    second one of a run: constant parameters are for `fit`.
+    **Returns:** a `Filtered`. Its likelihood has no derivative by parameters, because this would be
+    a second derivative of a run; use `fit` for constant parameters.
 
-    **Raises:** `ValueError` or `KeyError` for a name that there is not, a number that is no
-    standard deviation, a record without `sd`; `RuntimeError` where a run fails.
+    **Raises:** `ValueError` or `KeyError` for an unknown name, for an invalid standard deviation,
+    and for a record without `sd`; `RuntimeError` if a run fails.
 
     **Source:** N. J. Kong, J. J. Payne, G. Council, A. M. Johnson, "The Salted Kalman Filter:
     Kalman filtering on hybrid dynamical systems", Automatica 131, 109752, 2021.
 
-    A block slides until a friction that is known to 0.2 N stops it; how far it came tells the rest:
+    A block slides until friction stops it. The friction is known to 0.2 N at first, and the
+    distance identifies it:
 
     >>> import frictax as fx, numpy as np
     >>> def block(F):
@@ -100,8 +176,8 @@ def kalman_filter(
     >>> s = s + 1e-4 * np.random.default_rng(0).standard_normal(101)
     >>> record = fx.Record(t, outputs={"mass.s": s}, sd={"mass.s": 1e-4})
     >>> F = "friction.f_pos.F_Coulomb"
-    >>> seen = fx.kalman_filter(block(2.0), record, start_sd={"mass.v": 0.01, F: 0.2})
-    >>> round(float(seen[F][-1]), 2), bool(seen.sd[F][-1] < 0.01), float(seen.sd["mass.v"][-1])
+    >>> found = fx.kalman_filter(block(2.0), record, start_sd={"mass.v": 0.01, F: 0.2})
+    >>> round(float(found[F][-1]), 2), bool(found.sd[F][-1] < 0.01), float(found.sd["mass.v"][-1])
     (2.1, True, 0.0)
     """
     drift, noise = ({} if given is None else given for given in (drift, noise))
@@ -109,16 +185,16 @@ def kalman_filter(
     check(model)
     states = state_names(model)
     check_channels(model, record, states)
-    engine = _usual(record) if engine is None else engine
+    engine = _default_engine(record) if engine is None else engine
     known = {p.path: p for p in parameters(model)}
     for option, given in (("start_sd", start_sd), ("drift", drift), ("noise", noise)):
         others = states if option == "start_sd" else record.inputs if option == "noise" else ()
         _check_sizes(option, given, known, (*others,), states, zero=option == "start_sd")
     estimated = (*dict.fromkeys([*drift, *(name for name in start_sd if name not in states)]),)
-    asked = _asked(model, record, states, estimated, (start_sd, drift, noise), known)
-    found = filtered(asked, engine, saltation, members, jax.random.key(seed))
-    _check_ended(found, record)
-    contacts = contact_names(model)[: asked.contacts]
+    problem = _filter_problem(model, record, states, estimated, (start_sd, drift, noise), known)
+    found = run_filters(problem, engine, saltation, members, jax.random.key(seed))
+    _check_finite(found, record)
+    contacts = contact_names(model)[: problem.contacts]
     return Filtered(
         t=np.asarray(record.t),
         names=(*states, *estimated),
@@ -133,23 +209,23 @@ def kalman_filter(
     )
 
 
-def _asked(
+def _filter_problem(
     model: Any,
     record: Record,
     states: tuple[str, ...],
     estimated: tuple[str, ...],
     sizes: tuple[Mapping[str, float], ...],
     known: Mapping[str, Parameter],
-) -> Asked:
+) -> FilterProblem:
     start_sd, drift, noise = sizes
     t, inputs = jnp.asarray(record.t), {n: jnp.asarray(u) for n, u in record.inputs.items()}
     system = driven(model, t[:2], {n: u[:2] for n, u in inputs.items()}, record.hold)
     y, _ = system.start(t[0])
     values = [float(known[name].value) for name in estimated]
     numbers = lambda of, names: jnp.array([float(of.get(n, 0.0)) for n in names])  # noqa: E731
-    low, high = _ends(estimated, known)
-    noisy_low, noisy_high = _ends(tuple(noise), known)
-    wanders = Wanders(
+    low, high = _domain_bounds(estimated, known)
+    noisy_low, noisy_high = _domain_bounds(tuple(noise), known)
+    uncertain = Uncertainties(
         numbers(drift, estimated),
         low,
         high,
@@ -161,9 +237,9 @@ def _asked(
     )
     outputs = tuple(record.outputs)
     sd = [np.broadcast_to(np.asarray(record.sd[name]), record.n) for name in outputs]
-    return Asked(
+    return FilterProblem(
         model,
-        wanders,
+        uncertain,
         t,
         inputs,
         jnp.stack([jnp.asarray(record.outputs[name]) for name in outputs], axis=1),
@@ -173,22 +249,22 @@ def _asked(
         states,
         outputs,
         record.hold,
-        _contacts(model),
+        _contact_count(model),
     )
 
 
-def _contacts(model: Any) -> int:
-    """How many of the first modes are those of contacts."""
+def _contact_count(model: Any) -> int:
+    """Return the number of contacts, whose modes come first."""
     if isinstance(model, Mechanism):
         return len(MechanicalSystem(model).layout.contacts)
     return int(isinstance(model, AbstractAxis))
 
 
-def _ends(names: tuple[str, ...], known: Mapping[str, Parameter]) -> tuple[Any, Any]:
-    """The least and the largest value that a machine takes of each."""
+def _domain_bounds(names: tuple[str, ...], known: Mapping[str, Parameter]) -> tuple[Any, Any]:
+    """Return the smallest and the largest valid value of each parameter or input."""
     low, high = [], []
     for name in names:
-        if name not in known:  # an input
+        if name not in known:  # It is an input.
             low.append(-np.inf)
             high.append(np.inf)
             continue
@@ -200,11 +276,11 @@ def _ends(names: tuple[str, ...], known: Mapping[str, Parameter]) -> tuple[Any, 
     return jnp.array(low, float), jnp.array(high, float)
 
 
-def _usual(record: Record) -> OnSamples:
+def _default_engine(record: Record) -> OnSamples:
     finer = OnSamples().over_gaps(record.t).finer
     substeps = max((k for _, k in finer), default=1)
     forward: Any = ForwardAlone()
-    return OnSamples(substeps=substeps, max_events=EVENTS, adjoint=forward)
+    return OnSamples(substeps=substeps, max_events=_MOST_EVENTS, adjoint=forward)
 
 
 def _check_arguments(model: Any, record: Any, members: Any, saltation: Any, engine: Any) -> None:
@@ -278,22 +354,22 @@ def _check_sizes(
                     f" {np.shape(known[name].value)}. Write the law with a number for each."
                 )
         least = ">= 0" if zero else "> 0"
-        if not _number(size) or not np.isfinite(size) or size < 0 or (size == 0 and not zero):
+        if not _is_number(size) or not np.isfinite(size) or size < 0 or (size == 0 and not zero):
             raise ValueError(
                 f"`kalman_filter`: `{option}` of {name!r} must be a number {least}, got {size!r}."
             )
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float | np.integer | np.floating)
 
 
-def _check_ended(found: Any, record: Record) -> None:
-    """Raise `RuntimeError` where a run from one sample to the next failed."""
-    lost = ~np.all(np.isfinite(np.asarray(found.x)), axis=1)
-    if not lost.any():
+def _check_finite(found: Any, record: Record) -> None:
+    """Raise `RuntimeError` if a run from one sample to the next failed."""
+    failed = ~np.all(np.isfinite(np.asarray(found.x)), axis=1)
+    if not failed.any():
         return
-    i = int(np.argmax(lost))
+    i = int(np.argmax(failed))
     how = jax.tree.map(lambda a: a[i], found.result)
     why = "What was found is not finite." if how == Result.successful else Result[how]
     begin, end = record.t[max(i - 1, 0)], record.t[i]

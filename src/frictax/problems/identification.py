@@ -14,7 +14,7 @@ from frictax.annotations import Checked
 from frictax.fitting.problem.setup import channel_unit
 from frictax.interrupts import Workers, results_of
 from frictax.laws import as_law
-from frictax.measurements.record import changed
+from frictax.measurements.record import replace_fields
 from frictax.notice import Notice
 from frictax.progress import Progress, Work, watched
 
@@ -188,7 +188,10 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
 
 def _own_start(problem: Problem, found: Any, label: str) -> Score:
     assert isinstance(problem.data, Mapping)
-    record, place = changed(problem.data[label], name=label), problem.place.below("validation")
+    record, place = (
+        replace_fields(problem.data[label], name=label),
+        problem.place.below("validation"),
+    )
     made = computed(lambda: found.validate(record), place)
     return Score(label, fx.FreeRun(), made.rms, made.units, made)
 

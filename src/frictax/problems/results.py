@@ -16,8 +16,7 @@ import frictax as fx
 from frictax.analysis import Validation
 from frictax.files.replacing import write_together
 from frictax.files.targets import check_folder, check_target
-from frictax.report.json_text import estimate, plain
-from frictax.report.versions import versions
+from frictax.report.json_text import estimate, plain, versions
 
 from .identification import Identification
 from .reading import find
@@ -252,22 +251,25 @@ def report(made: Identification, command: str | None) -> str:
             command=command,
             derived=made.derived,
         )
-    from frictax.report.machine_report import machine_report_text
+    from frictax.report.machine_report import About, machine_report_text
 
+    about = About(
+        content.title,
+        content.notes,
+        content.learnt,
+        content.citation,
+        made.problem.sources,
+        content.fit.seed,
+        command,
+    )
     return machine_report_text(
         made.found,
         made,
-        title=content.title,
+        about,
         uncertainty=made.uncertainty,
         comparison=made.comparison,
         profiles=made.profiles.values(),
         scores=made.scores,
-        notes=content.notes,
-        learnt=content.learnt,
-        citation=content.citation,
-        sources=made.problem.sources,
-        seed=content.fit.seed,
-        command=command,
         derived=made.derived,
     )
 

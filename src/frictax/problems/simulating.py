@@ -39,7 +39,7 @@ def simulate(problem: Problem) -> list[Preview]:
 
 def preview_page(problem: Problem, made: Iterable[Preview], command: str | None = None) -> str:
     """The page of measured against simulated."""
-    from frictax.report.preview_report import preview_text
+    from frictax.report.machine_report import preview_text
 
     content = problem.content
     title = f"{content.title}: before any fit"

@@ -1,41 +1,41 @@
-"""The picture of a fit to a record."""
+"""Pictures of a fit to records: measured and simulated motion, and the ends of all starts."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
-from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.measurements.units import quantity
-from frictax.text import amount, prefixed
+from frictax.text import amount
 
+from .fit_curves import channels_of, fit_panels
+from .panels import Curve, Panel
 from .style import (
-    CYCLE,
+    BACKWARD,
     FAINT,
     FORWARD,
-    INK,
-    headed,
+    draw_panels,
     legend_above,
     over_time,
-    plain,
-    stacked,
     style,
+    write_heading,
     zero_line,
 )
 
-MEASURED, PREDICTED = FAINT, FORWARD
-_PANEL, _HEAD = 1.25, 0.9  # inch: of a panel, of what stands around them
+_SAME = 0.01  # difference of the likelihood ratio up to which two starts ended in one minimum
 
 
 def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) -> Figure:
-    """Draw, for each measured output, the measurement (grey) with what the fitted machine gives
-    (blue), and below it what is left.
+    """Draw, for each measured output, the measurement (grey) with the prediction of the fitted
+    machine (blue), and the residual below.
 
     The runs are those of the fit's objective: one for a free run, one for each window of `Windows`.
+    The grey band is two standard deviations of the noise.
 
     **Arguments:** `label` of the record, the first unless given; `width` of the figure [inch].
 
@@ -45,56 +45,93 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     """
     if label is None:
         label = next(name for name, r in found.records.items() if isinstance(r, Record))
-    found.model_for(label)  # raises for a label that there is not
-    prepared = found.problem.prepared[found.number(label)]
-    if isinstance(prepared, PreparedSweep):
+    found.model_for(label)  # raises for an unknown label
+    if isinstance(found.problem.prepared[found.number(label)], PreparedSweep):
         raise ValueError(
             f"`draw_fit` draws records, and {label!r} is a sweep. Fit it alone, and use the report"
             " of that fit."
         )
-    record, predicted = found.records[label], found.predicted(label)
-    rows, counted = prepared.samples()[..., 0], np.asarray(prepared.weight) > 0
-    measured = np.asarray(prepared.measured)
-    if prepared.weak is not None:  # the last splines of its arrays may be unused
-        measured, predicted = (np.where(counted, a, np.nan) for a in (measured, predicted))
+    record, panels = found.records[label], []
+    for channel in (c for c in channels_of(found) if c.label == label):
+        what = "torque" if channel.unit == "N.m" else "force"
+        what = quantity(record.units[channel.name]) if channel.name in record.units else what
+        (upper, lower), _ = fit_panels(channel, channel.rows(), what)
+        rms = amount(channel.rms(channel.residual), channel.unit)
+        title = f"measured - predicted, rms {rms}"
+        panels += [upper, dataclasses.replace(lower, title=title, height=1.0)]
     with style():
-        count = 2 * len(prepared.names)
-        figure, panels = stacked(width, _PANEL * count + _HEAD, count)
-        for c, name in enumerate(prepared.names):
-            unit = channel_unit(found.model, record, name)
-            what = "torque" if unit == "N.m" else "force"
-            what = quantity(record.units[name]) if name in record.units else what
-            t, m, p = (_joined(a) for a in (record.t[rows], measured[..., c], predicted[..., c]))
-            left = _joined(np.where(counted[..., c], measured[..., c] - predicted[..., c], np.nan))
-            rms = float(np.sqrt(np.nanmean(left**2)))
-            _curves(panels[2 * c], t, m, p, f"{what} [{{}}]", unit, name)
-            says = f"measured - predicted, rms {amount(rms, unit)}"
-            _curves(panels[2 * c + 1], t, left, None, "residual [{}]", unit, says)
-        over_time(figure, panels, record.t)
+        figure, drawn = draw_panels(panels, "time [s]", width=width, inches=1.25, around=0.9)
+        for axes, panel in zip(drawn, panels, strict=True):
+            zero_line(axes)
+            if panel.band is not None:
+                axes.axhspan(-panel.band, panel.band, color=FAINT, alpha=0.22, lw=0)
+            else:
+                legend_above(axes, 2)
+        over_time(figure, drawn, record.t)
         kind = type(found.problem.objective).__name__
-        headed(figure, f"{label}: {kind}, {len(found.estimates)} parameters")
+        write_heading(figure, f"{label}: {kind}, {len(found.estimates)} parameters")
     return figure
 
 
-def _curves(
-    axes: Axes, t: Any, first: Any, second: Any, ylabel: str, unit: str, title: str
-) -> None:
-    unit, size = prefixed(unit, first[np.isfinite(first)])
-    zero_line(axes)
-    if second is None:
-        axes.plot(t, first / size, color=CYCLE[0], lw=0.8)
-    else:
-        axes.plot(t, first / size, color=MEASURED, lw=2.6, label="measured")
-        axes.plot(t, second / size, color=PREDICTED, lw=1.0, label="fitted machine")
+def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
+    """Draw the misfit at the end of each start of a search, sorted (a waterfall plot).
+
+    Many starts on the lowest step mean that the search found the least misfit reliably. A single
+    start there means that more starts may find a lower misfit. A fit to records stops starts that
+    have a much larger misfit than the others after a few steps. Therefore a point above the lowest
+    step need not be a minimum.
+
+    **Arguments:** `found`: a fit with several starts (``starts=16``); `width` of the figure [inch].
+
+    **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("starts.png")`.
+
+    **Raises:** `ValueError` for a fit from one start.
+
+    **Source:** A. Raue et al., PLoS ONE 8 (2013) e74335, figure 2.
+
+    >>> import frictax as fx
+    >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
+    >>> found = fx.fit(fx.Coulomb(F_Coulomb=1.0, F_prop=1.0), sweep, starts=4)
+    >>> draw_starts(found).axes[0].get_ylabel()
+    'misfit over the least'
+    """
+    panel = starts_panel(found)
+    if panel is None:
+        raise ValueError(
+            f"`draw_starts` compares the ends of several starts, and this fit has"
+            f" {found.costs.size}. Search from more: fx.fit(..., starts=16)."
+        )
+    count, total = panel.curves[0].x.size, found.costs.size
+    best = sum(one.x.size for one in panel.curves if one.colour == FORWARD)
+    with style():
+        figure, (axes,) = draw_panels(
+            [panel], "start, the best first", width=width, inches=3.0, around=0.0
+        )
+        if np.max(panel.curves[0].y) > 1.5:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
+        axes.set_xlim(0.5, count + 0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         legend_above(axes, 2)
-    axes.set_ylabel(ylabel.format(unit))
-    axes.set_title(plain(title), loc="left", fontsize=9, pad=3, color=INK)
+        more = f"; {total - count} failed" if total > count else ""
+        write_heading(figure, f"{best} of {total} starts end at the least misfit{more}")
+    return figure
 
 
-def _joined(rows: np.ndarray) -> np.ndarray:
-    """Windows one after the other with a NaN between, so that no line joins them."""
-    return (
-        rows
-        if rows.ndim == 1
-        else np.concatenate([rows, np.full((rows.shape[0], 1), np.nan)], axis=1).ravel()
-    )
+def starts_panel(found: FitResult[Any]) -> Panel | None:
+    """Return the sorted misfits at the ends of all starts; None for a single start."""
+    costs = np.asarray(found.costs, dtype=float)
+    ends = np.sort(costs[np.isfinite(costs)])
+    if costs.size < 2 or ends.size == 0:
+        return None
+    ratio = np.divide(ends, ends[0], out=np.ones_like(ends), where=ends > 0)
+    best = max(found.dof, 1) * (ratio - 1.0) < _SAME
+    place = np.arange(1, ends.size + 1)
+    curves = [Curve(place, ratio, FAINT, "", 0.8)]
+    for here, colour, name in (
+        (best, FORWARD, "at the least misfit"),
+        (~best, BACKWARD, "above it"),
+    ):
+        if here.any():
+            curves.append(Curve(place[here], ratio[here], colour, name, 5.0, "points"))
+    return Panel("misfit over the least", curves)

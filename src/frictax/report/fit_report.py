@@ -1,4 +1,4 @@
-"""The report and the picture of a fit, whatever was fitted."""
+"""The report and the picture of a fit: to the records of a machine, or to a sweep."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,44 +1,52 @@
 """Results for other programs: JSON, all numbers in SI units."""
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import jax
 import numpy as np
 
 import frictax
-from frictax.analysis import Comparison
+from frictax.analysis import Comparison, Guarded
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.problem.steady import as_steady
 from frictax.laws import AbstractLaw, Stribeck, Table
+from frictax.measurements import Record
+from frictax.parameters import parameters
 
-FORMAT = 2  # rises by 1 when a key comes, goes or changes its meaning: tests/report/test_formats.py
+# Number of the format. It increases by 1 when a key is added, removed, or changes its meaning:
+# tests/report/test_formats.py.
+FORMAT = 2
 
 
 def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
-    """A fit as JSON: estimates, covariance, residuals, criteria, warnings and the Modelica text.
+    """Return a fit as JSON: estimates, covariance, residuals, criteria, warnings, Modelica text.
 
-    What is not known (nan) is null. Units are SI and stand beside each estimate.
+    An unknown number (nan) is null. Each estimate has its SI unit.
     """
     return as_text(
-        {"kind": "fit", **_found(found), "comparisons": [_comparison(c) for c in comparisons]}
+        {"kind": "fit", **_sweep_fit(found), "comparisons": [_comparison(c) for c in comparisons]}
     )
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> str:
-    """One comparison, or one for each direction, as JSON: every law with its fit, and the one
-    chosen with the reason.
+    """Return one comparison, or one for each direction, as JSON: every law with its fit, and the
+    chosen law with the reason.
     """
     return as_text({"kind": "comparison", "comparisons": [_comparison(c) for c in comparisons]})
 
 
 def as_text(content: dict[str, Any]) -> str:
-    """`content` as strict JSON, under the format's number and the version of frictax."""
+    """Return `content` as strict JSON, with the number of the format and the version of frictax."""
     whole = {"format": FORMAT, "frictax": frictax.__version__, **content}
     return json.dumps(plain(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def _found(found: FitResult) -> dict[str, Any]:
+def _sweep_fit(found: FitResult) -> dict[str, Any]:
     sweep, steady = found.sweep, as_steady(found.model)
     return {
         "sweep": {
@@ -82,8 +90,14 @@ def _found(found: FitResult) -> dict[str, Any]:
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
     rows = [
-        {"name": row.name, "left_out_rms": row.left_out, "remark": row.remark, **_found(row.found)}
-        | {"aicc": row.aicc, "bic": row.bic}  # which allow for the autocorrelation
+        {
+            "name": row.name,
+            "left_out_rms": row.left_out,
+            "remark": row.remark,
+            **_sweep_fit(row.found),
+        }
+        # These criteria allow for the autocorrelation, those of the fit do not.
+        | {"aicc": row.aicc, "bic": row.bic}
         for row in comparison.rows
     ]
     return {
@@ -95,12 +109,12 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def estimate(e: Estimate) -> dict[str, Any]:
-    """One fitted number with its unit, error, interval, and how well it is known."""
+    """Return an estimate with its unit, error, interval, and whether the data identify it."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
     known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
     if e.tied:
         known["tied"] = e.tied
-    if e.declared is not None and e.declared[0] != e.unit:  # as the records have it
+    if e.declared is not None and e.declared[0] != e.unit:  # in the unit of the records
         unit, size = e.declared
         four = ("value", "standard_error", "lower", "upper")
         known["in_records"] = {"unit": unit} | {name: getattr(e, name) / size for name in four}
@@ -117,7 +131,7 @@ def _law(law: AbstractLaw) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """`value` in JSON's types; numbers that JSON has no word for become null."""
+    """Return `value` in the types of JSON; nan and infinity become null."""
     if isinstance(value, Mapping):
         return {str(key): plain(v) for key, v in value.items()}
     if isinstance(value, np.ndarray):
@@ -127,3 +141,111 @@ def plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     return value
+
+
+def fit_json(found: FitResult) -> str:
+    """Return a fit as JSON, with units: see `found_json` and, for records, `found_machine_json`."""
+    return found_json(found) if found.of_sweep else found_machine_json(found)
+
+
+def found_machine_json(found: FitResult) -> str:
+    """Return a fit to records as JSON: estimates, covariance, records, criteria, warnings and every
+    parameter of the machine, with units.
+
+    An unknown (nan) or infinite number is null. The order is that of the fit and of the machine:
+    equal fits give equal text.
+
+    >>> import frictax as fx, json, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
+    ... )
+    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
+    >>> read = json.loads(fx.fit(block, record, free=["friction.f_pos.F_Coulomb"]).to_json())
+    >>> read["estimates"][0]["unit"], read["records"]["pull"]["duration"]
+    ('N', {'value': 2.0, 'unit': 's'})
+    """
+    names = [e.name for e in found.estimates]
+    return as_text(
+        {
+            "kind": "machine fit",
+            "machine": type(found.model).__name__,
+            "objective": type(found.problem.objective).__name__,
+            "engine": type(found.problem.engine).__name__,
+            "method": type(found.method).__name__,
+            "loss": type(found.problem.loss).__name__,
+            "level": found.level,
+            "errors": Guarded.__name__,
+            "estimates": [estimate(e) for e in found.estimates],
+            "tied": [estimate(e) for e in found.tied],
+            "covariance": {"names": names, "values": found.covariance},
+            "correlation": {"names": names, "values": found.correlation},
+            "parameters": _parameters(found),
+            "records": {label: _record(found, label) for label in found.records},
+            "noise_scale": found.noise_scale,
+            "degrees_of_freedom": found.dof,
+            "condition": found.identifiability.condition,
+            "converged": found.converged,
+            "at_noise": found.at_noise,
+            "iterations": found.iterations,
+            "costs": found.costs,
+            "warnings": list(found.warnings),
+            "notices": [notice.to_dict() for notice in found.notices],
+            "versions": {"jax": jax.__version__, "numpy": np.__version__},
+        }
+    )
+
+
+def _parameters(found: FitResult) -> list[dict[str, Any]]:
+    """Return every parameter of the machine that all records share, fitted or not."""
+    fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
+    tied = {tie.path: tie.says for tie in found.problem.ties}
+    return [
+        {
+            "name": p.path,
+            "value": np.asarray(p.value),
+            "unit": found.unit_of(p),
+            "fitted": p.path in fitted,
+        }
+        | ({"tied": tied[p.path]} if p.path in tied else {})
+        for p in parameters(found.model)
+    ]
+
+
+def _record(found: FitResult, label: str) -> dict[str, Any]:
+    record, units = found.records[label], found.rms_units(label)
+    motion = isinstance(record, Record)
+    out: dict[str, Any] = {
+        "kind": "motion" if motion else "sweep",
+        "name": record.name,
+        "citation": record.citation,
+        "samples": record.n,
+    }
+    if motion:
+        out["duration"] = {"value": record.duration, "unit": "s"}
+        for kind in ("inputs", "outputs"):
+            out[kind] = {name: record.units[name].si_name for name in getattr(record, kind)}
+    left = found.rms[label].items()
+    return out | {"rms": {name: {"value": value, "unit": units[name]} for name, value in left}}
+
+
+_PACKAGES = "jax jaxlib diffrax equinox optax optimistix numpy scipy".split()
+
+
+def versions() -> dict[str, str]:
+    """Return name -> version of frictax, Python and the packages that determine the numbers."""
+    known = {"frictax": frictax.__version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            known[package] = version(package)
+    return known
+
+
+def versions_in_words(spelled: Callable[[str], str] = str) -> str:
+    """Return all versions in one line; `spelled` changes the name of the language."""
+    return ", ".join(
+        f"{spelled(name) if name == 'python' else name} {number}"
+        for name, number in versions().items()
+    )

@@ -1,31 +1,42 @@
-"""The picture of a machine: its parts and what joins them."""
+"""The schematic of a machine: its parts in rows, with what joins them."""
 
+import dataclasses
 import io
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from frictax.mechanism import Mechanism
 
-from .schematic.network import network
-from .schematic.order import plans
-from .schematic.sheet import sheet
-from .style import Picture, pinned, style
+from .schematic.bodies import node_cells, reference_cell
+from .schematic.cells import AIR, GAP, Band, Cell, RowSize, extents, on_axis, pack
+from .schematic.labels import label
+from .schematic.pen import JOINT, ROD, SHAFT, Length, Pen, Symbol
+from .schematic.rows import Link, Network, Node, Row, network, rows_of_machines
+from .schematic.symbols import gear_symbol, link_symbol
+from .style import INK, Picture, reproducible_svg, style
 
-_MARGIN, _BETWEEN = 10.0, 26.0  # around the picture, between machines that stand by themselves [pt]
+_MARGIN = 10.0  # [pt] around the picture
 
 
 def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     """Draw a machine's parts with their names and main values, and what joins them.
 
-    The longest line of bodies runs from left to right, what branches off it lies below, and what
-    closes a loop, or acts between the same two bodies as another part, above. What slides is a
-    block, what turns a disc on its shaft; friction is orange, drives are green. What warms up
-    stands apart, with what conducts its heat. A part of a class that has no symbol is a box with
-    the name of that class. Laws and signals are named by their classes; a number that is traced, or
-    one of a batch, is named without its value.
+    The longest chain of bodies is the first row, from left to right. Below it each branch, and each
+    part that closes a loop, has a row of its own. A name in a dashed box refers to a body in an
+    earlier row. Parts between the same two bodies lie above each other.
 
-    **Arguments:** `width` [inch]: machines that are not joined with each other stand side by side
-    up to there. A longer line of bodies makes a wider figure: letters keep their size.
+    A sliding body is a block, a turning body is a disc on its shaft. Friction is orange, drives are
+    green. Thermal parts have rows of their own. A part of a class without a symbol is a box with
+    the name of that class. Laws and signals are named by their classes. A traced number, or one of
+    a batch, is named without its value.
+
+    **Arguments:** `width` [inch]: short rows, and machines that are not joined with each other, are
+    placed side by side up to this width. A longer row makes a wider figure: letters keep their
+    size.
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("machine.svg")`.
 
@@ -34,45 +45,158 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     ...     mass=fx.Mass(m=1.0), wall=fx.Fixed(), spring=fx.Spring("wall", "mass", c=500.0)
     ... )
     >>> [text.get_text() for text in draw_mechanism(block).axes[0].texts]
-    ['wall', 'mass', 'm = 1 kg', 'spring', 'c = 500 N/m']
+    ['wall', 'spring', 'c = 500 N/m', 'mass', 'm = 1 kg']
     """
     with style():
-        net = network(mechanism)
-        sheets = [sheet(mechanism, net, plan) for plan in plans(net)]
-        corners, size = _shelved(
-            [(one.width, one.height) for one in sheets], 72 * width - 2 * _MARGIN
-        )
-        whole = [side + 2 * _MARGIN for side in size]
-        figure = Picture(figsize=(whole[0] / 72, whole[1] / 72))
+        net, room = network(mechanism), 72 * width - 2 * _MARGIN
+        machines = []
+        for rows in rows_of_machines(net):
+            first, *others = [_draw_row(mechanism, net, row) for row in rows]
+            below = [_side_by_side(others, room, gap=20.0)] if others else []
+            machines.append(_side_by_side([first, *below], width=0.0, gap=20.0))
+        whole = _side_by_side(machines, room, gap=26.0)
+        size = whole.width + 2 * _MARGIN, whole.height + 2 * _MARGIN
+        figure = Picture(figsize=(size[0] / 72, size[1] / 72))
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.set(xlim=(0, whole[0]), ylim=(-whole[1], 0), aspect="equal")
+        axes.set(xlim=(0, size[0]), ylim=(-size[1], 0), aspect="equal")
         axes.set_axis_off()
-        for one, (x, y) in zip(sheets, corners, strict=True):
-            one.draw(axes, _MARGIN + x, -_MARGIN - y)
+        whole.draw(axes, _MARGIN, -_MARGIN)
     return figure
 
 
 def mechanism_svg(mechanism: Mechanism) -> str:
-    """The picture as a notebook shows it: an element ``<svg>``, the same letter for letter each
-    time.
-    """
+    """Return the picture for a notebook: an element ``<svg>``, identical at each call."""
     text = io.StringIO()
     figure = draw_mechanism(mechanism)
-    with pinned():
+    with reproducible_svg():
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
-def _shelved(
-    sizes: list[tuple[float, float]], width: float
-) -> tuple[list[tuple[float, float]], tuple[float, float]]:
-    """The upper left corners of boxes that stand side by side up to `width`, then below; and the
-    size of the whole.
-    """
-    corners, x, y, high, wide = [], 0.0, 0.0, 0.0, 0.0
-    for w, h in sizes:
-        if x > 0 and x + w > width:
-            x, y, high = 0.0, y + high + _BETWEEN, 0.0
+@dataclasses.dataclass(frozen=True)
+class _Drawing:
+    """A drawing and its size [pt]; `draw` takes the place of its upper left corner."""
+
+    width: Length
+    height: Length
+    draw: Callable[[Axes, Length, Length], None]
+
+
+def _side_by_side(drawings: Sequence[_Drawing], width: Length, gap: Length) -> _Drawing:
+    """Place drawings side by side up to `width`, then below each other."""
+    corners: list[tuple[Length, Length]] = []
+    x = y = high = wide = 0.0
+    for one in drawings:
+        if x > 0 and x + one.width > width:
+            x, y, high = 0.0, y + high + gap, 0.0
         corners.append((x, y))
-        x, high, wide = x + w + _BETWEEN, max(high, h), max(wide, x + w)
-    return corners, (wide, y + high)
+        x, high, wide = x + one.width + gap, max(high, one.height), max(wide, x + one.width)
+
+    def draw(axes: Axes, left: Length, top: Length) -> None:
+        for one, (x, y) in zip(drawings, corners, strict=True):
+            one.draw(axes, left + x, top - y)
+
+    return _Drawing(wide, y + high, draw)
+
+
+def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
+    turning = [bool(getattr(mechanism[n.holds or n.name], "rotational", False)) for n in row.nodes]
+    cells = _row_cells(mechanism, net, row, turning)
+    places, size = pack(cells, GAP), extents(cells)
+    sides = [
+        (x, reach) for x, one in zip(places, cells, strict=True) for reach in one.reach.values()
+    ]
+    first, last = min(x - left for x, (left, _) in sides), max(x + right for x, (_, right) in sides)
+    up = size["above"] + size["up"]
+
+    def draw(axes: Axes, left: Length, top: Length) -> None:
+        line, at = RowSize(top - up, size["up"], size["down"]), [left - first + x for x in places]
+        stops = [(x - c.edge[0], x + c.edge[1]) for x, c in zip(at, cells, strict=True)]
+        # A shaft extends through the drive or the bearing at its end.
+        if turning[0] and row.nodes[0].holds is None:
+            stops.insert(0, (at[0], at[0] - cells[0].reach[Band.CORE][0]))
+        if turning[-1] and row.nodes[-1].holds is None:
+            stops.append((at[-1] + cells[-1].reach[Band.CORE][1], at[-1]))
+        pen = Pen(axes, JOINT, 0, line.y)
+        for (_, start), (stop, _) in itertools.pairwise(stops):
+            pen.joint((start, 0), (stop, 0), width=SHAFT if any(turning) else ROD)
+        for one, x in zip(cells, at, strict=True):
+            one.draw(axes, x, line)
+
+    return _Drawing(last - first, up + size["down"] + size["below"], draw)
+
+
+def _row_cells(mechanism: Any, net: Network, row: Row, turning: Sequence[bool]) -> list[Cell]:
+    """Return the cells of bodies and joints, from left to right."""
+    cells: list[Cell] = []
+    for i, node in enumerate(row.nodes):
+        if node in row.references:
+            cells.append(reference_cell(node.name))
+        else:
+            acting = {name: mechanism[name] for name in net.attached.get(node.name, ())}
+            joined = i > 0, i < len(row.joints)
+            part = mechanism[node.name]
+            cells += node_cells(node.name, part, acting, turns=turning[i], joined=joined)
+        if i < len(row.joints):
+            turns = turning[i] or turning[i + 1]
+            cells.append(_joint_cell(mechanism, row.joints[i], row.nodes[i : i + 2], turns))
+    return cells
+
+
+def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], turns: bool) -> Cell:
+    """Return the cell of parallel links: the first on the axis, the others above it."""
+    parts = [mechanism[link.name] for link in links]
+    texts = [label(link.name, part, turns) for link, part in zip(links, parts, strict=True)]
+    mirrored = [len(link.ends) == 2 and link.ends[0] != ends[0] for link in links]
+    symbols = [_symbol(part, link, ends, turns) for link, part in zip(links, parts, strict=True)]
+    below = turns or len(links) > 1
+    first = on_axis(
+        links[0].name, symbols[0], texts[0], Band.BELOW if below else Band.ABOVE, mirrored[0]
+    )
+    half = symbols[0].half
+    if len(links) == 1:
+        return dataclasses.replace(first, edge=(half, half))
+    half = max(*(symbol.half for symbol in symbols), *(text.width / 2 for text in texts[1:-1])) + 6
+    heights, above = [], 0.0  # of the axes of the links, over the core [pt]
+    for symbol, text in zip(symbols[1:], texts[1:], strict=True):
+        heights.append(above + AIR + symbol.down)
+        above = heights[-1] + symbol.up + AIR + text.height
+
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
+        first.draw(axes, x, row)
+        levels = [0.0, *(row.up + height for height in heights)]
+        width = SHAFT if turns else ROD
+        pen = Pen(axes, JOINT, x, row.y)
+        for k, (level, symbol) in enumerate(zip(levels, symbols, strict=True)):
+            for side in (-1, 1):
+                pen.joint((side * half, level), (side * symbol.half, level), width=width)
+                if 0 < k:
+                    pen.joint((side * half, levels[k - 1]), (side * half, level), width=width)
+                if k < len(levels) - 1:
+                    pen.circle(side * half, level, 1 + 0.5 * width, INK)
+            if k > 0:
+                symbol.draw(Pen(axes, links[k].name, x, row.y + level, mirrored[k]))
+                text = texts[k]
+                Pen(axes, links[k].name, x, row.y).lines(
+                    text, level + symbol.up + AIR + text.height
+                )
+
+    reach = {**first.reach, Band.CORE: (half + 2, half + 2)}
+    top = max(half + 2, texts[-1].width / 2)
+    return dataclasses.replace(
+        first, reach={**reach, Band.ABOVE: (top, top)}, draw=draw, above=above, edge=(half, half)
+    )
+
+
+def _symbol(part: Any, link: Link, ends: Sequence[Node], turns: bool) -> Symbol:
+    if len(link.ends) == 2:
+        return link_symbol(part, turns)
+    roles = {
+        str(getattr(part, field.name)): field.name
+        for field in dataclasses.fields(part)
+        if field.metadata.get("static")
+    }
+    left, right = (roles.get(node.name, "") for node in ends)
+    others = [node.name for node in link.ends if node not in ends]
+    texts = [f"{roles[name]}: {name}" if roles.get(name, name) != name else name for name in others]
+    return gear_symbol(part, (left, right), texts)

@@ -1,6 +1,6 @@
-"""The modes of a run as bands: their words and colours, and when each lasted.
+"""The modes of a run as bands: their names, their colours, and when each lasted.
 
-Colours are M. Okabe's and K. Ito's (2008), which colour-blind readers tell apart.
+The colours are those of M. Okabe and K. Ito (2008), which colour-blind readers can distinguish.
 """
 
 import numpy as np
@@ -19,8 +19,9 @@ MODES = {
 
 
 def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
-    """The modes of contact `name` in their order, each with the times [s] between which it lasted;
-    of one with a bristle, which is none of the run's events, those at the samples.
+    """Return the modes of contact `name` in their order, each with its first and last time [s].
+
+    The modes of a contact with a bristle are known at the samples only, without events.
     """
     events = run.events
     if name not in events.names:

@@ -1,15 +1,16 @@
-"""The page of a report: one HTML file that needs nothing else, whatever was fitted."""
+"""The HTML page of a report: one file that needs no other file, for every kind of result."""
 
 import base64
 import dataclasses
 import io
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 import frictax
@@ -18,41 +19,22 @@ from frictax.files.replacing import write_whole
 from frictax.files.targets import check_target
 from frictax.fitting import Estimate, FitResult
 
-from .style import pinned
+from .plotly_json import as_json, script
+from .style import reproducible_svg
 
 GENERATOR = "frictax"
 _MARK = f'name="generator" content="{GENERATOR} '
-_UNLESS_GIVEN = {
-    "fit": None,
-    "machine": None,
-    "derived": [],
-    "downloads": [],
-    "moving": "null",
-    "extra": {},
-    "motions": [],
-    "python": "",
-    "again": "",
-    "sources": None,
-    "footer": "",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Section:
-    """A section that no fit has: its title and what stands below, in order: `kind` and content.
-
-    Kinds: "lead", "warning" and "heading" (text); "plots" (names and captions); "table" (a `Rows`);
-    "correlation" (`correlation_cells`).
-    """
-
-    title: str
-    blocks: Sequence[tuple[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """A table of a section: `looks` is the class of each column, "n" for numbers, "keep" for what
-    is not broken; `kind` as of the page's tables; with `named` the first cell heads its row.
+    """A table of a section.
+
+    - `looks`: the class of each column, "n" for numbers, "keep" for text without line breaks,
+      "soft" for remarks.
+    - `kind`: "cards" (rows become cards on a phone), "parameters", "close", or "".
+    - `named`: whether the first cell heads its row; `chosen`: the first cell of the highlighted
+      row.
     """
 
     head: Sequence[str]
@@ -60,12 +42,44 @@ class Rows:
     looks: Sequence[str]
     kind: str = ""
     named: bool = False
+    chosen: str | None = None
+    caption: str = ""
 
 
-def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content: Any) -> str:
-    """The text of a page with these sections; what each of them shows is in `content`.
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A section of a page: its anchor, its title, and blocks of a kind and a content.
 
-    `found`: the fit, or None on a page without one; `extra` in `content`: `Section` by name.
+    | kind | content |
+    |---|---|
+    | "text", "lead", "warning", "formula", "heading", "code" | text |
+    | "terms", "list" | pairs of a word and a text; texts |
+    | "table", "correlation" | a `Rows`; a matrix by `correlation_cells` |
+    | "plot", "plots" | name and caption of an interactive plot; several |
+    | "picture" | `pictures`, alternative text, caption |
+    | "pictures" | image, alternative text, caption, and whether it is pale; several |
+    | "schematic", "sliders", "files" | an image; a `Sliders`; the files to download |
+    """
+
+    id: str
+    title: str
+    blocks: Sequence[tuple[str, Any]]
+
+
+def page(
+    title: str,
+    lead: str,
+    sections: Iterable[Section],
+    *,
+    notes: Iterable[str],
+    plots: Mapping[str, Any],
+    moving: Mapping[str, Any] | None = None,
+    footer: str = "",
+) -> str:
+    """Return the text of a page.
+
+    `notes`: paragraphs below the lead; `plots`: interactive figures by name; `moving`: what the
+    sliders of the page do.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("frictax.report"),
@@ -74,31 +88,95 @@ def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content
     )
     return environment.get_template("report.html.j2").render(
         generator=f"{GENERATOR} {frictax.__version__}",
-        sections=list(sections),
+        title=title,
+        lead=lead,
         notes=[notes] if isinstance(notes, str) else list(notes),
-        level="" if found is None else f"{100 * found.level:g} %",
-        correlation=[] if found is None else correlation_cells(found.correlation, found.names),
-        **(_UNLESS_GIVEN | content),
+        sections=list(sections),
+        library=script() if plots else "",
+        plots=as_json(plots) if plots else "",
+        moving="null" if moving is None else as_json(moving),
+        footer=footer,
     )
+
+
+def parameters_section(
+    found: FitResult,
+    rows: Sequence[Sequence[str]],
+    last: str,
+    quality: str,
+    derived: Sequence[Sequence[str]],
+    *,
+    formulas: Iterable[str] = (),
+    notices: Sequence[str] = (),
+) -> Section:
+    """Return the section of the estimates; `last` heads the last column of `rows`."""
+    head = ["value", "unit", "std. error", f"{100 * found.level:g} % interval"]
+    looks = ["keep", "n", "keep", "n", "keep", "soft"]
+    blocks: list[tuple[str, Any]] = [("formula", line) for line in formulas]
+    table = Rows(["parameter", *head, last], rows, looks, "parameters", named=True)
+    blocks += [("table", table), ("text", quality)]
+    if derived:
+        blocks.append(("heading", "Derived quantities"))
+        table = Rows(["quantity", *head], derived, looks[:-1], "parameters", named=True)
+        blocks.append(("table", table))
+    if notices:
+        blocks += [("heading", "Notices"), *(("warning", text) for text in notices)]
+    return Section("parameters", "Estimated parameters", blocks)
+
+
+def correlation_section(found: FitResult) -> list[Section]:
+    """Return the section of the estimates' correlation, if there are several estimates."""
+    if len(found.correlation) < 2:
+        return []
+    lead = "Near 1 or −1, the data fix a combination of two parameters better than each alone."
+    cells = correlation_cells(found.correlation, found.names)
+    return [
+        Section(
+            "correlation",
+            "Correlation of the estimates",
+            [("lead", lead), ("correlation", cells)],
+        )
+    ]
+
+
+def reproduction_section(
+    command: str | None,
+    made_with: str,
+    *,
+    python: str = "",
+    sources: Mapping[str, str] | None = None,
+) -> Section:
+    """Return the section on how to make the page again; `sources`: file -> SHA-256."""
+    blocks: list[tuple[str, Any]] = []
+    if command:
+        blocks += [("text", "On the command line:")] if python else []
+        blocks.append(("code", command))
+    if python:
+        blocks += [("text", "In Python:"), ("code", python)]
+    blocks += [("text", made_with)] if made_with else []
+    if sources is not None:
+        sums = [(name, Markup("<code>{}</code>").format(one)) for name, one in sources.items()]
+        blocks.append(("table", Rows(["file", "SHA-256"], sums, ["keep", ""])))
+    return Section("again", "Reproduce this page", blocks)
 
 
 def derived_rows(
     found: FitResult, derived: Iterable[Estimate] | None, by: Any = None
 ) -> list[tuple[str, ...]]:
-    """The rows of what follows from the numbers: of common quantities where nothing is given."""
+    """Return the rows of the derived quantities; the common ones if None are given."""
     return [e.cells for e in (common_estimates(found, by) if derived is None else derived)]
 
 
 def write_page(path: str | Path, text: Callable[[], str], *, overwrite: bool) -> Path:
-    """Write what `text` returns, which is asked for once it is known that it can be written."""
+    """Check that a page can be written, then call `text` for the page, and write it."""
     target = check_report(path, overwrite=overwrite)
     write_whole(target, text(), replace=overwrite)
     return Path(path)
 
 
 def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
-    """Where the report will be written, or an `OSError` in one sentence: for a check before the
-    work.
+    """Return the file to which the report will be written, or raise an `OSError` in one sentence:
+    for a check before the computation.
     """
     target = check_target(path, "the report")
     if target.exists():
@@ -117,9 +195,7 @@ def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
 
 
 def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """A correlation matrix as rows of coloured cells."""
-    if len(c) < 2:
-        return []
+    """Return a correlation matrix as rows of coloured cells."""
 
     def cell(r: float, own: bool) -> dict[str, str]:
         if own or not np.isfinite(r):
@@ -135,21 +211,19 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
-    """A figure for a page, and one for a phone, as addresses of data."""
+    """Return a figure for a page, and one for a phone, as data addresses."""
     first = _as_address(wide)
     return {"wide": first, "narrow": first if narrow is None else _as_address(narrow)}
 
 
 def _as_address(figure: Figure) -> str:
-    """The picture itself as a data address: SVG, or PNG where curves have too many
-    points for that.
-    """
-    # The same result gives the same file: no date, and names inside the SVG that do not change.
-    with pinned(), warnings.catch_warnings():
-        # a name in another script: shown as boxes
+    """Return the picture as a data address: SVG, or PNG if the SVG is longer than 1 MB."""
+    # The same result gives the same file: without a date, and with reproducible names in the SVG.
+    with reproducible_svg(), warnings.catch_warnings():
+        # A name in a script that the font does not have is shown as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         engine = figure.get_layout_engine()
-        # laid out once, here: `savefig` would draw all of it once more for that
+        # The layout is computed once here; `savefig` would draw the whole figure again for it.
         if engine is not None:
             engine.execute(figure)
             figure.set_layout_engine("none")

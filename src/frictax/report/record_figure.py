@@ -1,10 +1,8 @@
 """The picture of a motion record."""
 
 import textwrap
-from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from frictax.measurements import Record
@@ -12,20 +10,18 @@ from frictax.measurements.summary import deviation, headline
 from frictax.measurements.units import Unit, quantity
 from frictax.text import prefixed
 
-from .style import CYCLE, INK, headed, over_time, plain, stacked, style, zero_line
+from .panels import Curve, Panel
+from .style import CYCLE, INK, draw_panels, over_time, plain, style, write_heading, zero_line
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
-_GAP = "#F1E4C8"
-# inch: of a panel, of what stands around them, of a line of a note
-_PANEL, _HEAD, _NOTE = 1.35, 0.9, 0.17
 
 
 def draw_record(record: Record, *, width: float = 7.5) -> Figure:
-    """Draw each channel in a panel of its own over one time axis: what drove the machine above, in
-    colour, what was measured below.
+    """Draw each channel in a panel of its own over one time axis: the inputs above, in colour, and
+    the measured outputs below.
 
-    Inputs that are held are drawn as steps. Where nothing was recorded for more than five median
-    steps the line is broken and the gap shaded. Warnings stand below as a note.
+    Held inputs are drawn as steps. A gap in time of more than five median steps breaks the line and
+    is shaded. Warnings are a note below the panels.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -37,55 +33,57 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['force [N]', 'position [mm]']
     """
-    channels = {"input": record.inputs, "output": record.outputs}
-    rows = [(kind, name, x) for kind in channels for name, x in channels[kind].items()]
     note = "\n".join(
         textwrap.fill(text, int(16 * width), subsequent_indent="   ")
         for text in (f"!  {w}" for w in record.warnings)
     )
+    panels = [_panel(record, "input", name, x) for name, x in record.inputs.items()]
+    panels += [_panel(record, "output", name, x) for name, x in record.outputs.items()]
     with style():
-        height = _PANEL * len(rows) + _HEAD + (_NOTE * (note.count("\n") + 1) if note else 0.0)
-        figure, panels = stacked(width, height, len(rows))
-        for axes, (kind, name, values) in zip(panels, rows, strict=True):
-            _channel(axes, record, kind, name, values)
-        headed(figure, headline(record))
-        over_time(figure, panels, record.t)
+        around = 0.9 + (0.17 * (note.count("\n") + 1) if note else 0.0)
+        figure, drawn = draw_panels(panels, "time [s]", width=width, inches=1.35, around=around)
+        values = [*record.inputs.values(), *record.outputs.values()]
+        for axes, y in zip(drawn, values, strict=True):
+            if record.n <= 60:  # A short record is drawn with its samples.
+                axes.lines[0].set(marker=".", markersize=4)
+            if np.min(y) <= 0 <= np.max(y):
+                zero_line(axes)
+            for i in record.gaps:
+                ends = record.t[i : i + 2].tolist()
+                axes.axvspan(*ends, color="#F1E4C8", lw=0, zorder=0.2, label="_gap")
+        write_heading(figure, headline(record))
+        over_time(figure, drawn, record.t)
         if note:
             figure.supxlabel(plain(note), x=0.01, ha="left", fontsize=8.5, color=INK)
     return figure
 
 
-def _channel(axes: Axes, record: Record, kind: str, name: str, values: np.ndarray) -> None:
+def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
     unit, size = _display(record.units[name], values)
-    t, y = _broken(record, values / size)
-    held = kind == "input" and record.hold
-    options: dict[str, Any] = {"drawstyle": "steps-post"} if held else {}
-    # A short record is drawn with its samples.
-    options |= {"marker": ".", "ms": 4} if record.n <= 60 else {}
+    t, y = _break_at_gaps(record, values / size)
     colour = INPUT if kind == "input" else OUTPUT
-    axes.plot(t, y, color=colour, lw=1.1, label=plain(name), **options)
-    if np.min(values) <= 0 <= np.max(values):
-        zero_line(axes)
-    for i in record.gaps:
-        axes.axvspan(*record.t[i : i + 2].tolist(), color=_GAP, lw=0, zorder=0.2, label="_gap")
-    axes.set_ylabel(f"{quantity(record.units[name])} [{unit}]".replace("angular ", ""))
+    held = kind == "input" and record.hold
     more = "held between samples" if held else ""
     if kind == "output":
         more = deviation(record.sd[name], record.units[name])
-    title = plain(f"{kind} {name}" + (f", {more}" if more else ""))
-    axes.set_title(title, loc="left", fontsize=9, pad=3, color=colour)
+    return Panel(
+        f"{quantity(record.units[name])} [{unit}]".replace("angular ", ""),
+        [Curve(t, y, colour, name, 1.1, "steps" if held else "line")],
+        f"{kind} {name}" + (f", {more}" if more else ""),
+        colour=colour,
+    )
 
 
 def _display(unit: Unit, values: np.ndarray) -> tuple[str, float]:
-    """The unit of an axis and its size in SI: the declared one, but a metre or newton takes a handy
-    prefix.
+    """Return the unit of an axis and its size in SI: the declared unit, where metres and newtons
+    take a suitable prefix.
     """
     if unit.si == 1.0 and unit.name in ("m", "m/s", "N", "N.m"):
         return prefixed(unit.name, values)
     return unit.name, unit.si
 
 
-def _broken(record: Record, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """With a NaN in each gap, so that no line leads over it."""
+def _break_at_gaps(record: Record, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Insert a NaN in each gap, so that no line crosses it."""
     t, after = record.t, record.gaps + 1
     return np.insert(t, after, t[after - 1]), np.insert(y, after, np.nan)

@@ -1,7 +1,8 @@
-"""How all figures look."""
+"""The style of all matplotlib figures, and panels of curves drawn by matplotlib."""
 
 import io
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,16 +12,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .modes import BACKWARD as BACKWARD, FORWARD as FORWARD, MODES as MODES, STUCK as STUCK
+from .panels import Panel
 
-_DOTS, _SHARP = 100, 2  # of an inch in a notebook, and how many times finer a picture is than that
+_DOTS, _SHARP = (
+    100,
+    2,
+)  # [dots per inch] in a notebook; a picture has twice as many, for fine screens
 INK, FAINT = "#222222", "#8A8F98"
-# For several bodies or contacts in one panel; neither of the two modes' colours comes first, to not
-# suggest a mode.
+# Colours of several bodies or contacts in one panel. The colours of the modes are last, because a
+# curve in such a colour would suggest a mode.
 CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55E00")
 
 
 def style() -> AbstractContextManager[None]:
-    """The settings of a figure while it is made; those of the user stay as they were."""
+    """Return the settings for making a figure; the user's settings are restored afterwards."""
     settings: dict[str, Any] = {
         "axes.axisbelow": True,
         "axes.edgecolor": FAINT,
@@ -47,25 +52,25 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(settings)  # pyright: ignore[reportArgumentType]
 
 
-def pinned() -> AbstractContextManager[None]:
-    """While a figure is written as SVG: names inside it that do not change, letters as paths."""
+def reproducible_svg() -> AbstractContextManager[None]:
+    """Return the settings for writing an SVG: reproducible names inside, letters as paths."""
     return matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"})
 
 
 def plain(text: str) -> str:
-    """`text` as matplotlib shows it letter for letter: no mathematics between dollars, and no name
-    hidden by its underscore.
+    """Return `text` for matplotlib to show letter for letter: without mathematics between dollars,
+    and without hiding a name that begins with an underscore.
     """
     shown = str(text).replace("$", r"\$")
     return "\u200a" + shown if shown.startswith("_") else shown
 
 
 class Picture(Figure):
-    """A figure that a notebook shows, also where nobody has asked for pyplot."""
+    """A figure that a notebook shows without pyplot."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         if "matplotlib_inline.backend_inline" in sys.modules:
-            return None  # that shows all figures, in the formats that were asked of it
+            return None  # This backend shows all figures itself, in the formats chosen by the user.
         data = io.BytesIO()
         self.savefig(data, format="png", dpi=_SHARP * _DOTS)
         wide, high = (round(side * _DOTS) for side in self.get_size_inches())
@@ -73,36 +78,67 @@ class Picture(Figure):
 
 
 def canvas(width: float, height: float) -> Figure:
-    """A figure [inch] whose panels leave room for their words."""
+    """Return a figure of this size [inch] with a layout that leaves room for labels."""
     return Picture(figsize=(width, height), layout="constrained")
 
 
-def stacked(
+def stacked_panels(
     width: float, height: float, count: int, ratios: list[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """A figure [inch] of panels below each other over one axis."""
+    """Return a figure [inch] of panels below each other over one axis."""
     figure = canvas(width, height)
     panels = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=ratios)
     return figure, list(np.ravel(panels))
 
 
+def draw_panels(
+    panels: Sequence[Panel], x_label: str, *, width: float, inches: float, around: float
+) -> tuple[Figure, list[Axes]]:
+    """Draw panels below each other over one axis.
+
+    `inches`: the height of a panel of relative height 1; `around`: the height of all that is
+    outside of the panels [inch].
+    """
+    heights = [panel.height for panel in panels]
+    figure, drawn = stacked_panels(width, inches * sum(heights) + around, len(panels), heights)
+    for axes, panel in zip(drawn, panels, strict=True):
+        draw_panel(axes, panel)
+    drawn[-1].set_xlabel(x_label)
+    return figure, drawn
+
+
+def draw_panel(axes: Axes, panel: Panel) -> None:
+    """Draw the curves of a panel, and label its axis."""
+    for curve in panel.curves:
+        looks: dict[str, Any] = {"color": curve.colour, "lw": curve.width}
+        if curve.kind == "steps":
+            looks["drawstyle"] = "steps-post"
+        if curve.kind == "points":
+            looks |= {"marker": "o", "ms": curve.width, "ls": ""}
+        if curve.kind == "line and points":
+            looks |= {"marker": ".", "ms": 4}
+        axes.plot(curve.x, curve.y, label=plain(curve.name), **looks)
+    axes.set_ylabel(panel.label)
+    if panel.title:
+        colour = panel.colour or INK
+        axes.set_title(plain(panel.title), loc="left", fontsize=9, pad=3, color=colour)
+
+
 def over_time(figure: Figure, panels: list[Axes], t: np.ndarray) -> None:
-    """What panels over one time axis have in common."""
+    """Label the time axis of panels and align their labels."""
     panels[-1].set_xlabel("time [s]")
     if t.size > 1:
         panels[-1].set_xlim(t[0], t[-1])
     figure.align_ylabels([axes for axes in panels if axes.get_ylabel()])
 
 
-def headed(figure: Figure, text: str) -> None:
+def write_heading(figure: Figure, text: str) -> None:
     """Write a line above all panels, at the left."""
     figure.suptitle(plain(text), x=0.01, ha="left", fontsize=10, color=INK)
 
 
 def legend_above(axes: Axes, columns: int, **more: Any) -> None:
-    """A legend over the upper right corner of a panel; what has the label of another stands in it
-    once.
-    """
+    """Put a legend over the upper right corner of a panel; equal labels become one entry."""
     handles, labels = axes.get_legend_handles_labels()
     names = dict(zip(labels, handles, strict=True))
     axes.legend(

@@ -15,7 +15,7 @@ from frictax.fitting import FitResult
 from .style import BACKWARD, FORWARD, INK, canvas, plain, style, zero_line
 
 _DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 3)), (0, (8, 3)))
-_POINTS = 161  # of a curve
+_POINTS = 161  # points of a curve
 
 
 def draw_sweep(
@@ -27,15 +27,15 @@ def draw_sweep(
     """Draw the measured points with error bars, the fitted law with its confidence band, and the
     residuals below.
 
-    Each direction has a column of its own; forces are drawn against the motion (times -1 for v <
-    0), so that the two can be compared. The bars are one standard deviation of the noise: as found
-    from the misfit (times the row's sigma where the sweep has one), or the given sigma where that
-    is declared known.
+    Each direction has a column of its own. Forces are drawn against the motion (times -1 for
+    v < 0), so that both directions can be compared. The bars are one standard deviation of the
+    noise. It is estimated from the misfit, times the sigma of the row if the sweep has one, unless
+    sigma is declared as known.
 
     **Arguments:**
 
-    - `comparison`: what `compare` returned, or several of these (one a direction); its other laws
-      are drawn thin.
+    - `comparison`: the result of `compare`, or several of these (one for each direction). Its other
+      laws are drawn as thin lines.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("sweep.png")`.
@@ -78,7 +78,7 @@ def draw_sweep(
 
 
 def bars_in_words(found: FitResult) -> str:
-    """What the error bars of the picture are."""
+    """Describe the error bars of the picture."""
     if found.sweep.sigma_known:
         return "1 standard deviation, as given with the data"
     noise = found.noise_scale / found.shown_force.si
@@ -95,9 +95,7 @@ def bars_in_words(found: FitResult) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Side:
-    """One direction: the velocities of its curve (SI), its forces and those at the band's lower
-    and upper end.
-    """
+    """One direction: the velocities of its curve, its forces, and the ends of its band [SI]."""
 
     found: FitResult
     way: int
@@ -120,7 +118,7 @@ class _Side:
         return velocity / self.found.sweep.velocity_unit.si
 
     def y(self, force: Any) -> Any:
-        """As it is drawn: against the motion."""
+        """Return a force against the motion, in the unit of the picture."""
         return self.way * force / self.found.shown_force.si
 
 
@@ -128,8 +126,8 @@ def _sides(found: FitResult) -> list[_Side]:
     sweep = found.sweep
     fastest = 1.03 * float(np.max(np.abs(sweep.velocity)))
     ways = [way for way in (-1, 1) if np.any(sweep.direction == way)]
-    # Not 0 itself, where the direction of motion has no sign; closer together where Stribeck curves
-    # bend.
+    # The points exclude 0, which has no direction, and are denser at low speeds, where Stribeck
+    # curves bend.
     grid = np.outer(ways, fastest * np.linspace(1e-5, 1.0, _POINTS) ** 1.5)
     band = found.band(grid.ravel())
     curves = [a.reshape(grid.shape) for a in (band.force, band.lower, band.upper)]
@@ -189,15 +187,13 @@ def _others(axes: Axes, side: _Side, comparison: Any) -> None:
         for row in made.rows:
             f = row.found.predict(side.grid)
             if row is made.best and np.max(np.abs(f - mine)) <= 0.01 * np.max(np.abs(mine)):
-                continue  # the same curve
+                continue  # The curve coincides with the fitted law.
             looks: dict[str, Any] = {"color": "#4D4D4D", "lw": 0.9, "ls": dashes[row.name]}
             axes.plot(side.x(side.grid), side.y(f), label=plain(row.name), **looks)
 
 
 def _limits(grid: Any, found: FitResult, sides: list[_Side]) -> None:
-    """The points, their bars and the curve set the scale; a band that grows without end
-    does not.
-    """
+    """Scale the axes to the points, their bars and the curve; a band may exceed the panel."""
     noise, unit = noise_of_rows(found), found.shown_force.si
     f = found.sweep.force * found.sweep.direction
     curves = [side.way * side.curves[0] for side in sides]
@@ -216,13 +212,13 @@ def _limits(grid: Any, found: FitResult, sides: list[_Side]) -> None:
 
 
 def noise_of_rows(found: FitResult) -> np.ndarray:
-    """One standard deviation of each row [N or N.m]."""
+    """Return one standard deviation of each row [N or N.m]."""
     sigma = found.sweep.sigma
     return np.full(found.n, found.noise_scale) if sigma is None else found.noise_scale * sigma
 
 
 def comparisons(comparison: Any) -> list[Comparison]:
-    """One comparison, several or none, as a list."""
+    """Return one comparison, several, or no comparison as a list."""
     return [comparison] if isinstance(comparison, Comparison) else list(comparison or ())
 
 

@@ -1,4 +1,4 @@
-"""The report of a fitted sweep: one HTML file that needs nothing else."""
+"""The report of a fitted sweep: one self-contained HTML file."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,24 +13,28 @@ from frictax.fitting import Estimate, FitResult
 from frictax.fitting.result.text import found_rows, shown_estimates
 from frictax.trajectory import Trajectory
 
-from . import words
-from .interactive.downloads import downloads
-from .interactive.plotly_json import as_json, script
-from .interactive.slider_plots import sliders
-from .machine_json import fit_json
-from .page import derived_rows, page, pictures, write_page
-from .python_text import MOST_ROWS, python_text
+from . import sweep_text
+from .json_text import fit_json, versions_in_words
+from .page import (
+    Rows,
+    Section,
+    correlation_section,
+    derived_rows,
+    page,
+    parameters_section,
+    pictures,
+    reproduction_section,
+    write_page,
+)
+from .sliders import sliders
 from .style import MODES
 from .sweep_figure import bars_in_words, comparisons, draw_sweep, noise_of_rows
+from .sweep_text import MOST_ROWS, python_text
+from .tables import downloads
 from .trajectory_figure import draw_trajectory
-from .versions import in_words
 
-_SECTIONS = (
-    "measured picture parameters fit comparison simulation correlation modelica rows downloads"
-    " again".split()
-)
-_MOST_EVENTS = 12
-_WIDE, _NARROW = 7.5, 4.2  # inch: for a page, for a phone
+_MOST_EVENTS = 12  # mode changes in the table of a simulation
+_WIDE, _NARROW = 7.5, 4.2  # [inch] width of a picture for a page, for a phone
 
 
 def write_sweep_report(
@@ -46,22 +50,22 @@ def write_sweep_report(
 ) -> Path:
     """Write one self-contained HTML file on a fitted sweep: for the screen, a phone and paper.
 
-    A report that frictax wrote there before is replaced, in one step once the new one is complete;
-    any other file is left alone. Sliders move the fitted law as in `write_machine_report`.
+    A former report of frictax is replaced in one step once the new report is complete. Any other
+    file is kept and causes an error. Sliders move the fitted law as in `write_machine_report`.
 
     **Arguments:**
 
-    - `comparison`: what `compare` returned, or several of these (one a direction).
-    - `simulation`: a run with this friction, drawn with its modes; in rad and N.m where the sweep
-      is of a rotation. Or a figure of it.
+    - `comparison`: the result of `compare`, or several of these (one for each direction).
+    - `simulation`: a run with this friction, or a figure. A run is drawn with its modes, in rad and
+      N.m if the sweep is of a rotation.
     - `title`; `notes`: paragraphs below it; `command`: the command line that makes the report
       again.
     - `overwrite`: whether a former report may be replaced.
 
-    **Returns:** where the report is.
+    **Returns:** the path of the report.
 
-    **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it
-    cannot be written.
+    **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence if the
+    report cannot be written.
     """
 
     def text() -> str:
@@ -80,63 +84,57 @@ def sweep_report_text(
     command: str | None = None,
     derived: Iterable[Estimate] | None = None,
 ) -> str:
-    """What `write_sweep_report` writes."""
+    """Return the page that `write_sweep_report` writes."""
     made = comparisons(comparison)
-    has = {
-        "comparison": made,
-        "simulation": simulation is not None,
-        "correlation": len(found.x) > 1,
-    }
     moving = sliders(found)
-    return page(
-        found,
-        [name for name in _SECTIONS if has.get(name, True)],
-        title=title or f"Friction of {found.sweep.name}",
-        lead=_lead(found),
-        notes=notes,
-        measured=words.measured(found.sweep, found.shown_force),
-        formulas=words.formulas(found),
-        parameters=[
-            (*row, words.meaning(e.path))
-            for row, e in zip(found_rows(found), shown_estimates(found), strict=True)
-        ],
-        last="meaning",
-        derived=derived_rows(found, derived),
-        quality=words.quality(found),
-        to_mind=found.warnings,
-        sweep=pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW))),
-        sweep_alt=(
-            "Measured points with the fitted law, its confidence band and the residuals. Bars:"
-            f" {bars_in_words(found)}."
+    parameters = [
+        (*row, sweep_text.meaning_of(e.path))
+        for row, e in zip(found_rows(found), shown_estimates(found), strict=True)
+    ]
+    alt = (
+        "Measured points with the fitted law, its confidence band and the residuals. Bars:"
+        f" {bars_in_words(found)}."
+    )
+    measured = sweep_text.describe_sweep(found.sweep, found.shown_force)
+    drawn = pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW)))
+    sections = [
+        Section("measured", "Measurements", [("terms", measured)]),
+        Section(
+            "picture", "Measured and fitted", [("picture", (drawn, alt, _caption(found, made)))]
         ),
-        sweep_caption=_caption(found, made),
-        comparisons=[_comparison(one, len(made) > 1) for one in made],
-        simulation=_simulation(simulation, found),
-        modelica=found.to_modelica(),
-        whole_model=False,
-        rows_head=[
-            f"velocity [{found.sweep.velocity_unit.name}]",
-            *(f"{of} [{found.shown_force.name}]" for of in ("measured", "fitted", "residual")),
-            "",
-        ],
-        rows=_rows(found),
-        sweep_name=found.sweep.name,
-        n=found.n,
-        command=command,
-        python=python_text(found),
-        again=f"Made with {in_words(str.capitalize)}.",
-        sources=None,
-        fit=moving,
-        moving=as_json(moving.data),
-        downloads=downloads(found, fit_json(found), {}),
-        library=script(),
-        plots=as_json(moving.figures),
+        parameters_section(
+            found,
+            parameters,
+            "meaning",
+            sweep_text.describe_quality(found),
+            derived_rows(found, derived),
+            formulas=sweep_text.formulas(found),
+            notices=found.warnings,
+        ),
+        Section("fit", "Measured and fitted, with sliders", moving.blocks()),
+        *_comparisons(made),
+        *([] if simulation is None else [_simulation(simulation, found)]),
+        *correlation_section(found),
+        Section("modelica", "Modelica", [("code", found.to_modelica())]),
+        _rows(found),
+        Section("downloads", "Downloads", [("files", downloads(found, fit_json(found), {}))]),
+        reproduction_section(
+            command, f"Made with {versions_in_words(str.capitalize)}.", python=python_text(found)
+        ),
+    ]
+    return page(
+        title or f"Friction of {found.sweep.name}",
+        _lead(found),
+        sections,
+        notes=notes,
+        plots=moving.figures,
+        moving=moving.data,
         footer="".join(f"{sentence} " for sentence in found.intervals_in_words()),
     )
 
 
 def _lead(found: FitResult) -> str:
-    ways = "each direction has a law of its own" if len(words.formulas(found)) > 1 else ""
+    ways = "each direction has a law of its own" if len(sweep_text.formulas(found)) > 1 else ""
     kind = type(found.law).__name__
     text = f"{kind} friction from {found.n} measured rows" + (f"; {ways}" if ways else "")
     unknown = found.identifiability.unknown
@@ -152,20 +150,31 @@ def _caption(found: FitResult, made: list[Comparison]) -> str:
     return text + (" Thin lines: the other laws that were compared." if made else "")
 
 
-def _comparison(one: Comparison, several: bool) -> dict[str, Any]:
-    head, rows = one.as_table(" [{}]", 3, "chosen", unknown="")
-    way = words.way(one.sweep)
-    caption = way if several or not one.sweep.both_directions else ""
-    named = {"chosen": one.best.name, "reason": one.reason}
-    return {"caption": caption, "head": head, "rows": rows, **named}
+def _comparisons(made: list[Comparison]) -> list[Section]:
+    blocks: list[tuple[str, Any]] = []
+    for one in made:
+        head, rows = one.as_table(" [{}]", 3, "chosen", unknown="")
+        caption = (
+            sweep_text.directions_of(one.sweep)
+            if len(made) > 1 or not one.sweep.both_directions
+            else ""
+        )
+        looks = ["keep", "n", "n", "n", "n", "n", ""]
+        table = Rows(head, rows, looks, "cards", chosen=one.best.name, caption=caption)
+        blocks += [("table", table), ("text", one.reason)]
+    note = (
+        "rms: root mean square of the residuals; left out: rms error of each row, predicted by a"
+        " fit to the others; AICc and BIC: smaller is better, and differences below 2 are not"
+        " significant."
+    )
+    return [Section("comparison", "Comparison of laws", [*blocks, ("lead", note)])] if made else []
 
 
-def _simulation(simulation: Any, found: FitResult) -> dict[str, Any] | None:
-    if simulation is None:
-        return None
+def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
+    title = "A motion with this friction"
     if isinstance(simulation, Figure):
-        says = dict.fromkeys(("alt", "caption"), "A simulated motion.")
-        return {"pictures": pictures(simulation), **says, "events": [], "more": ""}
+        says = "A simulated motion."
+        return Section("simulation", title, [("picture", (pictures(simulation), says, says))])
     turning = found.sweep.rotational
     drawn = [draw_trajectory(simulation, rotational=turning, width=w) for w in (_WIDE, _NARROW)]
     events, count = simulation.events, int(simulation.events.count)
@@ -177,32 +186,34 @@ def _simulation(simulation: Any, found: FitResult) -> dict[str, Any] | None:
         )
         for i in range(min(count, _MOST_EVENTS))
     ]
+    alt = (
+        "A simulated motion: positions, velocities, friction, and whether the contact sticks or"
+        " slides."
+    )
     caption = (
         f"Simulated from {float(simulation.ts[0]):g} to {float(simulation.ts[-1]):g} s with {count}"
         " mode changes, each located in time. Dashed: the force ±f0_max that breaks the contact"
         " away; thin: the drive."
     )
-    return {
-        "pictures": pictures(*drawn),
-        "alt": (
-            "A simulated motion: positions, velocities, friction, and whether the contact sticks or"
-            " slides."
-        ),
-        "caption": caption,
-        "events": rows,
-        "more": f"The first {len(rows)} of {count} mode changes." if count > len(rows) else "",
-    }
+    blocks: list[tuple[str, Any]] = [("picture", (pictures(*drawn), alt, caption))]
+    if rows:
+        looks = ["n", "keep", "keep", "keep"]
+        blocks.append(("table", Rows(["time [s]", "part", "from", "to"], rows, looks)))
+    if count > len(rows):
+        blocks.append(("lead", f"The first {len(rows)} of {count} mode changes."))
+    return Section("simulation", title, blocks)
 
 
-def _rows(found: FitResult) -> list[tuple[str, ...]]:
+def _rows(found: FitResult) -> Section:
     sweep, force = found.sweep, found.shown_force
     if found.n > MOST_ROWS:
-        return []
-    # decimals that show the noise to two digits
+        text = f"{sweep.name} has {found.n} rows, too many to print here."
+        return Section("rows", "Rows of the sweep", [("text", text)])
+    # The decimals show the noise to two digits.
     size = float(np.median(noise_of_rows(found))) / force.si
     known = np.isfinite(size) and size > 0
     digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if known else 4
-    return [
+    rows = [
         (
             f"{sweep.velocity[i] / sweep.velocity_unit.si:.4g}",
             f"{sweep.force[i] / force.si:.{digits}f}",
@@ -212,3 +223,7 @@ def _rows(found: FitResult) -> list[tuple[str, ...]]:
         )
         for i in range(found.n)
     ]
+    forces = [f"{name} [{force.name}]" for name in ("measured", "fitted", "residual")]
+    head = [f"velocity [{sweep.velocity_unit.name}]", *forces, ""]
+    table = Rows(head, rows, ["n", "n", "n", "n", ""], "close")
+    return Section("rows", "Rows of the sweep", [("table", table)])

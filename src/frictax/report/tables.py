@@ -1,18 +1,26 @@
-"""Runs, records and sweeps as tables of other packages, with units."""
+"""Runs, records and sweeps as tables of other packages, and the files that a page offers."""
 
+import base64
+import csv
 import dataclasses
+import gzip
+import io
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from frictax.analysis.replay.motion import Motion
 from frictax.annotations import DataFrame
+from frictax.fitting import FitResult
 from frictax.measurements import Record, Sweep
 from frictax.measurements.units import quantity
 from frictax.mechanism.attachments import turns_about
 from frictax.trajectory import Trajectory
 
-# A variable of a part: its unit on what slides, on what turns, and what it is.
+# A variable of a part: its unit on a sliding part, on a turning part, and its meaning.
 _MEANING = {
     **dict.fromkeys(("s", "s_ref"), ("m", "rad", "position")),
     **dict.fromkeys(("v",), ("m/s", "rad/s", "velocity")),
@@ -56,7 +64,7 @@ _MEANING = {
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """Values with their unit and what they are; `more` is told beside."""
+    """Values with their unit and meaning; `more`: further attributes."""
 
     values: np.ndarray
     unit: str
@@ -65,12 +73,11 @@ class Column:
 
 
 def to_pandas(thing: Trajectory | Record | Sweep) -> DataFrame:
-    """All of it as a `pandas.DataFrame` in SI units, over time but for a sweep.
+    """Return a `pandas.DataFrame` in SI units, over time or over the rows of a sweep.
 
-    ``frame.attrs["units"]`` and ``frame.attrs["long_names"]`` say of each column, and of the index,
-    in which unit it is and what. Columns of a run are ``part.variable`` for each part and variable;
-    of a record its channels by their names, and standard deviations that differ from sample to
-    sample as ``<channel> sd``.
+    ``frame.attrs["units"]`` and ``frame.attrs["long_names"]`` hold the unit and the meaning of each
+    column and of the index. Columns of a run are ``part.variable``. Columns of a record are its
+    channels; a standard deviation for each sample is the column ``<channel> sd``.
 
     >>> import frictax as fx
     >>> record = fx.Record([0, 1, 2, 3], {"drive": [0, 1, 2, 0]}, {"mass.s": [0, 1, 5, 8]})
@@ -94,8 +101,8 @@ def to_pandas(thing: Trajectory | Record | Sweep) -> DataFrame:
 
 
 def to_xarray(thing: Trajectory | Record | Sweep) -> Any:
-    """The same as an `xarray.Dataset`, each variable with ``attrs["units"]`` and
-    ``attrs["long_name"]``, which its plots show.
+    """Return an `xarray.Dataset` with the columns of `to_pandas`. Each variable has
+    ``attrs["units"]`` and ``attrs["long_name"]``, which its plots show.
 
     **Raises:** `ImportError` without the package xarray.
     """
@@ -113,7 +120,7 @@ def to_xarray(thing: Trajectory | Record | Sweep) -> Any:
 
 
 def xarray(what: str, otherwise: str) -> Any:
-    """The package, or one sentence that it is missing."""
+    """Return the package, or raise an error with the remedy."""
     try:
         import xarray  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -124,17 +131,17 @@ def xarray(what: str, otherwise: str) -> Any:
 
 
 def _table(thing: Any) -> tuple[tuple[str, Column], dict[str, Column], dict[str, Any]]:
-    """The axis, the columns, and what is to be told of all of it."""
+    """Return the axis, the columns, and the attributes of the table."""
     if isinstance(thing, Trajectory):
-        return ("time", Column(jax.device_get(thing.ts), "s", "time")), _of_run(thing), {}
+        return ("time", Column(jax.device_get(thing.ts), "s", "time")), _run_columns(thing), {}
     about = {"name": thing.name} | ({"citation": thing.citation} if thing.citation else {})
     if isinstance(thing, Sweep):
-        return ("row", Column(np.arange(thing.n), "", "row")), _of_sweep(thing), about
+        return ("row", Column(np.arange(thing.n), "", "row")), _sweep_columns(thing), about
     about["between_samples"] = "held" if thing.hold else "straight lines"
-    return ("time", Column(thing.t, "s", "time")), _of_record(thing), about
+    return ("time", Column(thing.t, "s", "time")), _record_columns(thing), about
 
 
-def _of_run(run: Trajectory) -> dict[str, Column]:
+def _run_columns(run: Trajectory) -> dict[str, Column]:
     out = {}
     for name in run.names:
         turns = bool(turns_about(run.system.mechanism, name))
@@ -148,7 +155,7 @@ def _of_run(run: Trajectory) -> dict[str, Column]:
     return out
 
 
-def _of_record(record: Record) -> dict[str, Column]:
+def _record_columns(record: Record) -> dict[str, Column]:
     out = {}
     for kind, channels in (("input", record.inputs), ("output", record.outputs)):
         for name, values in channels.items():
@@ -163,7 +170,7 @@ def _of_record(record: Record) -> dict[str, Column]:
     return out
 
 
-def _of_sweep(sweep: Sweep) -> dict[str, Column]:
+def _sweep_columns(sweep: Sweep) -> dict[str, Column]:
     v, f = sweep.velocity_unit, sweep.force_unit
     out = {
         "velocity": Column(sweep.velocity, v.si_name, quantity(v)),
@@ -174,3 +181,75 @@ def _of_sweep(sweep: Sweep) -> dict[str, Column]:
         out["sigma"] = Column(sweep.sigma, f.si_name, f"{known} of the {quantity(f)}")
     said = "whether motion began"
     return out | {"breakaway": Column(sweep.breakaway, "1", said)}
+
+
+_UNCOMPRESSED = 120_000  # [bytes] longest file that a page holds uncompressed
+_MOST = 300_000  # [bytes] all records of a page together, which keeps it below 3 MB
+
+
+def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> list[dict[str, str]]:
+    """Return the files inside a page: the result as JSON, and for each record or sweep a CSV with
+    the measurement and the prediction, in SI units.
+
+    Long files are compressed. A file beyond the size of a page is left out, and the text beside the
+    result names it. `motions`: record -> its free run.
+    """
+    out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
+    room, absent = _MOST, []
+    for label, record in found.records.items():
+        if isinstance(record, Record):
+            if label not in motions:
+                continue
+            columns, says = _motion_columns(record, motions[label]), "measured, and the free run"
+        else:
+            columns = {
+                f"velocity [{record.velocity_unit.si_name}]": record.velocity,
+                f"measured [{record.force_unit.si_name}]": record.force,
+                f"fitted [{record.force_unit.si_name}]": found.predicted(label)[:, 0],
+            }
+            says = "measured and fitted"
+        made = _file(
+            f"{_file_name(label)}.csv", "text/csv", _csv(columns), f"{label}: {says}, SI units"
+        )
+        room -= len(made["address"])
+        if room < 0:
+            absent.append(label)
+        else:
+            out.append(made)
+    if absent:
+        out[0]["says"] += f". Too long for this page: {', '.join(absent)}"
+    return out
+
+
+def _motion_columns(record: Record, motion: Motion) -> dict[str, Any]:
+    columns: dict[str, Any] = {"time [s]": record.t}
+    unit = lambda name: record.units[name].si_name  # noqa: E731
+    columns |= {f"{name} [{unit(name)}]": x for name, x in record.inputs.items()}
+    for name, x in record.outputs.items():
+        columns[f"{name} measured [{unit(name)}]"] = x
+        if name in motion.states:
+            columns[f"{name} simulated [{unit(name)}]"] = motion.states[name]
+    return columns
+
+
+def _csv(columns: Mapping[str, Any]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([f"{x:.9g}" if np.isfinite(x) else "" for x in row])
+    return text.getvalue()
+
+
+def _file(name: str, kind: str, text: str, says: str) -> dict[str, str]:
+    content = text.encode("utf-8", "replace")
+    if len(content) > _UNCOMPRESSED:
+        name, kind = f"{name}.gz", "application/gzip"
+        content = gzip.compress(content, 9, mtime=0)
+    data = base64.b64encode(content).decode("ascii")
+    return {"name": name, "address": f"data:{kind};base64,{data}", "says": says}
+
+
+def _file_name(label: str) -> str:
+    """Turn a label into the name of a file."""
+    return re.sub(r"[^\w.-]+", "_", label, flags=re.ASCII).strip("._") or "data"

@@ -1,4 +1,4 @@
-"""Results as tables on a terminal. Names come from files, so all is text and never markup."""
+"""Results as tables on a terminal. Names come from files, so no text is interpreted as markup."""
 
 from rich.console import Group
 from rich.table import Table
@@ -8,11 +8,11 @@ from frictax.analysis import Comparison
 from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.result.text import found_rows, shown_estimates
 
-from . import words
+from . import sweep_text
 
 
 def found_table(found: FitResult) -> Group:
-    """Parameters with errors and intervals, how well the law fits, and warnings."""
+    """Return the parameters with errors and intervals, the quality of the fit, and warnings."""
     table = _table(f"{type(found.law).__name__} friction of {found.sweep.name}")
     for head in ("parameter", "value", "unit", "std. error"):
         table.add_column(
@@ -25,15 +25,17 @@ def found_table(found: FitResult) -> Group:
     return Group(
         table,
         Text(),
-        *map(Text, words.formulas(found)),
-        Text(words.quality(found)),
+        *map(Text, sweep_text.formulas(found)),
+        Text(sweep_text.describe_quality(found)),
         *map(warning, found.warnings),
     )
 
 
 def comparison_table(comparison: Comparison) -> Group:
-    """Each law with its criteria; the one chosen stands out."""
-    table = _table(f"Laws for {comparison.sweep.name}, {words.way(comparison.sweep)}")
+    """Return each law with its criteria; the chosen law is bold."""
+    table = _table(
+        f"Laws for {comparison.sweep.name}, {sweep_text.directions_of(comparison.sweep)}"
+    )
     head, rows = comparison.as_table("\n{}", 3, "chosen")
     for i, word in enumerate(head):
         table.add_column(word, justify="right" if 0 < i < 6 else "left", no_wrap=i < 6)
@@ -44,7 +46,7 @@ def comparison_table(comparison: Comparison) -> Group:
 
 
 def warning(sentence: str) -> Text:
-    """A sentence that belongs next to the numbers."""
+    """Return a warning behind an exclamation mark."""
     return Text.assemble(("! ", "bold yellow"), sentence)
 
 

@@ -1,4 +1,4 @@
-"""The picture of a run."""
+"""The picture of a simulated run."""
 
 import itertools
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from frictax.text import prefixed
 from frictax.trajectory import Trajectory
 
 from .modes import MODES, mode_spans
-from .style import CYCLE, FAINT, legend_above, over_time, plain, stacked, style, zero_line
+from .style import CYCLE, FAINT, legend_above, over_time, plain, stacked_panels, style, zero_line
 
 
 def draw_trajectory(
@@ -30,15 +30,15 @@ def draw_trajectory(
     """Draw positions, velocities and friction forces over one time axis, and below them a strip of
     each contact's mode.
 
-    Friction is drawn with its breakaway force +-f0_max (dashed) and the drives (thin); beside the
-    positions stands what a controller asks for (dashed); thin upright lines are the events. The
-    bands of the strip begin and end at the events' own times, not at the asked ones.
+    The panel of forces shows friction, its breakaway force +-f0_max (dashed) and the drives (thin).
+    The panel of positions also shows the reference of a controller (dashed). Thin vertical lines
+    are events. The bands of the strip begin and end at the times of the events.
 
     **Arguments:**
 
     - `parts`: names of the parts to draw; all bodies, contacts and drives unless given.
-    - `rotational`: write rad and N.m, for a machine whose "positions" are angles; unless given,
-      where a body is an `Inertia`.
+    - `rotational`: whether "positions" are angles, with the units rad and N.m; unless given, true
+      for a machine with an `Inertia`.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("run.png")`.
@@ -72,35 +72,28 @@ def draw_trajectory(
         if hasattr(v, "v") and (parts is not None or _is_body(run, name))
     }
     forces = {name: v for name, v in drawn.items() if hasattr(v, "f")}
-    asked = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
+    references = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
     contacts = [name for name in drawn if isinstance(mechanism[name], AbstractContact)]
-    heights = (
-        ([1.45, 1.45] if moving else [])
-        + ([1.9] if forces else [])
-        + ([0.1 + 0.22 * len(contacts)] if contacts else [])
-    )
+    heights = [1.45, 1.45] * bool(moving) + [1.9] * bool(forces)
+    heights += [0.1 + 0.22 * len(contacts)] * bool(contacts)
     if not heights:
         raise ValueError(
             f"`draw_trajectory` has nothing to draw of {', '.join(drawn)}. Name a body, a contact"
             " or a force."
         )
-
     with style():
-        figure, panels = stacked(width, sum(heights) + 0.8, len(heights), heights)
-        t, rest = np.asarray(run.ts), list(panels)
+        figure, panels = stacked_panels(width, sum(heights) + 0.8, len(heights), heights)
+        over = panels[:-1] if contacts else panels  # the panels above the strip of modes
         if moving:
-            _motion(
-                rest.pop(0), t, run, moving, asked, "s", "position", "rad" if rotational else "m"
-            )
-            _motion(
-                rest.pop(0), t, run, moving, {}, "v", "velocity", "rad/s" if rotational else "m/s"
-            )
+            length = "rad" if rotational else "m"
+            _draw_motion(over[0], run, moving, references, "s", "position", length)
+            _draw_motion(over[1], run, moving, {}, "v", "velocity", f"{length}/s")
         if forces:
-            _forces(rest.pop(0), t, run, forces, rotational)
-        _event_lines([axes for axes in panels if axes not in rest], run)
+            _draw_forces(over[-1], run, forces, rotational)
+        _draw_events(over, run)
         if contacts:
-            _strip(rest[0], run, contacts, figure)
-        over_time(figure, panels, t)
+            _draw_modes(panels[-1], run, contacts)
+        over_time(figure, panels, np.asarray(run.ts))
     return figure
 
 
@@ -120,42 +113,39 @@ def _is_body(run: Trajectory, name: str) -> bool:
     return run.names.index(name) in run.system.layout.bodies
 
 
-def _motion(
+def _draw_motion(
     axes: Axes,
-    t: np.ndarray,
     run: Trajectory,
     moving: dict[str, Any],
-    asked: dict[str, Any],
+    references: dict[str, Any],
     variable: str,
     label: str,
     unit: str,
 ) -> None:
+    t = np.asarray(run.ts)
     values = {name: np.asarray(getattr(v, variable)) for name, v in moving.items()}
-    unit, size = prefixed(unit, *values.values(), *asked.values())
+    unit, size = prefixed(unit, *values.values(), *references.values())
     zero_line(axes)
     for (name, y), colour in zip(values.items(), itertools.cycle(CYCLE), strict=False):
         axes.plot(t, y / size, color=colour, lw=1.5, label=plain(name))
         element = run.system.mechanism[name]
-        stops = (
-            element.stops() if variable == "s" and isinstance(element, AbstractContact) else None
-        )
-        # A stop is drawn where the motion comes near it: one far away would flatten the curve.
-        for stop in () if stops is None else map(float, stops):
+        has_stops = variable == "s" and isinstance(element, AbstractContact)
+        # A stop far from the motion is not drawn, because it would flatten the curve.
+        for stop in map(float, (element.stops() if has_stops else None) or ()):
             reach = np.nanmax(y) - np.nanmin(y)
             if np.nanmin(y) - 0.5 * reach <= stop <= np.nanmax(y) + 0.5 * reach:
                 axes.axhline(stop / size, color=colour, lw=0.9, ls=(0, (1, 1.5)))
-    for name, s_ref in asked.items():
+    for name, s_ref in references.items():
         axes.plot(
             t, np.asarray(s_ref) / size, color=FAINT, lw=1.0, ls="--", label=plain(f"{name}.s_ref")
         )
     axes.set_ylabel(f"{label} [{unit}]")
-    if len(values) + len(asked) > 1 and variable == "s":
+    if len(values) + len(references) > 1 and variable == "s":
         legend_above(axes, 6, columnspacing=1.2)
 
 
-def _forces(
-    axes: Axes, t: np.ndarray, run: Trajectory, forces: dict[str, Any], rotational: bool
-) -> None:
+def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational: bool) -> None:
+    t = np.asarray(run.ts)
     limits = {name: _limits(run, name, v) for name, v in forces.items() if hasattr(v, "f0_max")}
     unit, size = prefixed(
         "N.m" if rotational else "N",
@@ -179,24 +169,16 @@ def _forces(
 
 
 def _common(variables: Any) -> Any:
-    """The variables of a part that turns under the names of one that slides."""
-    names = {
-        "phi": "s",
-        "phi_rel": "s",
-        "phi_a": "s",
-        "w": "v",
-        "w_rel": "v",
-        "w_a": "v",
-        "tau": "f",
-        "tauLoss": "f",
-        "tau0_max": "f0_max",
-    }
+    """Return the variables of a part by the names of a sliding part, also for a turning part."""
+    names = dict.fromkeys(("phi", "phi_rel", "phi_a"), "s")
+    names |= dict.fromkeys(("w", "w_rel", "w_a"), "v")
+    names |= {"tau": "f", "tauLoss": "f", "tau0_max": "f0_max"}
     common: dict[str, Any] = {names.get(n) or n: value for n, value in vars(variables).items()}
     return SimpleNamespace(**common)
 
 
 def _limits(run: Trajectory, name: str, variables: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The breakaway forces forward and backward: two laws have two."""
+    """Return the breakaway forces forward and backward; nan while the contact is free."""
     contact = run.system.mechanism[name]
 
     def limit(way: int) -> np.ndarray:
@@ -208,20 +190,21 @@ def _limits(run: Trajectory, name: str, variables: Any) -> tuple[np.ndarray, np.
 
     up, down = limit(1), limit(-1)
     held = ~np.asarray(variables.free)
-    # a freewheel has no limit backward
+    # The backward limit of a freewheel is infinite.
     return np.where(held, up, np.nan), np.where(held & np.isfinite(down), -down, np.nan)
 
 
-def _event_lines(panels: list[Axes], run: Trajectory) -> None:
+def _draw_events(panels: list[Axes], run: Trajectory) -> None:
     times = np.asarray(run.events.time)[: int(run.events.count)]
-    # many events would paint the panel
+    # The lines of many events are faint, so that they do not cover the panel.
     faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
     for axes in panels:
         looks: dict[str, Any] = {"color": FAINT, "lw": 0.5, "alpha": faint, "zorder": 0.4}
         axes.vlines(times, 0, 1, transform=axes.get_xaxis_transform(), label="_events", **looks)
 
 
-def _strip(axes: Axes, run: Trajectory, contacts: list[str], figure: Figure) -> None:
+def _draw_modes(axes: Axes, run: Trajectory, contacts: list[str]) -> None:
+    """Draw a strip for each contact, and the legend of the modes below the figure."""
     seen: set[Mode] = set()
     for row, name in enumerate(contacts):
         for mode, begin, end in mode_spans(run, name):
@@ -244,6 +227,5 @@ def _strip(axes: Axes, run: Trajectory, contacts: list[str], figure: Figure) -> 
         for mode, (text, colour, hatch) in MODES.items()
         if mode in seen or mode is not Mode.FREE
     ]
-    figure.legend(
-        handles=patches, loc="outside lower center", ncols=4, handlelength=1.4, columnspacing=1.6
-    )
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": 4}
+    axes.figure.legend(handles=patches, handlelength=1.4, columnspacing=1.6, **place)

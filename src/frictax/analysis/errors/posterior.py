@@ -27,7 +27,7 @@ from frictax.interrupts import Workers, defer_interrupt, may_keep, results_of
 from frictax.notice import Notice
 from frictax.programs import jitted, kept
 from frictax.progress import Progress, Work, watched
-from frictax.text import aligned
+from frictax.summary import Summarised, Summary
 from frictax.verbs import PosteriorVerbs
 
 from ..friction_curve import friction_at
@@ -340,7 +340,7 @@ _CURVES = 400  # draws that a band of friction is computed from
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Posterior(Estimated, PosteriorVerbs):
+class Posterior(Summarised, Estimated, PosteriorVerbs):
     """Draws from the posterior density of the fitted parameters. Print it, or draw it by `plot()`.
 
     - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails
@@ -405,7 +405,7 @@ class Posterior(Estimated, PosteriorVerbs):
             )
         return tuple(out)
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:posterior_html")
+    _repr_html_ = Verb("frictax.report.cards:posterior_html")
 
     @property
     def title(self) -> str:
@@ -426,10 +426,8 @@ class Posterior(Estimated, PosteriorVerbs):
         rows += [(*e.cells, "", "") for e in self.tied]
         return ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS"), rows
 
-    def __str__(self) -> str:
-        return "\n".join([self.title, *aligned(*self.rows()), *self.warnings])
-
-    __repr__ = __str__
+    def _summary(self) -> Summary:
+        return Summary(self.title, self.rows(), "lrlrlrrl", self.warnings)
 
 
 def posterior(

@@ -16,6 +16,7 @@ from frictax.fitting.result.estimates import quantile
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
 from frictax.progress import SILENT, Progress, Work, watched
+from frictax.summary import Summarised, Summary
 from frictax.text import shown
 
 from .guarded import Guarded
@@ -30,7 +31,7 @@ _USUAL = 14  # points of a typical profile, for the progress bar
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Profile:
+class Profile(Summarised):
     """The profile of one fitted parameter. Print it.
 
     - `values` (n,), sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best - log L) there, 0 at
@@ -55,12 +56,10 @@ class Profile:
     level: float
     sentence: str
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:profile_html")
+    _repr_html_ = Verb("frictax.report.cards:profile_html")
 
-    def __str__(self) -> str:
-        return self.sentence
-
-    __repr__ = __str__
+    def _summary(self) -> Summary:
+        return Summary(self.sentence)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

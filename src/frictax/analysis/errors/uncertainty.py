@@ -10,9 +10,8 @@ from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import CovarianceEstimate
-from frictax.handover import Verb
 from frictax.notice import Notice
-from frictax.text import aligned
+from frictax.summary import Summarised, Summary
 
 from ..derived.derived import tied_estimates
 from ..friction_curve import friction_band
@@ -21,7 +20,7 @@ from .linearization import NoiseModel, Samples, White
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Uncertainty(Estimated):
+class Uncertainty(Summarised, Estimated):
     """Errors and intervals of a fit by one noise model. Print it.
 
     - `found`: the fit; `by`: the noise model; `says`: its assumption about the residuals in words;
@@ -133,20 +132,14 @@ class Uncertainty(Estimated):
         rows += [(*e.cells, "") for e in self.tied]
         return (*head, f"{100 * self.level:g} % interval", "x white"), rows
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:uncertainty_html")
-
     @property
     def title(self) -> str:
         """The noise model, and its assumption about the residuals."""
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
         return f"{type(self.by).__name__}: {self.says}{freedom}"
 
-    def __str__(self) -> str:
-        return "\n".join(
-            [self.title, *aligned(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
-        )
-
-    __repr__ = __str__
+    def _summary(self) -> Summary:
+        return Summary(self.title, self.rows(), "lrlrlr", notices=self.warnings)
 
 
 def in_words(found: FitResult) -> list[str]:

@@ -8,7 +8,8 @@ from frictax.fitting import FitResult
 from frictax.fitting.result.worth import MISFIT
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
-from frictax.text import aligned, amount, shown
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, shown
 from frictax.verbs import MissingVerbs
 
 
@@ -45,7 +46,7 @@ class MissingTerm:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Missing(MissingVerbs):
+class Missing(Summarised, MissingVerbs):
     """The terms that a fitted machine may lack, each with its effect, best first. Print it.
 
     - `terms`: the classes of candidates that the record can distinguish, the best first;
@@ -105,7 +106,7 @@ class Missing(MissingVerbs):
     def _ipython_key_completions_(self) -> list[str]:
         return list(dict.fromkeys(term.name for term in (*self.found, *self.terms)))
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:missing_html")
+    _repr_html_ = Verb("frictax.report.cards:missing_html")
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -154,14 +155,10 @@ class Missing(MissingVerbs):
     def _size(self, x: float) -> str:
         return amount(x, self.unit) if self.unit else f"{x:.3g} sd"
 
-    def __str__(self) -> str:
-        lines = [f"Missing terms of the model (misfit {self._size(self.misfit)})", *self.sentences]
-        lines += aligned(*self.rows())
-        if self.untold:
-            lines.append(self.untold_in_words)
-        return "\n".join(line.rstrip() for line in lines)
-
-    __repr__ = __str__
+    def _summary(self) -> Summary:
+        title = f"Missing terms of the model (misfit {self._size(self.misfit)})"
+        untold = (self.untold_in_words,) if self.untold else ()
+        return Summary(title, self.rows(), "lllllr", untold, above=self.sentences)
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -8,15 +8,15 @@ from jaxtyping import Float
 
 from frictax.fitting import Knowledge
 from frictax.fitting.result.identifiability import Identifiability
-from frictax.handover import Verb
 from frictax.notice import Notice
-from frictax.text import aligned, figures, shown
+from frictax.summary import Summarised, Summary
+from frictax.text import figures, shown
 
 from .experiments import Cure
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Outlook:
+class Outlook(Summarised):
     """What data can tell of the parameters that a fit would move. Print it.
 
     - `names`, `units`, `values` (p,): what would be moved, and its start values [SI].
@@ -69,14 +69,9 @@ class Outlook:
             )
         ]
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:outlook_html")
-
-    def __str__(self) -> str:
-        lines = [self.title, *aligned(*self.rows())]
-        lines.append(f"condition {self.identifiability.condition:.3g}")
-        return "\n".join([*lines, *(f"! {sentence}" for sentence in self.sentences)])
-
-    __repr__ = __str__
+    def _summary(self) -> Summary:
+        condition = f"condition {self.identifiability.condition:.3g}"
+        return Summary(self.title, self.rows(), "lrlrrl", [condition], self.sentences)
 
 
 def _cells(

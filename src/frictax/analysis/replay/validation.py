@@ -17,7 +17,7 @@ from frictax.fitting.problem.setup import Setup, state_names
 from frictax.fitting.result.estimates import quantile
 from frictax.interrupts import as_part
 from frictax.measurements import Record
-from frictax.measurements.record import changed
+from frictax.measurements.record import replace_fields
 from frictax.parameters import parameters
 from frictax.programs import kept
 from frictax.text import aligned, prefixed, rounded
@@ -354,7 +354,7 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
 def _as_new_record(found: FitResult, label: str) -> Record:
     """Return a record of a fit as one without values of its own, under its label."""
     data: Any = found.records[label]
-    return data if data.name == label else changed(data, name=label)
+    return data if data.name == label else replace_fields(data, name=label)
 
 
 def _combined_rms(all_of_them: Mapping[str, Validation]) -> dict[str, float]:

@@ -9,6 +9,7 @@ from frictax.handover import Verb
 from frictax.measurements import Sweep
 from frictax.notice import Notice
 from frictax.parameters import UnknownName
+from frictax.summary import Summarised, Summary
 from frictax.verbs import ResidualStudyVerbs
 
 from .patterns import Columns, direction, position, ripple, speed, time, whiteness
@@ -20,7 +21,7 @@ NAMES: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ResidualStudy(ResidualStudyVerbs):
+class ResidualStudy(Summarised, ResidualStudyVerbs):
     """Patterns in the residuals of a fit, one sentence for each finding, the strongest first. Print
     it, or draw it by `plot()`.
 
@@ -90,15 +91,13 @@ class ResidualStudy(ResidualStudyVerbs):
     def _ipython_key_completions_(self) -> list[str]:
         return list(dict.fromkeys(finding.name for finding in self.findings))
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:study_html")
+    _repr_html_ = Verb("frictax.report.cards:study_html")
 
-    def __str__(self) -> str:
+    def _summary(self) -> Summary:
         many = len({finding.record for finding in self.findings}) > 1
         head = lambda f: f"{f.name:<9}  " + (f"{f.record}: " if many else "")  # noqa: E731
         lines = [f"{'* ' if f.strong else '  '}{head(f)}{f.sentence}" for f in self.findings]
-        return "\n".join([*lines, *(f"! {note}" for note in self.notes)])
-
-    __repr__ = __str__
+        return Summary(sentences=lines, notices=self.notes)
 
 
 def residual_study(

@@ -22,7 +22,8 @@ from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
 from frictax.progress import Progress, watched
-from frictax.text import aligned, figures as shortly
+from frictax.summary import Summarised, Summary
+from frictax.text import figures as shortly
 
 from ..errors.resampling import refit_with_counts
 from .directions import with_directions
@@ -60,7 +61,7 @@ class ComparedLaw:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Summarised):
     """Laws fitted to one sweep, in the order given, with the one to take. Print it.
 
     `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason`
@@ -82,7 +83,7 @@ class Comparison:
     def _ipython_key_completions_(self) -> list[str]:
         return [row.name for row in self.rows]
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:comparison_html")
+    _repr_html_ = Verb("frictax.report.cards:comparison_html")
 
     def as_table(
         self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"
@@ -107,10 +108,8 @@ class Comparison:
             for row in self.rows
         ]
 
-    def __str__(self) -> str:
-        return "\n".join([*aligned(*self.as_table()), self.reason])
-
-    __repr__ = __str__
+    def _summary(self) -> Summary:
+        return Summary("", self.as_table(), "lrrrrrl", [self.reason], chosen=self.best.name)
 
 
 def _also(remark: str) -> str:

@@ -11,6 +11,7 @@ from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.parameters import UnknownName
+from frictax.summary import Summarised
 from frictax.verbs import StructureComparisonVerbs
 
 from .cross_validation import HeldOut
@@ -128,7 +129,7 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class StructureComparison(StructureComparisonVerbs):
+class StructureComparison(Summarised, StructureComparisonVerbs):
     """Structures fitted to the same records, in the order given, with the one to take.
 
     Print it, or draw it by `plot()`.
@@ -155,11 +156,6 @@ class StructureComparison(StructureComparisonVerbs):
     def _ipython_key_completions_(self) -> list[str]:
         return [row.name for row in self.rows]
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:structures_html")
+    _repr_html_ = Verb("frictax.report.cards:structures_html")
 
-    _text = Verb("frictax.analysis.selection.structures_text:structures_text")
-
-    def __str__(self) -> str:
-        return self._text()
-
-    __repr__ = __str__
+    _summary = Verb("frictax.analysis.selection.structures_text:structures_summary")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from frictax.text import aligned, figures
+from frictax.summary import Summary
+from frictax.text import figures
 
 from .structure import StructureComparison
 
@@ -39,19 +40,18 @@ def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tu
     return tuple(head), rows
 
 
-def structures_text(made: StructureComparison) -> str:
-    """The table that is printed, with a line for each remark and the reason."""
-    lines = [
-        title(made, ", ".join(made.records)),
-        *aligned(*structures_rows(made)),
-        *(
-            f"! {row.name}: {remark}"
-            for row in made.rows
-            for remark in (*row.implausible, *row.doubts)
-        ),
-        made.reason,
-    ]
-    return "\n".join(lines)
+def structures_summary(made: StructureComparison) -> Summary:
+    """Return the table, with a line for each remark and the reason."""
+    head, rows = structures_rows(made)
+    sides = "l" + "r" * (len(head) - 2) + "l"
+    sentences = [*(f"! {remark}" for remark in remarks(made)), made.reason]
+    records = ", ".join(made.records)
+    return Summary(title(made, records), (head, rows), sides, sentences, chosen=made.best.name)
+
+
+def remarks(made: StructureComparison) -> list[str]:
+    """Return the doubts about each structure."""
+    return [f"{row.name}: {x}" for row in made.rows for x in (*row.implausible, *row.doubts)]
 
 
 def title(made: StructureComparison, records: str) -> str:

@@ -14,7 +14,7 @@ from frictax.engine import OnSamples
 from frictax.engine.options import Engine
 from frictax.measurements import Record
 from frictax.measurements.noise import without_glitches
-from frictax.measurements.record import changed
+from frictax.measurements.record import replace_fields
 from frictax.mechanism import Mechanism, PositionController
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
@@ -75,7 +75,11 @@ class FreeRun(AbstractSimulation):
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         measured, weight = channels(record)
-        clean = changed(record, outputs=without_glitches(record)) if self.measured_start else record
+        clean = (
+            replace_fields(record, outputs=without_glitches(record))
+            if self.measured_start
+            else record
+        )
         cutoffs = cutoffs_of(clean, self.cutoff) if self.measured_start else {}
         known = known_states(machine, clean, cutoffs) if self.measured_start else {}
         start = {name: x[0] for name, x in known.items()}
@@ -188,7 +192,7 @@ class ClosedLoop(AbstractSimulation):
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         if record.hold_is_chosen:
-            record = changed(record, hold=False)  # a reference moves on between samples
+            record = replace_fields(record, hold=False)  # a reference moves on between samples
         if record.hold:
             raise ValueError(
                 f"Record {record.name!r} holds its inputs between samples, and a reference that"
@@ -271,7 +275,7 @@ class Windows(AbstractSimulation):
         for i, _ in OnSamples().over_gaps(record.t).finer:
             after |= (rows > i) & (rows[:, :1] <= i)
         weight[after] = 0.0
-        clean = changed(record, outputs=without_glitches(record))
+        clean = replace_fields(record, outputs=without_glitches(record))
         cutoffs = cutoffs_of(clean, self.cutoff)
         known = known_states(machine, clean, cutoffs)
         return prepared_record(

@@ -16,6 +16,7 @@ from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, displayed, shown_force
 from frictax.notice import Notice
 from frictax.parameters import Parameter, UnknownName, get, parameters, replace
+from frictax.summary import Summarised
 from frictax.verbs import FitResultVerbs
 
 from ..problem.losses import AbstractLoss
@@ -39,7 +40,7 @@ Model = TypeVar("Model")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FitResult(Estimated, FitResultVerbs, Generic[Model]):
+class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     """What a fit found, how well it is known, and what it cannot know. Print it.
 
     - `start`: the machine or friction law that was fitted, with the values that it had before;
@@ -419,7 +420,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             raise UnknownName(f"There is no record {label!r} in this fit. It has: {known}.")
         return list(self.records).index(label)
 
-    _repr_html_ = Verb("frictax.report.notebook.cards:fit_html")
+    _repr_html_ = Verb("frictax.report.cards:fit_html")
     _tied = Verb("frictax.analysis.derived.derived:tied_estimates")
     _by_bends = Verb("frictax.fitting.result.step_error:by_bends")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
@@ -427,9 +428,4 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     _records_apart = Verb("frictax.analysis.errors.clusters:records_apart")
     _first_look = Verb("frictax.analysis.missing.screening:screen_missing_force")
     _tables_left = Verb("frictax.analysis.missing.screening:check_table_range")
-    _text = Verb("frictax.fitting.result.text:fit_text")
-
-    def __str__(self) -> str:
-        return self._text()
-
-    __repr__ = __str__
+    _summary = Verb("frictax.fitting.result.text:fit_summary")

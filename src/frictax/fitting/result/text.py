@@ -4,20 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from frictax.text import aligned, figures
+from frictax.summary import Summary
+from frictax.text import figures
 
 from .estimates import Estimate
 from .fit_result import FitResult
 
 
-def fit_text(found: FitResult) -> str:
-    """The table that is printed, what is left, and what belongs next to the numbers."""
+def fit_summary(found: FitResult) -> Summary:
+    """Return the table of estimates, the quality of the fit, strong correlations, and warnings."""
     head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
-    lines = [_headline(found), *aligned(head, found_rows(found)), *quality(found)]
     strong = _correlations(found)
-    if strong:
-        lines.append("correlation " + ", ".join(strong))
-    return "\n".join([*lines, *(f"! {sentence}" for sentence in found.warnings)])
+    lines = [*quality(found), *(["correlation " + ", ".join(strong)] if strong else [])]
+    table = head, found_rows(found)
+    return Summary(_headline(found), table, "lrlrl", lines, found.warnings)
 
 
 def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:

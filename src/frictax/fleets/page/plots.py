@@ -1,34 +1,35 @@
-"""Pictures of a fleet: how numbers are spread, how they go together, and how machines drift."""
+"""Figures of the fleet report: histograms, parallel coordinates, and drift over time."""
 
 from typing import Any
 
 import numpy as np
 
-from frictax.report.interactive import plotly_json as plotly
+from frictax.report import plotly_json as plotly
 from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD
 from frictax.text import prefixed
 
-from ..statistics import frames
-from ..statistics.drift_result import Drift
-from ..statistics.numbers import Numbers
-from ..statistics.population_result import Population
+from ..statistics.drift import YEAR, Drift
+from ..statistics.estimates import FleetEstimates, flagged_rows, parameter_rows, table_rows
+from ..statistics.population import Population
+from ..statistics.robust import MAD_FACTOR
 
-_REACH = 6.0  # standard deviations that a histogram shows to either side
-_LINES = 500  # of records in parallel coordinates, beside the outliers
-DRAWN = 6  # machines in a picture of drift
-_POINTS = 120  # of a machine in it
+DRAWN_MACHINES = 6  # in a figure of drift
+_DRAWN_RECORDS = 500  # lines in parallel coordinates, without the outliers
 
 
 def histogram(
-    made: Population, numbers: Numbers, name: str, limits: tuple[float, float] | None = None
+    population: Population,
+    fleet: FleetEstimates,
+    name: str,
+    limits: tuple[float, float] | None = None,
 ) -> tuple[dict[str, Any], str]:
-    """How the estimates of a number are spread, with the population's curve; and a caption."""
-    k = numbers.names.index(name)
-    told = np.isfinite(numbers.values[:, k])
-    x, error = numbers.values[told, k], numbers.errors[told, k]
-    unit, size = prefixed(made.units[name], x)
+    """Return a histogram of the estimates with the population's density, and a caption."""
+    k = fleet.names.index(name)
+    known = np.isfinite(fleet.values[:, k])
+    x, error = fleet.values[known, k], fleet.errors[known, k]
+    unit, size = prefixed(population.units[name], x)
     middle, spread = float(np.median(x)), _spread(x)
-    low, high = np.clip([x.min(), x.max()], middle - _REACH * spread, middle + _REACH * spread)
+    low, high = np.clip([x.min(), x.max()], middle - 6 * spread, middle + 6 * spread)
     count = int(np.clip(2 * np.sqrt(x.size), 8, 60))
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
@@ -44,25 +45,28 @@ def histogram(
             "showlegend": False,
         },
         plotly.line(
-            grid / size, per_bin * made.density(name, grid), FORWARD, "population", width=2.2
+            grid / size, per_bin * population.density(name, grid), FORWARD, "population", width=2.2
         ),
         plotly.line(
-            grid / size, per_bin * _with_errors(made, name, grid, error), FAINT, "with errors"
+            grid / size,
+            per_bin * _density_with_errors(population, name, grid, error),
+            FAINT,
+            "with errors",
         )
         | {"line": {"color": FAINT, "width": 1.6, "dash": "dash"}},
     ]
-    flagged = _outlying(made, numbers, name)[told]
+    flagged = _outlier_mask(population, fleet, name)[known]
     inside = flagged & (x >= edges[0]) & (x <= edges[-1])
     if inside.any():
         traces.append(
             plotly.trace(x[inside] / size, np.zeros(int(inside.sum())), "markers", "outliers")
             | {
                 "marker": {"color": BACKWARD, "size": 7, "symbol": "x"},
-                "text": [plotly.text(r) for r in numbers.record[told][inside]],
+                "text": [plotly.text(r) for r in fleet.record[known][inside]],
                 "cliponaxis": False,
             }
         )
-    rules = [_rule(end / size) for end in limits or () if np.isfinite(end)]
+    limit_lines = [_limit_line(end / size) for end in limits or () if np.isfinite(end)]
     beyond = int(np.sum((x < edges[0]) | (x > edges[-1])))
     caption = f"{name}" + (f"; {beyond} records lie beyond the picture" if beyond else "")
     figure = plotly.figure(
@@ -70,22 +74,24 @@ def histogram(
         270,
         xaxis=plotly.axis(f"{plotly.text(name)} [{unit}]" if unit else plotly.text(name)),
         yaxis=plotly.axis("records") | {"rangemode": "tozero", "nticks": 5},
-        shapes=rules,
+        shapes=limit_lines,
         bargap=0,
         margin={"l": 48, "r": 10, "t": 30, "b": 44},
     )
     return figure, caption
 
 
-def _with_errors(made: Population, name: str, grid: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """The density that estimates should have: the population's, smeared by the errors of each."""
+def _density_with_errors(
+    population: Population, name: str, grid: np.ndarray, error: np.ndarray
+) -> np.ndarray:
+    """Return the expected density of the estimates: the population's, convolved with the errors."""
     fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
     some = np.quantile(error, np.linspace(0.0125, 0.9875, 40))
-    weight = made.density(name, fine)
+    weight = population.density(name, fine)
     total = weight.sum()
-    if not total > 0:  # a population without spread
-        k = made.names.index(name)
-        fine, weight, total = made.physical(name, made.mean[[k]]), np.ones(1), 1.0
+    if not total > 0:  # The population has no spread.
+        k = population.names.index(name)
+        fine, weight, total = population.physical(name, population.mean[[k]]), np.ones(1), 1.0
     off = (grid[:, None] - fine[None, :])[:, :, None] / some
     step = fine[1] - fine[0] if fine.size > 1 else 0.0
     some = np.maximum(some, step)
@@ -93,34 +99,36 @@ def _with_errors(made: Population, name: str, grid: np.ndarray, error: np.ndarra
     return kernel @ (weight / total)
 
 
-def parallel(made: Population, numbers: Numbers) -> dict[str, Any] | None:
-    """Records as lines over all numbers, in standard deviations of the population, outliers in
-    colour.
+def parallel(population: Population, fleet: FleetEstimates) -> dict[str, Any] | None:
+    """Return parallel coordinates: a line for each record over all parameters, in standard
+    deviations of the population, with outliers in colour; None if a line has one point only.
     """
-    whole = np.isfinite(numbers.values).all(axis=1)
-    if len(made.names) < 2 or whole.sum() < 2:
+    whole = np.isfinite(fleet.values).all(axis=1)
+    if len(population.names) < 2 or whole.sum() < 2:
         return None
-    flagged = _outlying(made, numbers)
+    flagged = _outlier_mask(population, fleet)
     others = np.flatnonzero(whole & ~flagged)
-    some = others[np.linspace(0, others.size - 1, min(others.size, _LINES)).astype(int)]
-    odd = np.flatnonzero(whole & flagged)[:_LINES]
-    variance = np.diag(made.between) + (0.0 if made.within is None else np.diag(made.within))
-    columns = [numbers.names.index(name) for name in made.names]
+    some = others[np.linspace(0, others.size - 1, min(others.size, _DRAWN_RECORDS)).astype(int)]
+    odd = np.flatnonzero(whole & flagged)[:_DRAWN_RECORDS]
+    variance = np.diag(population.between) + (
+        0.0 if population.within is None else np.diag(population.within)
+    )
+    columns = [fleet.names.index(name) for name in population.names]
     u = np.stack(
         [
-            made.unconstrained(name, numbers.values[:, k])
-            for name, k in zip(made.names, columns, strict=True)
+            population.unconstrained(name, fleet.values[:, k])
+            for name, k in zip(population.names, columns, strict=True)
         ],
         axis=1,
     )
-    z = (u - made.mean) / np.sqrt(np.maximum(variance, 1e-300))
+    z = (u - population.mean) / np.sqrt(np.maximum(variance, 1e-300))
     reach = float(np.clip(np.nanmax(np.abs(z[np.append(some, odd)])), 3, 25))
     x = np.append(np.arange(1, len(columns) + 1), np.nan)
 
     def lines(rows: np.ndarray, colour: str, name: str, width: float) -> dict[str, Any]:
         y = np.column_stack([np.clip(z[rows], -reach, reach), np.full(rows.size, np.nan)])
         drawn = plotly.line(np.tile(x, rows.size), np.round(y, 2).ravel(), colour, name, width)
-        said = [plotly.text(r) for r in numbers.record[rows] for _ in x]
+        said = [plotly.text(r) for r in fleet.record[rows] for _ in x]
         return drawn | {"text": said, "hoverinfo": "text"}
 
     traces = [lines(some, "#8A8F9840", "records", 1.0)]
@@ -137,28 +145,32 @@ def parallel(made: Population, numbers: Numbers) -> dict[str, Any] | None:
 
 
 def trend(
-    found: Drift, numbers: Numbers, made: Population | None, name: str
+    found: Drift, fleet: FleetEstimates, population: Population | None, name: str
 ) -> tuple[dict[str, Any], str]:
-    """The machines that drift, or all of a small fleet, over the population; and a caption."""
-    rows = frames.of_number(found.slopes, name)
-    flagged = frames.flagged(rows, "drifts").head(DRAWN)
-    if len(rows) <= DRAWN:
+    """Return a figure of the machines that drift, or of all of a small fleet, and a caption."""
+    rows = parameter_rows(found.slopes, name)
+    flagged = flagged_rows(rows, "drifts").head(DRAWN_MACHINES)
+    if len(rows) <= DRAWN_MACHINES:
         flagged = rows
-    k = numbers.names.index(name)
-    own, size_of = found.fleet.loc[name].to_dict(), numbers.values[:, k]
-    unit, size = prefixed(numbers.units[name], size_of)
+    k = fleet.names.index(name)
+    own, size_of = found.fleet.loc[name].to_dict(), fleet.values[:, k]
+    unit, size = prefixed(fleet.units[name], size_of)
     first, last = (rows[end].agg(of) for end, of in (("first", "min"), ("last", "max")))
     ends = [f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"]
     traces = []
     level = float(rows["value"].median())
-    if made is not None and name in made.names:
-        k_of = made.names.index(name)
-        variance = made.between[k_of, k_of]
-        u = made.mean[k_of] + 1.96 * np.sqrt(variance) * np.array([-1.0, 0.0, 1.0])
-        low, level, high = (float(x) for x in made.physical(name, u))
+    if population is not None and name in population.names:
+        k_of = population.names.index(name)
+        variance = population.between[k_of, k_of]
+        u = population.mean[k_of] + 1.96 * np.sqrt(variance) * np.array([-1.0, 0.0, 1.0])
+        low, level, high = (float(x) for x in population.physical(name, u))
         if name in found.log:
-            low, level, high = (float(made.unconstrained(name, x)) for x in (low, level, high))
-        traces += _area(ends, [low / size] * 2, [high / size] * 2, FAINT, "95 % of the machines")
+            low, level, high = (
+                float(population.unconstrained(name, x)) for x in (low, level, high)
+            )
+        traces += _draw_band(
+            ends, [low / size] * 2, [high / size] * 2, FAINT, "95 % of the machines"
+        )
     span = (last - first).days / 365.25
     moved = level + own["slope"] * span * np.array([-0.5, 0.5])
     traces.append(
@@ -168,9 +180,9 @@ def trend(
     log = name in found.log
     if log:
         unit, size = "log", 1.0
-    for i, row in enumerate(frames.lines(flagged)):
+    for i, row in enumerate(table_rows(flagged)):
         colour = CYCLE[1:][i % (len(CYCLE) - 1)]
-        traces += _machine(found, numbers, k, row, colour, size, log)
+        traces += _draw_machine(found, fleet, k, row, colour, size, log)
     what = f"{plotly.text(name)} [{unit}]" if unit else plotly.text(name)
     figure = plotly.figure(
         traces,
@@ -181,32 +193,32 @@ def trend(
     )
     count = int(rows["drifts"].sum())
     said = f"{name}: {count} of {len(rows)} machines drift"
-    if count > DRAWN:
-        said += f", the {DRAWN} surest are drawn"
+    if count > DRAWN_MACHINES:
+        said += f", the {DRAWN_MACHINES} surest are drawn"
     if np.isfinite(own["temperature_coefficient"]):
         said += f"; values as at {found.reference_temperature:.3g} °C"
     said += f". Bands: where the lines lie, {100 * found.level:g} %."
     return figure, said
 
 
-def _machine(
-    found: Drift, numbers: Numbers, k: int, row: Any, colour: str, size: float, log: bool
+def _draw_machine(
+    found: Drift, fleet: FleetEstimates, k: int, row: Any, colour: str, size: float, log: bool
 ) -> list[dict[str, Any]]:
-    """Points of a machine without its temperature, its line and the line's band."""
+    """Draw a machine's records corrected for temperature, its line, and the line's band."""
     from scipy.special import stdtrit
 
     name = row.number
-    mine = np.flatnonzero(np.array(numbers.machines, dtype=object)[numbers.machine] == row.machine)
-    mine = mine[np.isfinite(numbers.values[mine, k]) & np.isfinite(numbers.dates[mine])]
-    mine = mine[np.argsort(numbers.dates[mine])]
-    x, t = numbers.values[mine, k], numbers.dates[mine]
+    mine = np.flatnonzero(np.array(fleet.machines, dtype=object)[fleet.machine] == row.machine)
+    mine = mine[np.isfinite(fleet.values[mine, k]) & np.isfinite(fleet.dates[mine])]
+    mine = mine[np.argsort(fleet.dates[mine])]
+    x, t = fleet.values[mine, k], fleet.dates[mine]
     if log:
-        x = np.log(np.maximum(x - float(numbers.lower[name] or 0.0), 1e-300))
+        x = np.log(np.maximum(x - float(fleet.lower[name] or 0.0), 1e-300))
     c = row.temperature_coefficient
     c = found.fleet.loc[name, "temperature_coefficient"] if np.isnan(c) else c
     if np.isfinite(c):
-        x = x - c * (numbers.temperature[mine] - found.reference_temperature)
-    kept = np.unique(np.linspace(0, mine.size - 1, min(mine.size, _POINTS)).astype(int))
+        x = x - c * (fleet.temperature[mine] - found.reference_temperature)
+    kept = np.unique(np.linspace(0, mine.size - 1, min(mine.size, 120)).astype(int))
     dates = [_day(s) for s in t[kept]]
     label = plotly.text(row.machine)
     points = plotly.trace(np.zeros(kept.size), x[kept] / size, "markers", label) | {
@@ -216,10 +228,10 @@ def _machine(
         "showlegend": False,
     }
     seconds = np.linspace(t[0], t[-1], 24)
-    years = (seconds - row.middle.timestamp()) / (365.25 * 86400)
+    years = (seconds - row.middle.timestamp()) / YEAR
     line = row.value + row.slope * years
     fit = found.fits[name]
-    i = list(frames.of_number(found.slopes, name)["machine"]).index(row.machine)
+    i = list(parameter_rows(found.slopes, name)["machine"]).index(row.machine)
     C = fit.covariance[i]
     variance = C[0, 0] + 2 * years * C[0, 1] + years**2 * row.standard_error**2
     half = float(stdtrit(max(fit.dof, 1), 0.5 + found.level / 2)) * np.sqrt(variance)
@@ -228,14 +240,14 @@ def _machine(
         "x": when,
         "legendgroup": label,
     }
-    band = _area(when, (line - half) / size, (line + half) / size, colour, "")
+    band = _draw_band(when, (line - half) / size, (line + half) / size, colour, "")
     return [*band, points, drawn]
 
 
-def _area(x: list[str], low: Any, high: Any, colour: str, name: str) -> list[dict[str, Any]]:
-    """A band between two curves."""
+def _draw_band(x: list[str], low: Any, high: Any, colour: str, name: str) -> list[dict[str, Any]]:
+    """Draw a band between two curves."""
     edge = {"x": x, "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-    fill = {"fill": "tonexty", "fillcolor": plotly.faded(colour)}
+    fill = {"fill": "tonexty", "fillcolor": plotly.fade(colour)}
     nothing = np.zeros(len(x))
     return [
         plotly.trace(nothing, low, "lines", "") | edge,
@@ -247,20 +259,22 @@ def _day(seconds: float) -> str:
     return str(np.datetime64(int(seconds), "s")).replace("T", " ")[:16]
 
 
-def _outlying(made: Population, numbers: Numbers, name: str | None = None) -> np.ndarray:
-    """Whether each record is an outlier, or one by this number."""
-    rows = made.outliers
+def _outlier_mask(
+    population: Population, fleet: FleetEstimates, name: str | None = None
+) -> np.ndarray:
+    """Return whether each record is an outlier, or an outlier in this parameter."""
+    rows = population.outliers
     if name is not None:
         rows = rows[rows["farthest"] == name]
-    return np.isin(numbers.row, rows["row"])
+    return np.isin(fleet.row, rows["row"])
 
 
 def _spread(x: np.ndarray) -> float:
-    by_median = 1.4826 * float(np.median(np.abs(x - np.median(x))))
+    by_median = MAD_FACTOR * float(np.median(np.abs(x - np.median(x))))
     return by_median or float(np.std(x)) or max(abs(float(x[0])), 1.0)
 
 
-def _rule(at: float) -> dict[str, Any]:
-    """A limit."""
+def _limit_line(at: float) -> dict[str, Any]:
+    """Draw a limit."""
     place = {"x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1}
     return {"type": "line", **place, "line": {"color": BACKWARD, "width": 1.4, "dash": "dot"}}

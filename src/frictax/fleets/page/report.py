@@ -1,4 +1,4 @@
-"""The report of a fleet: one HTML file that needs nothing else."""
+"""The report of a fleet as one self-contained HTML file: `write_fleet_report`."""
 
 import urllib.parse
 from collections.abc import Iterable, Mapping
@@ -10,23 +10,34 @@ from markupsafe import Markup, escape
 
 from frictax.annotations import Checked, DataFrame
 from frictax.notice import TEXTS
-from frictax.report.interactive.plotly_json import as_json, script
-from frictax.report.page import Rows, Section, correlation_cells, page, write_page
-from frictax.report.versions import in_words
+from frictax.report.json_text import versions_in_words
+from frictax.report.page import (
+    Rows,
+    Section,
+    correlation_cells,
+    page,
+    reproduction_section,
+    write_page,
+)
 from frictax.text import figures
 
-from ..result import Fleet
-from ..statistics import frames
-from ..statistics.drift import drift
-from ..statistics.drift_result import LEAST, Drift
-from ..statistics.numbers import Numbers, left_out, names_of, read, record_names
-from ..statistics.population import population
-from ..statistics.population_result import Population
-from ..statistics.verdicts import FAIL, UNTOLD, Verdicts, verdicts
-from .plots import DRAWN, histogram, parallel, trend
+from ..statistics.drift import FEWEST_DATES, Drift, drift
+from ..statistics.estimates import (
+    FleetEstimates,
+    estimate_names,
+    exclusion_reasons,
+    flagged_rows,
+    read_estimates,
+    record_names,
+    table_of_fleet,
+    table_rows,
+)
+from ..statistics.population import Population, population
+from ..statistics.verdicts import FAIL, UNDECIDED, Verdicts, verdicts
+from ..table import Fleet
+from .plots import DRAWN_MACHINES, histogram, parallel, trend
 
-_ROWS = 30  # of a table at most
-_NAMED = 5  # records named beside a reason
+_MOST_ROWS = 30  # of a table
 
 
 def write_fleet_report(
@@ -43,27 +54,26 @@ def write_fleet_report(
     command: str | None = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML file on a fleet of fits: for the screen, a phone and paper.
+    """Write one self-contained HTML file on a fleet of fits, for screens, phones and paper.
 
-    How the machines are spread and which do not belong to them (`population`), what drifts where
-    there are dates (`drift`), what passes where there are limits (`verdicts`), which records have
-    no numbers and why, and what their fits warned of.
+    The report contains the population and its outliers (`population`), and the notices of the fits.
+    It also contains the drift if there are dates (`drift`), the verdicts if there are limits
+    (`verdicts`), and the records without estimates.
 
     **Arguments:**
 
-    - `table`: of `fx.fleet`, or one row a record as in it; `names` of its numbers, all unless
-      given.
-    - `limits`: as of `verdicts`; those that `fx.fleet` was given unless others are.
-    - `made`, `drifts`: what `population` and `drift` returned, where they were asked with options
-      of their own.
-    - `link`: the column with the path or address of each record's own report, for the outliers.
-    - `title`; `notes`: paragraphs below it; `command`: the command line that makes the report
-      again; `overwrite`: whether a former report may be replaced.
+    - `table`: of `fx.fleet`, or a table with one row for each record; `names`: of its parameters,
+      all by default.
+    - `limits`: as for `verdicts`; by default those that were given to `fx.fleet`.
+    - `made`, `drifts`: results of `population` and `drift`, if you called them with other options.
+    - `link`: the column with the path or address of each record's own report.
+    - `title`; `notes`: paragraphs below it; `command`: the command line that writes the report
+      again; `overwrite`: whether an existing report may be replaced.
 
-    **Returns:** where the report is.
+    **Returns:** the path of the report.
 
-    **Raises:** `OSError` with one sentence where it cannot be written, and what `population` and
-    `verdicts` raise.
+    **Raises:** `OSError` with one sentence if the file cannot be written, and the errors of
+    `population` and `verdicts`.
 
     >>> import frictax as fx, numpy as np, pandas as pd
     >>> F = 7.0 + 0.5 * np.random.default_rng(0).standard_normal(40)
@@ -100,118 +110,116 @@ def fleet_report_text(
     notes: Iterable[str] = (),
     command: str | None = None,
 ) -> str:
-    """What `write_fleet_report` writes."""
-    table = frames.table_of(table)
+    """Return the text that `write_fleet_report` writes."""
+    table = table_of_fleet(table)
     about = table.attrs.get("frictax") or {}
     limits = about.get("limits") if limits is None else limits
-    asked = names_of(table, names)
-    numbers = read(table, asked)
+    asked = estimate_names(table, names)
+    fleet = read_estimates(table, asked)
     found = verdicts(table, limits) if limits else None
-    if made is None and len(numbers.machines) > 1:
+    if made is None and len(fleet.machines) > 1:
         made = population(table, asked)
-    if drifts is None and _dated(numbers):
+    if drifts is None and _has_enough_dates(fleet):
         drifts = drift(table, asked)
     links = _links(table, link)
     plots: dict[str, Any] = {}
-    extra: dict[str, Section] = {}
+    sections: list[Section] = []
     if found is not None:
-        extra["verdicts"] = _verdicts(found, numbers, links)
+        sections.append(_verdict_section(found, fleet, links))
     if made is not None:
-        extra["population"] = _population(made, numbers, found, plots)
-        extra["outliers"] = _outliers(made, links)
+        sections.append(_population_section(made, fleet, found, plots))
+        sections.append(_outlier_section(made, links))
     if drifts is not None:
-        extra["drift"] = _drift(drifts, numbers, made, plots)
-    if made is not None and (picture := parallel(made, numbers)) is not None:
+        sections.append(_drift_section(drifts, fleet, made, plots))
+    if made is not None and (picture := parallel(made, fleet)) is not None:
         plots["parallel"] = picture
-        extra["parallel"] = _parallel(made)
-    if numbers.left_out:
-        extra["failed"] = _failed(table, numbers)
-    noticed = _noticed(table)
-    if noticed is not None:
-        extra["notices"] = noticed
+        sections.append(_parallel_section(made))
+    if fleet.left_out:
+        sections.append(_exclusion_section(table, fleet))
+    notice_section = _notice_section(table)
+    if notice_section is not None:
+        sections.append(notice_section)
+    sections.append(
+        reproduction_section(command, f"Made with {versions_in_words(str.capitalize)}.")
+    )
     return page(
-        None,
-        [*extra, "again"],
-        extra=extra,
-        title=title or about.get("title") or "A fleet of fits",
-        lead=_lead(table, numbers),
+        title or about.get("title") or "A fleet of fits",
+        _lead(table, fleet),
+        sections,
         notes=notes,
-        command=command,
-        again=f"Made with {in_words(str.capitalize)}.",
-        library=script() if plots else "",
-        plots=as_json(plots),
+        plots=plots,
     )
 
 
-def _lead(table: DataFrame, numbers: Numbers) -> str:
-    lost = sum(numbers.left_out.values())
-    text = f"{len(table)} records of {len(numbers.machines)} machines"
-    if len(numbers.machines) == numbers.n:
+def _lead(table: DataFrame, fleet: FleetEstimates) -> str:
+    lost = sum(fleet.left_out.values())
+    text = f"{len(table)} records of {len(fleet.machines)} machines"
+    if len(fleet.machines) == fleet.n:
         text = f"{len(table)} records"
-    dates = numbers.dates[np.isfinite(numbers.dates)]
+    dates = fleet.dates[np.isfinite(fleet.dates)]
     if dates.size:
         ends = [str(np.datetime64(int(d), "s"))[:10] for d in (dates.min(), dates.max())]
         text += f", {ends[0]} to {ends[1]}"
     said = f"{lost} of them without numbers" if lost else "all with numbers"
-    return f"{text}, {said}. Fitted: {', '.join(numbers.names)}."
+    return f"{text}, {said}. Fitted: {', '.join(fleet.names)}."
 
 
-def _dated(numbers: Numbers) -> bool:
-    """Whether some machine has the dates that drift needs."""
-    dated = np.isfinite(numbers.dates)
+def _has_enough_dates(fleet: FleetEstimates) -> bool:
+    """Return whether a machine has enough dates for `drift`."""
+    dated = np.isfinite(fleet.dates)
     if not dated.any():
         return False
-    days = np.stack([numbers.machine[dated], np.floor(numbers.dates[dated] / 86400)])
+    days = np.stack([fleet.machine[dated], np.floor(fleet.dates[dated] / 86400)])
     machines = np.unique(days, axis=1)[0].astype(int)
-    return bool(np.bincount(machines).max() >= LEAST)
+    return bool(np.bincount(machines).max() >= FEWEST_DATES)
 
 
-def _population(
-    made: Population, numbers: Numbers, found: Verdicts | None, plots: dict[str, Any]
+def _population_section(
+    population: Population, fleet: FleetEstimates, found: Verdicts | None, plots: dict[str, Any]
 ) -> Section:
     shown = []
-    for i, name in enumerate(made.names):
+    for i, name in enumerate(population.names):
         limits = None
         if found is not None and name in found.numbers.index:
             low, high = found.numbers.loc[name, ["lower", "upper"]].tolist()
             limits = (low, high)
-        plots[f"spread-{i}"], caption = histogram(made, numbers, name, limits)
+        plots[f"spread-{i}"], caption = histogram(population, fleet, name, limits)
         shown.append((f"spread-{i}", caption))
-    head, rows = made.rows()
+    head, rows = population.rows()
     looks = ["keep", "n", "keep", "n", "keep", "n", "keep", "n"][: len(head)]
-    repeats = "" if made.within is None else " and between records of one machine"
+    repeats = "" if population.within is None else " and between records of one machine"
     said = (
         f"Spread between machines{repeats} as standard deviations, their errors taken out; outliers"
         " do not count. Solid: the population; dashed: what estimates with these errors should look"
-        f" like; dotted: limits. {made.scale_in_words}"
+        f" like; dotted: limits. {population.scale_in_words}"
     )
-    blocks: list[tuple[str, Any]] = [("warning", str(n)) for n in made.notices]
+    blocks: list[tuple[str, Any]] = [("warning", str(n)) for n in population.notices]
     blocks.append(("table", Rows(head, rows, looks, "cards")))
     blocks += [("lead", said), ("plots", shown)]
-    if len(made.names) > 1:
+    if len(population.names) > 1:
         blocks += [
             ("heading", "How the numbers go together from machine to machine"),
-            ("correlation", correlation_cells(made.correlation, made.names)),
+            ("correlation", correlation_cells(population.correlation, population.names)),
         ]
-    return Section("The population", blocks)
+    return Section("population", "The population", blocks)
 
 
-def _outliers(made: Population, links: Mapping[str, Markup]) -> Section:
-    flagged, judged = made.outliers, int(np.sum(~np.isnan(made.records["chance"])))
-    expected = made.false_alarms * judged
+def _outlier_section(population: Population, links: Mapping[str, Markup]) -> Section:
+    flagged, judged = population.outliers, int(np.sum(~np.isnan(population.records["chance"])))
+    expected = population.false_alarms * judged
     lead = (
         f"{len(flagged)} of {judged} records: chance alone puts a record of this population so far"
-        f" off in less than {made.false_alarms:g} of all cases, of which {expected:.2g} would be"
-        " expected in a fleet without any. Distances allow for each record's own errors."
+        f" off in less than {population.false_alarms:g} of all cases, of which {expected:.2g} would"
+        " be expected in a fleet without any. Distances allow for each record's own errors."
     )
     blocks: list[tuple[str, Any]] = [("lead", lead)]
-    if made.within is not None:
-        machines = frames.flagged(made.machines, "outlier")
+    if population.within is not None:
+        machines = flagged_rows(population.machines, "outlier")
         own = set(machines["machine"])
         if own:
             lines = [
                 (row.machine, str(row.count_), f"{row.chance:.1g}")
-                for row in frames.lines(machines.rename(columns={"count": "count_"}), _ROWS)
+                for row in table_rows(machines.rename(columns={"count": "count_"}), _MOST_ROWS)
             ]
             head = ("machine", "records", "chance")
             blocks += [
@@ -222,7 +230,7 @@ def _outliers(made: Population, links: Mapping[str, Markup]) -> Section:
             ]
             flagged = flagged[~flagged["machine"].isin(list(own))]
     if flagged.empty:
-        return Section("Outliers", blocks)
+        return Section("outliers", "Outliers", blocks)
     rows = [
         (
             links.get(row.record, row.record),
@@ -232,26 +240,26 @@ def _outliers(made: Population, links: Mapping[str, Markup]) -> Section:
             row.farthest,
             f"{row.z:+.1f}".replace("-", "−"),
         )
-        for row in frames.lines(flagged, _ROWS)
+        for row in table_rows(flagged, _MOST_ROWS)
     ]
     head = ("record", "machine", "chance", "distance", "farthest off", "by std. deviations")
     table = Rows(head, rows, ["", "", "n", "n", "", "n"], "cards")
-    return Section("Outliers", [*blocks, ("table", table), *_more(flagged)])
+    return Section("outliers", "Outliers", [*blocks, ("table", table), *_more(flagged)])
 
 
-def _more(rows: Any, most: int = _ROWS) -> list[tuple[str, str]]:
+def _more(rows: Any, most: int = _MOST_ROWS) -> list[tuple[str, str]]:
     return [("lead", f"And {len(rows) - most} more.")] if len(rows) > most else []
 
 
-def _drift(
-    found: Drift, numbers: Numbers, made: Population | None, plots: dict[str, Any]
+def _drift_section(
+    found: Drift, fleet: FleetEstimates, population: Population | None, plots: dict[str, Any]
 ) -> Section:
     shown = []
-    few = len(set(found.slopes["machine"])) <= DRAWN
+    few = len(set(found.slopes["machine"])) <= DRAWN_MACHINES
     for i, name in enumerate(found.names):
         if not few and name not in set(found.drifting["number"]):
             continue
-        plots[f"drift-{i}"], caption = trend(found, numbers, made, name)
+        plots[f"drift-{i}"], caption = trend(found, fleet, population, name)
         shown.append((f"drift-{i}", caption))
     head, rows = found.rows()
     looks = ["keep", "n", "keep", "n", "keep", "n", "n", "n", "n"]
@@ -261,7 +269,7 @@ def _drift(
     drifting = found.drifting
     if len(drifting):
         lines = []
-        for row in frames.lines(drifting, _ROWS):
+        for row in table_rows(drifting, _MOST_ROWS):
             one = found.amount(row.number, row.slope), found.amount(row.number, row.standard_error)
             lines.append(
                 (row.machine, row.number, f"{one[0]}/yr", f"{one[1]}/yr", f"{row.chance:.1g}")
@@ -270,12 +278,14 @@ def _drift(
         blocks += [("heading", "Machines that drift")]
         blocks += [("table", Rows(heads, lines, ["", "", "n", "n", "n"], "cards"))]
         blocks += _more(drifting)
-    return Section("Drift", [*blocks, ("plots", shown)])
+    return Section("drift", "Drift", [*blocks, ("plots", shown)])
 
 
-def _verdicts(found: Verdicts, numbers: Numbers, links: Mapping[str, Markup]) -> Section:
-    nothing = np.ones(len(found.table), bool)  # those without numbers are told of below
-    nothing[numbers.row] = False
+def _verdict_section(
+    found: Verdicts, fleet: FleetEstimates, links: Mapping[str, Markup]
+) -> Section:
+    excluded = np.ones(len(found.table), bool)  # Records without estimates are in a section below.
+    excluded[fleet.row] = False
     head, rows = found.rows()
     looks = ["keep", "keep", "n", "n", "n", "n", "n", "n"]
     blocks: list[tuple[str, Any]] = [
@@ -288,42 +298,43 @@ def _verdicts(found: Verdicts, numbers: Numbers, links: Mapping[str, Markup]) ->
             " standard errors.",
         ),
     ]
-    for word, said in ((FAIL, "Records that fail"), (UNTOLD, "Undecided records")):
-        some = found.table[(found.table["verdict"] == word) & ~nothing]
+    for word, said in ((FAIL, "Records that fail"), (UNDECIDED, "Undecided records")):
+        some = found.table[(found.table["verdict"] == word) & ~excluded]
         if len(some):
             lines = [
-                (links.get(row.record, row.record), row.why) for row in frames.lines(some, _ROWS)
+                (links.get(row.record, row.record), row.why) for row in table_rows(some, _MOST_ROWS)
             ]
             blocks += [("heading", said), ("table", Rows(("record", "why"), lines, ["", ""]))]
             blocks += _more(some)
-    return Section("Pass, fail, undecided", blocks)
+    return Section("verdicts", "Pass, fail, undecided", blocks)
 
 
-def _parallel(made: Population) -> Section:
-    named = ", ".join(f"{k} {name}" for k, name in enumerate(made.names, 1))
+def _parallel_section(population: Population) -> Section:
+    named = ", ".join(f"{k} {name}" for k, name in enumerate(population.names, 1))
     said = (
         "Each line is a record, outliers in colour: how many standard deviations of the population"
         f" its numbers lie off, errors included. Numbers: {named}."
     )
-    return Section("All numbers of a record", [("plots", [("parallel", said)])])
+    return Section("parallel", "All numbers of a record", [("plots", [("parallel", said)])])
 
 
-def _failed(table: DataFrame, numbers: Numbers) -> Section:
-    told = np.zeros((len(table), 1), bool)
-    told[numbers.row] = True
-    why, record = left_out(table, told), record_names(table)
+def _exclusion_section(table: DataFrame, fleet: FleetEstimates) -> Section:
+    known = np.zeros((len(table), 1), bool)
+    known[fleet.row] = True
+    why, record = exclusion_reasons(table, known), record_names(table)
     rows = []
-    for reason, count in list(numbers.left_out.items())[:_ROWS]:
-        some = [str(r) for r in record[why == reason][:_NAMED]]
-        rows.append((str(count), reason, ", ".join(some) + (", ..." if count > _NAMED else "")))
+    for reason, count in list(fleet.left_out.items())[:_MOST_ROWS]:
+        some = [str(r) for r in record[why == reason][:5]]
+        rows.append((str(count), reason, ", ".join(some) + (", ..." if count > 5 else "")))
     return Section(
+        "failed",
         "Records without numbers",
         [("table", Rows(("count", "reason", "records"), rows, ["n", "", ""], "cards"))],
     )
 
 
-def _noticed(table: DataFrame) -> Section | None:
-    """What the fits warned of, by code."""
+def _notice_section(table: DataFrame) -> Section | None:
+    """Count the notices of the fits by code."""
     if "notices" not in table.columns:
         return None
     codes = table["notices"].fillna("").astype(str).str.split().explode().dropna()
@@ -332,16 +343,15 @@ def _noticed(table: DataFrame) -> Section | None:
         return None
     rows = [
         (code, str(int(n)), f"{figures(100 * n / len(table), 3)} %", _first_sentence(str(code)))
-        for code, n in counts.head(_ROWS).items()
+        for code, n in counts.head(_MOST_ROWS).items()
     ]
     head = ("notice", "records", "share", "which says")
-    return Section(
-        "What the fits warned of", [("table", Rows(head, rows, ["keep", "n", "n", ""], "cards"))]
-    )
+    table_of_codes = Rows(head, rows, ["keep", "n", "n", ""], "cards")
+    return Section("notices", "What the fits warned of", [("table", table_of_codes)])
 
 
 def _first_sentence(code: str) -> str:
-    """What a notice says, without its numbers."""
+    """Return the first sentence of a notice, without its fleet."""
     import re
 
     text = TEXTS.get(code, "").partition(". ")[0]
@@ -349,7 +359,7 @@ def _first_sentence(code: str) -> str:
 
 
 def _links(table: DataFrame, column: str) -> dict[str, Markup]:
-    """A link to the report of each record that has one: to a file or over http."""
+    """Return record -> link to its report, for a file or an address."""
     if column not in table.columns:
         return {}
     out = {}
@@ -361,10 +371,10 @@ def _links(table: DataFrame, column: str) -> dict[str, Markup]:
 
 
 def _address(target: str) -> str:
-    """What a link may lead to; "" where it is neither a file nor a page."""
+    """Return the address of a link, or "" if it is not a file or a web page."""
     scheme = urllib.parse.urlsplit(target).scheme
     if scheme in ("http", "https", "file"):
         return target
-    if len(scheme) > 1:  # one letter is a drive
+    if len(scheme) > 1:  # A scheme of one letter is a drive.
         return ""
     return urllib.parse.quote(target.replace("\\", "/"), safe="/:%" if len(scheme) == 1 else "/%")

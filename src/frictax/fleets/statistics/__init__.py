@@ -1,1 +1,1 @@
-"""What the table of a fleet tells: the population, drift, verdicts."""
+"""Statistics of a fleet's table: population, drift and verdicts."""

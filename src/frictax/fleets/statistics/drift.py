@@ -1,23 +1,185 @@
-"""Which machines of a fleet drift: straight lines over time, temperature taken out."""
+"""Drift of the machines of a fleet: `drift` fits lines over time and temperature; `Drift`."""
 
-from collections.abc import Iterable
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from frictax.annotations import DataFrame
 from frictax.notice import Notice
-from frictax.text import suggestion
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, figures, shown, suggestion
 
-from ..result import Fleet
-from . import frames
-from .drift_result import LEAST, Drift
-from .hierarchy import Estimates, search
-from .numbers import Numbers, read
-from .trends import Fitted, Lines, settle
+from ..table import Fleet
+from .estimates import (
+    PRINTED_ROWS,
+    FleetEstimates,
+    flagged_rows,
+    parameter_rows,
+    read_estimates,
+    table_of_fleet,
+    table_rows,
+)
+from .reml import Estimates, maximize_likelihood
+from .trends import Lines, LinesFit, fit_lines_robustly, solve_lines
 
 YEAR = 365.25 * 86400.0  # [s]
-_OWN, _MOVED = 6, 1.0  # records and temperature [K] beside the line for a coefficient of its own
+FEWEST_DATES = 3  # of a machine, for a line with an error
+_MOST_RECORDS = 20_000  # of a machine in the search for the date of detection
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Drift(Summarised):
+    """Slopes of the machines of a fleet, per year (365.25 days). Print it.
+
+    - `slopes`: a row for each machine and parameter. `slope` with `standard_error`, `lower` and
+      `upper` [SI/yr; 1/yr for a parameter in `log`]; `chance`: p value of no drift; `drifts`:
+      whether the drift is significant at the false discovery rate `rate`. `value` at `middle`, the
+      middle of its dates; `first`, `last` and `count` of records; `temperature_coefficient` of the
+      machine [SI/K], NaN if the common one is used.
+    - `fleet`: a row for each parameter. Mean `slope` of the machines with `standard_error`, `lower`
+      and `upper`; `slope_spread` between machines; `temperature_coefficient` [SI/K] with
+      `temperature_error`. `scatter`: standard deviation between records beyond their errors, white
+      part; `slow_scatter`: autocorrelated part, with the correlation time `memory` [days].
+    - `rate`: share of false alarms among the machines that are called drifting; `left_out`;
+      `notices`.
+
+    **Example:** at `drift`.
+    """
+
+    names: tuple[str, ...]
+    units: Mapping[str, str]
+    log: tuple[str, ...]
+    slopes: DataFrame
+    fleet: DataFrame
+    reference_temperature: float
+    rate: float
+    level: float
+    left_out: Mapping[str, int]
+    notices: tuple[Notice, ...]
+    fits: Mapping[str, LinesFit]
+    typical: DataFrame
+
+    @property
+    def drifting(self) -> DataFrame:
+        """The rows of `slopes` that are called drifting, sorted by rising p value."""
+        return flagged_rows(self.slopes, "drifts")
+
+    def to_pandas(self) -> DataFrame:
+        """`slopes`."""
+        return self.slopes
+
+    def told(self, name: str, size: float, *, power: float = 0.8) -> DataFrame:
+        """Return for each machine when a drift of this size will be detected.
+
+        Further records have the median time step and the median error of the existing records, and
+        temperatures that are not correlated with the date. Only this machine drifts, so its p
+        value must be below `rate` over the number of lines.
+
+        **Arguments:** `size` of the drift [SI/yr; 1/yr for a parameter in `log`]; `power`:
+        probability of detection at that date.
+
+        **Returns:** a row for each machine: `date`, `years` from its first record on, and number
+        of `records`; NaT and NaN if 20000 records are not enough.
+
+        **Example:** at `drift`.
+        """
+        import pandas as pd
+        from scipy.special import ndtri
+
+        if name not in self.names:
+            raise KeyError(f"There is no drift of {name!r}.{suggestion(name, self.names)}")
+        if not size:
+            raise ValueError("`size` is 0, and a drift of 0 is never told. Give one in SI a year.")
+        if not 0 < power < 1:
+            raise ValueError(f"`power` must lie between 0 and 1, got {power!r}. Write 0.8.")
+        fit = self.fits[name]
+        need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
+
+        @functools.cache
+        def count(step: float, error: float) -> int:
+            return _first_count(lambda n: abs(size) / _slope_error(n, step, error, fit) >= need)
+
+        some = parameter_rows(self.typical, name)
+        rows = []
+        for row in table_rows(some):
+            n = count(float(f"{row.step:.2g}"), float(f"{row.error:.2g}"))
+            found = n <= _MOST_RECORDS
+            years = (n - 1) * row.step if found else np.nan
+            date = (row.first + pd.Timedelta(days=365.25 * years)).round("D") if found else pd.NaT
+            rows.append((row.machine, date, years, n if found else np.nan))
+        return pd.DataFrame(rows, columns=["machine", "date", "years", "records"])
+
+    def unit(self, name: str) -> tuple[str, float]:
+        """Return the printed unit of a slope of this parameter, and the value of that unit."""
+        if name in self.log:
+            return "%", 0.01
+        return self.units[name], 1.0
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return head and rows of the printed table."""
+        head = ("number", "mean drift", "unit", "std. error", f"{100 * self.level:g} % interval")
+        head += ("between machines", "per kelvin", "scatter", "drifting")
+        rows = []
+        for row in table_rows(self.fleet.reset_index()):
+            unit, one = self.unit(row.number)
+            ends = row.lower / one, row.upper / one
+            fixed = (f"{unit}/yr", 1.0) if one != 1.0 else None
+            cells = shown(row.slope / one, row.standard_error / one, f"{unit}/yr", ends, fixed)
+            by_T = ""
+            if np.isfinite(row.temperature_coefficient):
+                by_T = f"{self.amount(row.number, row.temperature_coefficient)}/K"
+            scatter = float(np.hypot(row.scatter, row.slow_scatter))
+            rows.append(
+                (
+                    row.number,
+                    cells.value,
+                    cells.unit,
+                    cells.error,
+                    cells.interval,
+                    f"{self.amount(row.number, row.slope_spread)}/yr",
+                    by_T,
+                    self.amount(row.number, scatter),
+                    str(int(parameter_rows(self.slopes, row.number)["drifts"].sum())),
+                )
+            )
+        return head, rows
+
+    def amount(self, name: str, value: float) -> str:
+        """Return a change of a parameter as text, in its unit or in % if it is relative."""
+        unit, one = self.unit(name)
+        return f"{figures(value / one, 3)} %" if one != 1.0 else amount(value, unit)
+
+    @property
+    def title(self) -> str:
+        return (
+            f"Drift of {self.slopes['machine'].nunique()} machines,"
+            f" {_day(self.slopes['first'].min())} to {_day(self.slopes['last'].max())}"
+        )
+
+    @property
+    def sentences(self) -> list[str]:
+        """The machines that drift, in sentences."""
+        drifting = self.drifting
+        out = [
+            f"{len(drifting)} of {len(self.slopes)} lines drift; of those called so, at most"
+            f" {100 * self.rate:g} % are false alarms on average (Benjamini and Hochberg)"
+            + (":" if len(drifting) else ".")
+        ]
+        for row in table_rows(drifting, PRINTED_ROWS):
+            by = f"{self.amount(row.number, row.slope)}/yr"
+            error = self.amount(row.number, row.standard_error)
+            out.append(f"  {row.machine}: {row.number} by {by} ± {error} (p = {row.chance:.1g})")
+        if len(drifting) > PRINTED_ROWS:
+            out.append(f"  and {len(drifting) - PRINTED_ROWS} more, see `drifting`")
+        return out
+
+    def _summary(self) -> Summary:
+        notices = [str(notice) for notice in self.notices]
+        sentences = ["", *self.sentences]
+        return Summary(self.title, self.rows(), "lrlrlrrrr", sentences, notices, above=[""])
 
 
 def drift(
@@ -29,34 +191,34 @@ def drift(
     rate: float = 0.05,
     level: float = 0.95,
 ) -> Drift:
-    """Which machines change over time: x = a + b (t - t0) + c (T - T0), a line for each machine.
+    """Find machines that change over time: x = a + b (t - t0) + c (T - T0) for each machine.
 
-    By weighted least squares with the errors of the fits and what differs from record to record
-    beyond them, one variance for the fleet by restricted maximum likelihood. Where what is left
-    remembers (a temperature that nobody measured, a state of the lubricant), it is taken as a walk
-    with exponentially falling correlation, one for the fleet, and slopes have the errors that go
-    with it. A record more than four standard deviations off the others of its machine does not
-    count. Intervals are by Student's t.
+    The lines are fitted by weighted least squares. The weights contain the errors of the fits and a
+    scatter between records. The variance of the scatter is common to the fleet and estimated by
+    restricted maximum likelihood. Residuals can be autocorrelated, for example by a temperature
+    that was not measured or by the state of the lubricant. The scatter then gets an exponentially
+    falling correlation, and the errors of the slopes include its effect. A record more than four
+    standard deviations from the others of its machine does not count. Intervals use Student's t.
 
-    Temperature and load move friction more than wear does (Bittencourt and Axelsson, report
-    LiTH-ISY-R-3058, Linköping, 2013): without the column `temperature` a notice says so.
+    Temperature and load change friction more than wear does (Bittencourt and Axelsson, report
+    LiTH-ISY-R-3058, Linköping, 2013), so a notice warns if the column `temperature` is missing.
     Machines are called drifting by the procedure of Benjamini and Hochberg (Journal of the Royal
-    Statistical Society B 57, 1995) over all machines and numbers.
+    Statistical Society B 57, 1995) over all machines and parameters.
 
     **Arguments:**
 
-    - `table`: one row a record, as of `population`, with `machine`, `date` and, if it is known,
-      `temperature` [degC]. Machines with fewer than three dates are not judged.
-    - `names`: of numbers, all of them unless given.
-    - `own_temperature`: whether a machine has a temperature coefficient c of its own where its
-      records tell it (six, and temperatures that move by 1 K beside the date); else c is one for
-      the fleet.
-    - `log`: numbers whose relative change is meant, above their lower bound.
-    - `rate`: of false alarms among those that are called drifting; `level` of intervals.
+    - `table`: one row a record, as for `population`, with `machine`, `date` and, if known,
+      `temperature` [degC]. Machines with fewer than three dates are not tested.
+    - `names`: of parameters; all by default.
+    - `own_temperature`: whether a machine gets its own temperature coefficient c if its records
+      identify c. It then has six records or more, and temperatures that vary by 1 K about a line
+      over the date. Otherwise c is common to the fleet.
+    - `log`: parameters whose relative change is fitted, above their lower bound.
+    - `rate`: of false alarms among the machines that are called drifting; `level` of intervals.
 
-    **Returns:** a `Drift`; its `told(name, size)` says from when on a drift would be told.
+    **Returns:** a `Drift`; its method `told(name, size)` returns when a drift can be detected.
 
-    **Raises:** `KeyError` for a number that the table lacks, `ValueError` where no machine has
+    **Raises:** `KeyError` for a parameter that the table lacks, `ValueError` if no machine has
     three dates.
 
     Thirty axes, measured each month for two years, one of which wears:
@@ -88,144 +250,149 @@ def drift(
     records ...
     Name: 0, dtype: object
     """
-    table = frames.table_of(table)
+    import pandas as pd
+
+    table = table_of_fleet(table)
     for what, value in (("rate", rate), ("level", level)):
         if not 0 < value < 1:
             raise ValueError(f"`{what}` must lie between 0 and 1, got {value!r}. Write 0.05.")
-    numbers = read(table, names)
-    relative = _relative(numbers, log)
-    dated = np.isfinite(numbers.dates)
+    fleet = read_estimates(table, names)
+    relative = _relative_parameters(fleet, log)
+    dated = np.isfinite(fleet.dates)
     if not dated.any():
         raise ValueError(
             "The table has no dates, and without them nothing drifts: give each record one, in the"
             " column `date`."
         )
-    notices, T = [], numbers.temperature
-    warm = bool(np.isfinite(T[dated]).any())
-    if not warm:
-        notices.append(Notice("drift-without-temperature"))
-    elif lost := int(np.sum(dated & ~np.isfinite(T))):
-        about = {"count": lost, "records": int(dated.sum())}
-        notices.append(Notice("drift-temperature-missing", "", about))
-    if lost := int(np.sum(~dated)) + sum(numbers.left_out.values()):
-        about = {"count": lost, "records": numbers.n + sum(numbers.left_out.values())}
-        notices.append(Notice("drift-left-out", "", about))
-    usable = dated & np.isfinite(T) if warm else dated
-    zero = float(np.mean(T[usable])) if warm else np.nan
-    parts, fits, lost_in = [], {}, {}
-    for k, name in enumerate(numbers.names):
-        made = _lines(numbers, k, usable, zero, name in relative, own_temperature and warm)
-        if made is None:
+    T = fleet.temperature
+    has_temperature = bool(np.isfinite(T[dated]).any())
+    notices = _record_notices(fleet, dated, has_temperature)
+    usable = dated & np.isfinite(T) if has_temperature else dated
+    zero = float(np.mean(T[usable])) if has_temperature else np.nan
+    parts, fits, outliers = [], {}, {}
+    for k, name in enumerate(fleet.names):
+        selected = _lines_of_parameter(
+            fleet, k, usable, zero, name in relative, own_temperature and has_temperature
+        )
+        if selected is None:
             continue
-        lines, about = made
-        lines, fits[name], off = settle(lines)
+        lines, about = selected
+        lines, fits[name], off = fit_lines_robustly(lines)
         if off.any():
-            lost_in[name] = int(off.sum())
+            outliers[name] = int(off.sum())
         parts.append(_slopes(name, lines, about, fits[name], level))
-    if lost_in:
-        about = {"count": sum(lost_in.values()), "names": ", ".join(lost_in)}
+    if outliers:
+        about = {"count": sum(outliers.values()), "names": ", ".join(outliers)}
         notices.append(Notice("drift-records-off", "", about))
     if not parts:
         raise ValueError(
-            f"No machine has numbers at {LEAST} dates or more: fit more records of each, and name"
-            " their machine."
+            f"No machine has numbers at {FEWEST_DATES} dates or more: fit more records of each,"
+            " and name their machine."
         )
-    return _answer(numbers, relative, parts, fits, zero, rate, level, notices, usable)
-
-
-def _answer(
-    numbers: Numbers,
-    relative: tuple[str, ...],
-    parts: list[DataFrame],
-    fits: dict[str, Fitted],
-    zero: float,
-    rate: float,
-    level: float,
-    notices: list[Notice],
-    usable: np.ndarray,
-) -> Drift:
-    import pandas as pd
-
     slopes: Any = pd.concat(parts, ignore_index=True)
-    slopes["drifts"] = _told_apart(slopes["chance"].to_numpy(), rate)
-    judged = slopes["machine"].nunique()
-    every = len(numbers.machines)
-    if judged < every:
-        notices.append(Notice("drift-too-few", "", {"machines": every - judged, "all": every}))
+    slopes["drifts"] = _benjamini_hochberg(slopes["chance"].to_numpy(), rate)
+    every = len(fleet.machines)
+    if few := every - slopes["machine"].nunique():
+        notices.append(Notice("drift-too-few", "", {"machines": few, "all": every}))
     for name, fit in fits.items():
         if fit.slow:
             notices.append(Notice("drift-remembers", name, {"days": fit.memory * 365.25}))
-    fleet = pd.DataFrame([_mean(name, fit, level) for name, fit in fits.items()])
+    fleet_table = pd.DataFrame([_fleet_row(name, fit, level) for name, fit in fits.items()])
     typical = slopes[["machine", "number", "first", "step", "error"]]
     return Drift(
         names=tuple(fits),
-        units=numbers.units,
+        units=fleet.units,
         log=relative,
         slopes=slopes.drop(columns=["step", "error"]),
-        fleet=fleet.set_index("number"),
+        fleet=fleet_table.set_index("number"),
         reference_temperature=zero,
         rate=rate,
         level=level,
-        left_out=numbers.left_out,
+        left_out=fleet.left_out,
         notices=tuple(notices),
         fits=fits,
         typical=typical,
     )
 
 
-def _lines(
-    numbers: Numbers, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
+def _record_notices(
+    fleet: FleetEstimates, dated: np.ndarray, has_temperature: bool
+) -> list[Notice]:
+    """Return notices on records without temperature, date or estimates."""
+    notices, failed = [], sum(fleet.left_out.values())
+    if not has_temperature:
+        notices.append(Notice("drift-without-temperature"))
+    elif count := int(np.sum(dated & ~np.isfinite(fleet.temperature))):
+        about = {"count": count, "records": int(dated.sum())}
+        notices.append(Notice("drift-temperature-missing", "", about))
+    if count := int(np.sum(~dated)) + failed:
+        notices.append(Notice("drift-left-out", "", {"count": count, "records": fleet.n + failed}))
+    return notices
+
+
+def _lines_of_parameter(
+    fleet: FleetEstimates, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
 ) -> tuple[Lines, dict[str, Any]] | None:
-    """The records of a number, machine by machine and by date; None where no machine is judged."""
-    rows = np.flatnonzero(usable & np.isfinite(numbers.values[:, k]))
-    rows = rows[np.lexsort((numbers.dates[rows], numbers.machine[rows]))]
-    days = np.floor(numbers.dates[rows] / 86400.0)
-    machine = numbers.machine[rows]
+    """Return the records of a parameter for a line fit, and a description of each machine.
+
+    Without enough dates of any machine, return None.
+    """
+    rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
+    rows = rows[np.lexsort((fleet.dates[rows], fleet.machine[rows]))]
+    days = np.floor(fleet.dates[rows] / 86400.0)
+    machine = fleet.machine[rows]
     new = np.diff(machine, prepend=-1) != 0
     dates = np.bincount(machine, new | (np.diff(days, prepend=-np.inf) != 0))
-    rows = rows[dates[machine] >= LEAST]
+    rows = rows[dates[machine] >= FEWEST_DATES]
     if not rows.size:
         return None
-    machine = numbers.machine[rows]
+    machine = fleet.machine[rows]
     start = np.flatnonzero(np.diff(machine, prepend=-1))
     count = np.diff(np.append(start, rows.size))
-    years = numbers.dates[rows] / YEAR
+    years = fleet.dates[rows] / YEAR
     middle = np.add.reduceat(years, start) / count
-    x, error = numbers.values[rows, k], numbers.errors[rows, k]
+    x, error = fleet.values[rows, k], fleet.errors[rows, k]
     if relative:
-        above = x - float(numbers.lower[numbers.names[k]] or 0.0)
+        above = x - float(fleet.lower[fleet.names[k]] or 0.0)
         typical = np.array([np.median(part) for part in np.split(above, start[1:])])
         at = np.repeat(np.maximum(typical, 1e-300), count)
-        # about the machine's median: a value that came out low by chance has no larger error
+        # The logarithm is linearised at the machine's median. At the estimate itself, values that
+        # are low by chance would have larger errors.
         x, error = np.log(at) + (above - at) / at - 0.5 * ((above - at) / at) ** 2, error / at
     t = years - np.repeat(middle, count)
-    T = None if np.isnan(zero) else numbers.temperature[rows] - zero
-    alone = np.zeros(start.size, bool)
+    T = None if np.isnan(zero) else fleet.temperature[rows] - zero
+    own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
-        alone = _tells_its_own(t, T, start, count)
+        own_coefficient = _identify_own_temperature(t, T, start, count)
     about = {
-        "machine": [numbers.machines[j] for j in machine[start]],
+        "machine": [fleet.machines[j] for j in machine[start]],
         "first": np.minimum.reduceat(years, start),
         "last": np.maximum.reduceat(years, start),
         "middle": middle,
         "count": count,
     }
-    return Lines(t, x, error, T, start, alone), about
+    return Lines(t, x, error, T, start, own_coefficient), about
 
 
-def _tells_its_own(
+def _identify_own_temperature(
     t: np.ndarray, T: np.ndarray, start: np.ndarray, count: np.ndarray
 ) -> np.ndarray:
-    """Whether temperatures of a machine move beside the date, and often enough."""
+    """Return which machines (m,) identify their own temperature coefficient.
+
+    These have six records, and temperatures that deviate from a line over the date by 1 K and by
+    30 % of their total variation.
+    """
     mean = np.repeat(np.add.reduceat(T, start) / count, count)
     slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
     rest = T - mean - np.repeat(slope, count) * t
-    moved = np.sqrt(np.add.reduceat(rest**2, start) / count)
-    all_of_it = np.sqrt(np.add.reduceat((T - mean) ** 2, start) / count)
-    return (count >= _OWN) & (moved >= _MOVED) & (moved > 0.3 * all_of_it)
+    variation = np.sqrt(np.add.reduceat(rest**2, start) / count)
+    total = np.sqrt(np.add.reduceat((T - mean) ** 2, start) / count)
+    return (count >= 6) & (variation >= 1.0) & (variation > 0.3 * total)
 
 
-def _slopes(name: str, lines: Lines, about: dict[str, Any], fit: Fitted, level: float) -> DataFrame:
+def _slopes(
+    name: str, lines: Lines, about: dict[str, Any], fit: LinesFit, level: float
+) -> DataFrame:
     import pandas as pd
     from scipy.special import stdtr, stdtrit
 
@@ -249,30 +416,30 @@ def _slopes(name: str, lines: Lines, about: dict[str, Any], fit: Fitted, level: 
             "chance": 2 * stdtr(dof, -np.abs(fit.b) / error),
             "temperature_coefficient": fit.own_c,
             "step": [max(float(np.median(np.diff(np.unique(t)))), 1 / 365.25) for t in gaps],
-            "error": [_typical(e, fit.white + fit.slow) for e in errors],
+            "error": [_typical_error(e, fit.white + fit.slow) for e in errors],
         }
     )
 
 
-def _typical(errors: np.ndarray, scatter: float) -> float:
-    """The error of equal records that would weigh as much as these, beside this scatter."""
-    told = errors[errors < 1e3 * np.median(errors)]
-    return float(np.sqrt(max(1.0 / np.mean(1.0 / (told**2 + scatter)) - scatter, 0.0)))
+def _typical_error(errors: np.ndarray, scatter: float) -> float:
+    """Return the common error of records that have the same total weight, with this scatter."""
+    counted = errors[errors < 1e3 * np.median(errors)]  # Outliers have very large errors.
+    return float(np.sqrt(max(1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter, 0.0)))
 
 
-def _mean(name: str, fit: Fitted, level: float) -> dict[str, Any]:
-    """The population of slopes: mean, spread, and what the fleet has in common."""
+def _fleet_row(name: str, fit: LinesFit, level: float) -> dict[str, Any]:
+    """Return the mean and the spread of the slopes, and the common parameters of the fleet."""
     from scipy.special import stdtrit
 
     m = fit.b.size
     variance = fit.covariance[:, 1, 1]
     spread, mean, error = 0.0, float(fit.b[0]), float(np.sqrt(variance[0]))
     if m > 1:
-        of = Estimates(
+        estimates = Estimates(
             fit.b[:, None], variance[:, None, None], np.arange(m), np.ones(m), np.ones(m)
         )
         first = np.array([[max(float(np.var(fit.b) - np.median(variance)), 0.1 * variance.min())]])
-        between, _, at, _ = search(of, first, None)
+        between, _, at, _ = maximize_likelihood(estimates, first, None)
         spread, mean = float(np.sqrt(between[0, 0])), float(at.mean[0])
         error = float(np.sqrt(at.P[0, 0]))
     if not np.isnan(fit.c_error):
@@ -293,8 +460,8 @@ def _mean(name: str, fit: Fitted, level: float) -> dict[str, Any]:
     }
 
 
-def _told_apart(chance: np.ndarray, rate: float) -> np.ndarray:
-    """Those whose hypothesis of no drift falls by Benjamini and Hochberg."""
+def _benjamini_hochberg(chance: np.ndarray, rate: float) -> np.ndarray:
+    """Return which p values are significant at this false discovery rate."""
     order = np.argsort(chance)
     below = np.flatnonzero(chance[order] <= rate * np.arange(1, chance.size + 1) / chance.size)
     out = np.zeros(chance.size, bool)
@@ -303,13 +470,13 @@ def _told_apart(chance: np.ndarray, rate: float) -> np.ndarray:
     return out
 
 
-def _relative(numbers: Numbers, log: Iterable[str] | str) -> tuple[str, ...]:
+def _relative_parameters(fleet: FleetEstimates, log: Iterable[str] | str) -> tuple[str, ...]:
     asked = (log,) if isinstance(log, str) else tuple(log)
     for name in asked:
-        if name not in numbers.names:
-            near = suggestion(name, numbers.names)
+        if name not in fleet.names:
+            near = suggestion(name, fleet.names)
             raise KeyError(f"`log`: there is no drift of {name!r} to be told.{near}")
-        if numbers.lower[name] is None:
+        if fleet.lower[name] is None:
             raise ValueError(f"`log`: {name} has no lower bound to be relative to. Leave it out.")
     return asked
 
@@ -318,3 +485,29 @@ def _as_dates(years: np.ndarray) -> Any:
     import pandas as pd
 
     return pd.to_datetime(np.round(np.asarray(years) * YEAR), unit="s")
+
+
+def _slope_error(n: int, step: float, error: float, fit: LinesFit) -> float:
+    """Return the standard error of the slope for n records at equal steps and this scatter."""
+    t = step * (np.arange(n) - (n - 1) / 2)
+    lines = Lines(t, np.zeros(n), np.full(n, error), None, np.array([0]), np.array([False]))
+    fitted = solve_lines(lines, fit.white, fit.slow, fit.memory)
+    return float(np.sqrt(fitted.covariance[0, 1, 1]))
+
+
+def _first_count(enough: Any) -> int:
+    """Return the smallest number of records that is enough, by doubling and bisection."""
+    high = FEWEST_DATES
+    while not enough(high):
+        high *= 2
+        if high > _MOST_RECORDS:
+            return high
+    low = max(high // 2, FEWEST_DATES - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _day(date: Any) -> str:
+    return f"{date:%Y-%m-%d}"

@@ -1,4 +1,4 @@
-"""What a fleet has in common and how its machines differ: the two-stage population model."""
+"""The two-stage population model of a fleet: `population`, and its result `Population`."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -8,17 +8,246 @@ import numpy as np
 
 from frictax.annotations import DataFrame
 from frictax.notice import Notice
-from frictax.text import suggestion
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, shown, suggestion
 
-from ..result import Fleet
-from . import frames
-from .distances import cut, growth, lost
-from .hierarchy import basis, information
-from .numbers import Numbers, read
-from .population_result import Population
-from .robust import Given, Settled, settle
+from ..table import Fleet
+from .estimates import (
+    PRINTED_ROWS,
+    FleetEstimates,
+    flagged_rows,
+    read_estimates,
+    table_of_fleet,
+    table_rows,
+)
+from .reml import expected_information, symmetric_basis
+from .robust import (
+    PopulationFit,
+    RawEstimates,
+    consistency_factor,
+    fit_robust_population,
+    outlier_threshold,
+    variance_factor,
+)
 
-_NEAR = 0.05  # of the records within two errors of a bound: their logarithm is no scale
+_MOST_NEAR_BOUND = 0.05  # share of records within two errors of a bound; more forbid a logarithm
+_ONE_SIDED = 1.645  # [standard errors] one-sided 95 % quantile; a smaller spread may be 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Population(Summarised):
+    """Mean and spreads of a fleet, and the distance of each record from the mean. Print it.
+
+    The following are on the unconstrained scale: u = log(x - lower) for a parameter with a lower
+    bound in `lower`, and u = x for a parameter with None there.
+
+    - `mean` (p,) and `mean_covariance`: of the population; `between` (p, p): covariance between
+      machines; `within`: covariance between records of one machine, None if no machine has two.
+    - `between_error`, `within_error` (p, p): standard errors of their entries.
+
+    The following describe the records:
+
+    - `records`: a row for each record with estimates. ``NAME``: empirical Bayes estimate with
+      ``NAME.lower`` and ``NAME.upper`` [SI]. `distance`: Mahalanobis distance; `chance`: p value
+      of that distance; `outlier`: whether `chance` is below `false_alarms`. `farthest`: the
+      parameter with the largest deviation, which is `z` standard deviations. `within_chance`: p
+      value among the records of the same machine. NaN without a test.
+    - `covariance` (n, p, p): of the empirical Bayes estimates, on the unconstrained scale.
+    - `machines`: the same for machines, with the `count` of their records.
+    - `left_out`: reason -> number of records without estimates; `notices`.
+
+    **Example:** at `population`.
+    """
+
+    names: tuple[str, ...]
+    units: Mapping[str, str]
+    lower: Mapping[str, float | None]
+    mean: np.ndarray
+    mean_covariance: np.ndarray
+    between: np.ndarray
+    between_error: np.ndarray
+    within: np.ndarray | None
+    within_error: np.ndarray | None
+    records: DataFrame
+    covariance: np.ndarray
+    machines: DataFrame
+    left_out: Mapping[str, int]
+    notices: tuple[Notice, ...]
+    false_alarms: float
+    level: float
+
+    @property
+    def outliers(self) -> DataFrame:
+        """The rows of `records` that are outliers, sorted by rising p value."""
+        return flagged_rows(self.records, "outlier")
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlation between machines, unconstrained; 0 for parameters without spread."""
+        return _correlation(self.between)
+
+    def to_pandas(self) -> DataFrame:
+        """Return a table with one row for each parameter.
+
+        `median` of the population with `standard_error`, `lower` and `upper` [SI]. `spread`
+        between machines with `spread_lower` and `spread_upper`, and `repeat_spread` between
+        records of one machine: standard deviations [SI], or relative to the distance from the
+        lower bound if `scale` is "log".
+        """
+        import pandas as pd
+
+        rows = []
+        for k, name in enumerate(self.names):
+            value, error, ends = self._median(k)
+            spread, low, high = self.spread_of(self.between, self.between_error, k)
+            repeat = np.nan if self.within is None else float(np.sqrt(self.within[k, k]))
+            rows.append(
+                {
+                    "number": name,
+                    "unit": self.units[name],
+                    "scale": "identity" if self.lower[name] is None else "log",
+                    "median": value,
+                    "standard_error": error,
+                    "lower": ends[0],
+                    "upper": ends[1],
+                    "spread": spread,
+                    "spread_lower": low,
+                    "spread_upper": high,
+                    "repeat_spread": repeat,
+                }
+            )
+        return pd.DataFrame(rows).set_index("number")
+
+    def unconstrained(self, name: str, values: Any) -> np.ndarray:
+        """Transform values of a parameter [SI] to the scale of `mean` and `between`."""
+        bound = self.lower[self.names[self._index(name)]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x = np.asarray(values, dtype=float)
+            return x if bound is None else np.asarray(np.log(x - bound))
+
+    def physical(self, name: str, u: Any) -> np.ndarray:
+        """Transform values back to SI: the inverse of `unconstrained`."""
+        bound = self.lower[self.names[self._index(name)]]
+        x = np.asarray(u, dtype=float)
+        return x if bound is None else np.asarray(bound + np.exp(x))
+
+    def density(self, name: str, values: Any) -> np.ndarray:
+        """Return the population's density of a parameter at these values [1/SI unit].
+
+        The density is that of the true values, without errors of estimation.
+        """
+        k = self._index(name)
+        x = np.asarray(values, dtype=float)
+        variance = self.between[k, k] + (0.0 if self.within is None else self.within[k, k])
+        bound = self.lower[name]
+        u = self.unconstrained(name, x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = 1.0 if bound is None else 1.0 / (x - bound)
+            height = np.exp(-0.5 * (u - self.mean[k]) ** 2 / variance)
+            out = height * slope / np.sqrt(2 * np.pi * variance)
+        return np.where(np.isfinite(out), out, 0.0)
+
+    def _index(self, name: str) -> int:
+        if name not in self.names:
+            raise KeyError(f"The population has no number {name!r}.{suggestion(name, self.names)}")
+        return self.names.index(name)
+
+    def _median(self, k: int) -> tuple[float, float, tuple[float, float]]:
+        from scipy.special import stdtrit
+
+        error = float(np.sqrt(self.mean_covariance[k, k]))
+        half = error * float(stdtrit(max(len(self.machines) - 1, 1), 0.5 + self.level / 2))
+        value, low, high = (
+            float(self.physical(self.names[k], self.mean[k] + x)) for x in (0.0, -half, half)
+        )
+        bound = self.lower[self.names[k]]
+        return value, error if bound is None else error * (value - bound), (low, high)
+
+    def spread_of(
+        self, spread: np.ndarray, errors: np.ndarray, k: int
+    ) -> tuple[float, float, float]:
+        """Return a standard deviation and its chi-squared interval."""
+        from scipy.special import chdtri, ndtri
+
+        variance, error = float(spread[k, k]), float(errors[k, k])
+        if not variance > _ONE_SIDED * error:  # The interval contains 0.
+            return np.sqrt(variance), 0.0, np.sqrt(variance + ndtri(0.5 + self.level / 2) * error)
+        dof = 2 * (variance / error) ** 2
+        ends = (chdtri(dof, (1 + side * self.level) / 2) for side in (-1, 1))
+        low, high = (float(np.sqrt(variance * dof / x)) for x in ends)
+        return np.sqrt(variance), low, high
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return head and rows of the printed table."""
+        level = f"{100 * self.level:g} %"
+        head = ("number", "median", "unit", "std. error", f"{level} interval", "between machines")
+        head += (f"{level} interval",) + (() if self.within is None else ("between repeats",))
+        rows = []
+        for k, name in enumerate(self.names):
+            value, error, ends = self._median(k)
+            row = shown(value, error, self.units[name], ends)
+            spread, low, high = (
+                self.spread_in_words(name, x)
+                for x in self.spread_of(self.between, self.between_error, k)
+            )
+            cells = (name, row.value, row.unit, row.error, row.interval, spread, f"{low} to {high}")
+            if self.within is not None:
+                cells += (self.spread_in_words(name, float(np.sqrt(self.within[k, k]))),)
+            rows.append(cells)
+        return head, rows
+
+    def spread_in_words(self, name: str, spread: float) -> str:
+        """Return a standard deviation as text, in % on a logarithmic scale or in its unit."""
+        if self.lower[name] is None:
+            return amount(spread, self.units[name])
+        return f"{100 * spread:.3g} %"
+
+    @property
+    def title(self) -> str:
+        lost = sum(self.left_out.values())
+        left = f" ({lost} without estimates are left out)" if lost else ""
+        records, machines = len(self.records), len(self.machines)
+        if records == machines:
+            return f"Population of {machines} machines{left}"
+        return f"Population of {machines} machines with {records} records{left}"
+
+    @property
+    def scale_in_words(self) -> str:
+        """Return a sentence on the parameters that are normal in their logarithm, or ""."""
+        above = [name for name in self.names if self.lower[name] is not None]
+        if not above:
+            return ""
+        bounds = "its bound" if any(self.lower[name] for name in above) else "0"
+        return (
+            f"Normal in the logarithm (of what is above {bounds}): {', '.join(above)}; their"
+            " spreads are relative."
+        )
+
+    @property
+    def sentences(self) -> list[str]:
+        """The scale and the outliers in sentences."""
+        out = [self.scale_in_words] if self.scale_in_words else []
+        flagged, judged = self.outliers, self.records["chance"].notna().sum()
+        expected = self.false_alarms * judged
+        out.append(
+            f"{len(flagged)} of {judged} records are outliers (chance below"
+            f" {self.false_alarms:g}, by which {expected:.2g} would be called so in a fleet without"
+            " any)" + (":" if len(flagged) else ".")
+        )
+        for row in table_rows(flagged, PRINTED_ROWS):
+            out.append(
+                f"  {row.record}: p = {row.chance:.1g}, {row.farthest} by {row.z:+.1f} standard"
+                " deviations"
+            )
+        if len(flagged) > PRINTED_ROWS:
+            out.append(f"  and {len(flagged) - PRINTED_ROWS} more, see `outliers`")
+        return out
+
+    def _summary(self) -> Summary:
+        head, rows = self.rows()
+        notices = [str(notice) for notice in self.notices]
+        sentences, sides = ["", *self.sentences], "lrlrlrlr"[: len(head)]
+        return Summary(self.title, (head, rows), sides, sentences, notices, above=[""])
 
 
 def population(
@@ -29,38 +258,39 @@ def population(
     false_alarms: float = 1e-3,
     level: float = 0.95,
 ) -> Population:
-    """The population that a fleet of fits is drawn from: mean, spread between machines, spread
-    between records of one machine, and which records do not belong to it.
+    """Estimate the population of a fleet: mean, spreads and outliers.
 
-    Two stages: each fit gave its numbers x_i with the covariance C_i of their errors; of these,
-    u_ij ~ N(mu + a_j, Psi + C_ij) and a_j ~ N(0, Omega) with machine j, on the unconstrained scale.
-    mu, Omega and Psi are by restricted maximum likelihood, after which the numbers of each record
-    are drawn towards the population as far as their errors are larger than its spread (empirical
-    Bayes; Davidian and Giltinan, Nonlinear Models for Repeated Measurement Data, 1995, chapter 5).
-    No fit and no simulation is done anew.
+    The spreads are those between machines and between records of one machine. The model has two
+    stages. Each fit has estimates x_i with the covariance C_i of their errors. On the unconstrained
+    scale, u_ij ~ N(mu + a_j, Psi + C_ij) and a_j ~ N(0, Omega) for machine j. mu, Omega and Psi are
+    estimated by restricted maximum likelihood. Then the estimates of each record are shrunk towards
+    the mean, depending on the ratio of their errors to the spread (empirical Bayes; Davidian and
+    Giltinan, Nonlinear Models for Repeated Measurement Data, 1995, chapter 5). No fit or simulation
+    is repeated.
 
-    Outliers neither widen the spread nor hide: beyond the 99 % point of its distance (99.9 % with
-    fewer than 100 machines) a record does not count for mean and spread, from medians on, and what
-    that cut takes from a normal population is put back. A record's own errors belong to its
-    distance: a badly told number is no outlier.
+    Outliers do not widen the spread, and they do not mask each other. A record beyond the 99 %
+    point of its distance (99.9 % with fewer than 100 machines) does not count for mean and spread.
+    A consistency factor corrects the spread for the records that are excluded by chance. The
+    distance contains the record's own errors, so an estimate with a large error is not an outlier.
 
     **Arguments:**
 
-    - `table`: of `fx.fleet`, or one row a record as in it: ``NAME``, ``NAME.standard_error``, and
-      where it has them ``correlation:NAME:NAME``, `machine` and `reason`. Records without numbers
-      are left out and counted; where a fit did not tell one number, the others count.
-    - `names`: of numbers, all of them unless given.
-    - `log`: which numbers are normal in their logarithm, or all (True) or none (False) of those
-      with a lower bound; unless given, those of them that stay clear of it: fewer than 5 % of the
-      records within two errors.
-    - `false_alarms`: how often a record that belongs to the population is called an outlier.
+    - `table`: of `fx.fleet`, or a table with one row for each record and the columns ``NAME``,
+      ``NAME.standard_error``, and optionally ``correlation:NAME:NAME``, `machine` and `reason`.
+      Records without estimates are counted and excluded. If a fit did not identify one parameter,
+      its other estimates count.
+    - `names`: of parameters; all by default.
+    - `log`: names of the parameters that are normal in their logarithm; True or False for all or
+      none of those with a lower bound. By default, a parameter with a lower bound is normal in its
+      logarithm if fewer than 5 % of the records are within two errors of the bound.
+    - `false_alarms`: probability that a record of the population is called an outlier.
     - `level`: of intervals.
 
     **Returns:** a `Population`.
 
-    **Raises:** `KeyError` for a number that the table lacks; `ValueError` where fewer than two
-    machines have numbers, for a logarithm of a number without a bound, and for chances and levels
-    that are none.
+    **Raises:** `KeyError` for a parameter that the table lacks. `ValueError` if fewer than two
+    machines have estimates, for the logarithm of a parameter without lower bound, and for
+    probabilities outside of 0 to 1.
 
     Three hundred drives whose friction differs by 10 %, one of them wrongly assembled:
 
@@ -87,104 +317,105 @@ def population(
     >>> list(found.outliers["record"])
     ['drive 11']
     """
-    table = frames.table_of(table)
-    _chance("false_alarms", false_alarms, "Write 0.001 for one in a thousand.")
-    _chance("level", level, "Write 0.95 for 95 %.")
-    numbers = read(table, names)
-    if np.unique(numbers.machine).size < 2:
+    table = table_of_fleet(table)
+    _check_chance("false_alarms", false_alarms, "Write 0.001 for one in a thousand.")
+    _check_chance("level", level, "Write 0.95 for 95 %.")
+    fleet = read_estimates(table, names)
+    if np.unique(fleet.machine).size < 2:
         raise ValueError(
             "A population needs two machines with numbers at least, got 1 (records of one machine,"
             " or a single record): fit more machines."
         )
-    lower, notices = _scales(numbers, log)
-    order = numbers.sorted_by_machine()
-    machine = numbers.machine[order]
+    lower, notices = _scales(fleet, log)
+    order = fleet.sorted_by_machine()
+    machine = fleet.machine[order]
     start = np.flatnonzero(np.diff(machine, prepend=-1))
     bound = np.array([x or 0.0 for x in lower.values()])
-    errors = numbers.errors[order]
+    errors = fleet.errors[order]
     freedom = np.array(
-        [np.median(f[np.isfinite(e)]) for f, e in zip(numbers.freedom[order], errors, strict=True)]
+        [np.median(f[np.isfinite(e)]) for f, e in zip(fleet.freedom[order], errors, strict=True)]
     )
-    given = Given(
-        z=numbers.values[order] - bound,
-        covariance=numbers.correlation[order] * errors[:, :, None] * errors[:, None, :],
+    raw = RawEstimates(
+        z=fleet.values[order] - bound,
+        covariance=fleet.correlation[order] * errors[:, :, None] * errors[:, None, :],
         log=np.array([x is not None for x in lower.values()]),
         start=start,
         freedom=freedom,
     )
-    found = settle(given)
-    return _answer(numbers, lower, order, found, false_alarms, level, notices)
+    found = fit_robust_population(raw)
+    return _population(fleet, lower, order, found, false_alarms, level, notices)
 
 
-def _answer(
-    numbers: Numbers,
+def _population(
+    fleet: FleetEstimates,
     lower: dict[str, float | None],
     order: np.ndarray,
-    found: Settled,
+    found: PopulationFit,
     false_alarms: float,
     level: float,
     notices: list[Notice],
 ) -> Population:
-    p, several = len(numbers.names), found.within is not None
-    beyond = cut(found.of.start.size)
-    size = np.sqrt(found.of.start.size / np.diag(found.at.G.sum(0)))  # of a machine's own error
-    E = basis(p)
+    p, several = len(fleet.names), found.within is not None
+    machines = found.estimates.start.size
+    threshold = outlier_threshold(machines)
+    # The information is scaled by typical errors of a machine before it is inverted.
+    size = np.sqrt(machines / np.diag(found.likelihood.G.sum(0)))
+    E = symmetric_basis(p)
     scales = np.concatenate([np.einsum("aij,i,j->a", np.tril(E), size, size)] * (1 + several))
-    told = information(found.of, found.at, several) * scales[:, None] * scales
-    errors = np.sqrt(
-        np.maximum(np.diag(np.linalg.pinv(told, hermitian=True)), 0.0) * lost(p, beyond)
-    )
-    both = [
+    information = expected_information(found.estimates, found.likelihood, several)
+    variances = np.diag(np.linalg.pinv(information * scales[:, None] * scales, hermitian=True))
+    errors = np.sqrt(np.maximum(variances, 0.0) * variance_factor(p, threshold))
+    spread_errors = [
         np.einsum("a,aij->ij", errors[a : a + len(E)] * scales[: len(E)], E)
         for a in range(0, len(errors), len(E))
     ]
-    made = Population(
-        names=numbers.names,
-        units=numbers.units,
+    result = Population(
+        names=fleet.names,
+        units=fleet.units,
         lower=lower,
-        mean=found.at.mean,
-        mean_covariance=found.at.P * growth(p, beyond),
+        mean=found.likelihood.mean,
+        mean_covariance=found.likelihood.P * consistency_factor(p, threshold),
         between=found.between,
-        between_error=both[0],
+        between_error=spread_errors[0],
         within=found.within,
-        within_error=both[1] if several else None,
-        records=_records(numbers, lower, order, found, false_alarms, level),
+        within_error=spread_errors[1] if several else None,
+        records=_records(fleet, lower, order, found, false_alarms, level),
         covariance=found.T[np.argsort(order)],
-        machines=_machine_table(numbers, lower, found, false_alarms, level),
-        left_out=numbers.left_out,
+        machines=_machine_table(fleet, lower, found, false_alarms, level),
+        left_out=fleet.left_out,
         notices=(),
         false_alarms=false_alarms,
         level=level,
     )
-    return dataclasses.replace(made, notices=(*notices, *_notices(made, numbers, found)))
+    return dataclasses.replace(result, notices=(*notices, *_notices(result, fleet, found)))
 
 
 def _records(
-    numbers: Numbers,
+    fleet: FleetEstimates,
     lower: Mapping[str, float | None],
     order: np.ndarray,
-    found: Settled,
+    found: PopulationFit,
     false_alarms: float,
     level: float,
 ) -> DataFrame:
     import pandas as pd
 
-    back, of = np.argsort(order), found.of
+    back, estimates = np.argsort(order), found.estimates
     spread = found.between + (0.0 if found.within is None else found.within)
-    told = np.isfinite(numbers.values[order])
-    deviations = (of.y - found.at.mean) / np.sqrt(np.einsum("nii->ni", spread + of.C))
-    deviations = np.where(told, deviations, 0.0)
+    known = np.isfinite(fleet.values[order])
+    total = np.einsum("nii->ni", spread + estimates.C)
+    deviations = np.where(known, (estimates.y - found.likelihood.mean) / np.sqrt(total), 0.0)
     far = np.argmax(np.abs(deviations), axis=1)
     tests = found.tests
     columns = {
-        "record": numbers.record,
-        "machine": np.array(numbers.machines, dtype=object)[numbers.machine],
-        "row": numbers.row,
-        **_values(numbers.names, lower, found.u[back], found.T[back], level),
+        "record": fleet.record,
+        "machine": np.array(fleet.machines, dtype=object)[fleet.machine],
+        "row": fleet.row,
+        **_values(fleet.names, lower, found.u[back], found.T[back], level),
         "distance": np.sqrt(tests.squared)[back],
         "chance": tests.chance[back],
         "outlier": (tests.chance < false_alarms)[back],
-        "farthest": np.array(numbers.names, dtype=object)[far][back],
+        "farthest": np.array(fleet.names, dtype=object)[far][back],
         "z": deviations[np.arange(len(far)), far][back],
         "within_chance": tests.within[back],
     }
@@ -192,19 +423,19 @@ def _records(
 
 
 def _machine_table(
-    numbers: Numbers,
+    fleet: FleetEstimates,
     lower: Mapping[str, float | None],
-    found: Settled,
+    found: PopulationFit,
     false_alarms: float,
     level: float,
 ) -> DataFrame:
     import pandas as pd
 
-    first = np.unique(numbers.machine)
+    first = np.unique(fleet.machine)
     columns = {
-        "machine": np.array(numbers.machines, dtype=object)[first],
-        "count": np.bincount(numbers.machine)[first],
-        **_values(numbers.names, lower, found.machine_u, found.machine_T, level),
+        "machine": np.array(fleet.machines, dtype=object)[first],
+        "count": np.bincount(fleet.machine)[first],
+        **_values(fleet.names, lower, found.machine_u, found.machine_T, level),
         "chance": found.tests.machine,
         "outlier": found.tests.machine < false_alarms,
     }
@@ -230,9 +461,9 @@ def _values(
 
 
 def _scales(
-    numbers: Numbers, log: Iterable[str] | str | bool | None
+    fleet: FleetEstimates, log: Iterable[str] | str | bool | None
 ) -> tuple[dict[str, float | None], list[Notice]]:
-    """The bound above which each number counts by its logarithm, None for one as it is."""
+    """Return the lower bound of each parameter that is normal in its logarithm, None for others."""
     asked = (
         None
         if log is None or isinstance(log, bool)
@@ -242,57 +473,68 @@ def _scales(
     )
     out, notices = dict[str, float | None](), []
     for name in sorted(asked or ()):
-        if name not in numbers.names:
+        if name not in fleet.names:
             raise KeyError(
-                f"`log`: the table has no number {name!r}.{suggestion(name, numbers.names)}"
+                f"`log`: the table has no number {name!r}.{suggestion(name, fleet.names)}"
             )
-        if numbers.lower[name] is None:
+        if fleet.lower[name] is None:
             raise ValueError(
                 f"`log`: {name} has no lower bound, so its logarithm may not exist. Name it in"
                 " table.attrs['frictax']['lower_bounds'], or leave it out of `log`."
             )
-    for k, name in enumerate(numbers.names):
-        bound, told = numbers.lower[name], np.isfinite(numbers.values[:, k])
+    for k, name in enumerate(fleet.names):
+        bound, known = fleet.lower[name], np.isfinite(fleet.values[:, k])
         wanted = log is True or (asked is not None and name in asked)
         if log is None and bound is not None:
-            near = int(np.sum(numbers.values[told, k] - bound < 2 * numbers.errors[told, k]))
-            wanted = near < _NEAR * told.sum()
+            near = int(np.sum(fleet.values[known, k] - bound < 2 * fleet.errors[known, k]))
+            wanted = near < _MOST_NEAR_BOUND * known.sum()
             if not wanted:
-                about = {"count": near, "records": int(told.sum()), "bound": bound}
+                about = {"count": near, "records": int(known.sum()), "bound": bound}
                 notices.append(Notice("population-near-bound", name, about))
-        if not told.any():
+        if not known.any():
             raise ValueError(f"No record tells {name} with an error: leave it out of `names`.")
         out[name] = bound if wanted else None
     return out, notices
 
 
-def _notices(made: Population, numbers: Numbers, found: Settled) -> list[Notice]:
+def _notices(result: Population, fleet: FleetEstimates, found: PopulationFit) -> list[Notice]:
     out = []
-    machines, records = len(made.machines), len(made.records)
-    if made.left_out:
-        count = sum(made.left_out.values())
-        reasons = "; ".join(f"{why} ({n})" for why, n in list(made.left_out.items())[:3])
+    machines, records = len(result.machines), len(result.records)
+    if result.left_out:
+        count = sum(result.left_out.values())
+        reasons = "; ".join(f"{why} ({n})" for why, n in list(result.left_out.items())[:3])
         about = {"count": count, "records": records + count, "reasons": reasons}
         out.append(Notice("population-left-out", "", about))
-    if not found.ended:
+    if not found.converged:
         out.append(Notice("population-unfinished"))
-    if machines <= len(made.names) + 1:
-        about = {"machines": machines, "count": len(made.names)}
+    if machines <= len(result.names) + 1:
+        about = {"machines": machines, "count": len(result.names)}
         out.append(Notice("population-few-machines", "", about))
-    if made.within is None:
+    if result.within is None:
         out.append(Notice("population-no-repeats"))
-    for k, name in enumerate(made.names):
-        if made.between[k, k] > 1.645 * made.between_error[k, k]:
+    for k, name in enumerate(result.names):
+        if result.between[k, k] > _ONE_SIDED * result.between_error[k, k]:
             continue
-        most = made.spread_in_words(name, made.spread_of(made.between, made.between_error, k)[2])
+        most = result.spread_in_words(
+            name, result.spread_of(result.between, result.between_error, k)[2]
+        )
         out.append(Notice("population-no-spread", name, {"most": most}))
-    if numbers.n > machines and np.any(made.records["within_chance"] < made.false_alarms):
-        some = made.records[made.records["within_chance"] < made.false_alarms]
+    if fleet.n > machines and np.any(result.records["within_chance"] < result.false_alarms):
+        some = result.records[result.records["within_chance"] < result.false_alarms]
         about = {"count": len(some), "record": str(some.iloc[0]["record"])}
         out.append(Notice("population-unlike-its-machine", "", about))
     return out
 
 
-def _chance(what: str, value: Any, remedy: str) -> None:
+def _check_chance(what: str, value: Any, remedy: str) -> None:
     if not (isinstance(value, int | float | np.floating) and 0 < value < 1):
         raise ValueError(f"`{what}` must lie between 0 and 1, got {value!r}. {remedy}")
+
+
+def _correlation(S: np.ndarray) -> np.ndarray:
+    size = np.sqrt(np.diag(S))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = S / size[:, None] / size
+    r = np.where(np.isfinite(r), np.clip(r, -1.0, 1.0), 0.0)
+    np.fill_diagonal(r, 1.0)
+    return r

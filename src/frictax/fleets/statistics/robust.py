@@ -1,16 +1,22 @@
-"""The population's spreads without those that do not belong to it.
+"""The population's spreads and outliers, from estimates that may contain outliers.
 
-Estimates are taken to the unconstrained scale by their derivative at what the population makes of
-each record, again and again until nothing moves (linearisation at the conditional mode: Lindstrom
-and Bates, Biometrics 46, 1990): at the estimate itself, those that came out low by chance would
-have large relative errors and count too little.
+Estimates are transformed to the unconstrained scale by the delta method. The transformation is
+linearised at the conditional mode of each record and iterated to convergence (Lindstrom and Bates,
+Biometrics 46, 1990). A linearisation at the estimate itself gives values that are low by chance
+large relative errors and too little weight.
 
-Outliers do not hide themselves: the search starts from medians, median deviations and rank
-correlations; then what lies beyond the 99 % point of its distance (99.9 % in a fleet of few) is
-left out of the likelihood, squares of the others are raised by what such a cut takes from a normal
-population, and the set is drawn anew until it stays (reweighting as by Rousseeuw and Van Zomeren,
-JASA 85, 1990, with the consistency factor of Croux and Haesbroeck, Journal of Multivariate Analysis
-71, 1999, and the distributions of Cerioli, JASA 105, 2010, for those within and those left out).
+The search starts from medians, median deviations and rank correlations, so outliers do not mask
+each other. Then estimates beyond the 99 % point of their distance (99.9 % in a small fleet) are
+excluded from the likelihood. The squares of the others are multiplied by a consistency factor, and
+the set is computed again until it does not change. This is the reweighting of Rousseeuw and Van
+Zomeren (JASA 85, 1990) with the factor of Croux and Haesbroeck (Journal of Multivariate Analysis
+71, 1999). The distributions are those of Cerioli (JASA 105, 2010), for counted and for excluded
+estimates.
+
+Mahalanobis distances contain the spread and each record's own errors. They are chi-squared in a
+large fleet of long records. In a small fleet, or with errors of few degrees of freedom, they follow
+Hotelling's T2 with degrees of freedom by Satterthwaite. A counted estimate is measured from the
+others.
 """
 
 import dataclasses
@@ -18,21 +24,28 @@ from typing import Any
 
 import numpy as np
 
-from .distances import Tests, cut, distances, growth
-from .hierarchy import Estimates, Terms, climbed, search, terms
+from .reml import (
+    Estimates,
+    Likelihood,
+    evaluate_likelihood,
+    maximize_likelihood,
+    multiply,
+)
 
-_ROUNDS, _STEPS = 25, 4
-_NOTHING = 1e6  # times the scale: the error of what a record does not tell
-_MANY = 100  # records: fewer do not tell how errors go with the value, nor would it matter
-_FARTHEST = 3.0  # in logarithms: how far a linearisation is trusted
+MAD_FACTOR = 1.4826  # standard deviation over median absolute deviation of a normal population
+_UNKNOWN_ERROR = 1e6  # [spreads] standard error of a parameter that a record does not identify
+_EVEN_RECORDS = 100  # Fewer records do not show how errors depend on the value.
+_LONGEST_STEP = 3.0  # [logarithm] largest distance over which a linearisation is used
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Given:
-    """Estimates z (n, p), above their bounds where `log` (p,) says that their logarithm is the
-    scale, with covariances (n, p, p); NaN what is not told.
+class RawEstimates:
+    """Estimates z (n, p) on the physical scale, sorted by machine; NaN without estimate.
 
-    `start` (m,): the first record of each machine; `freedom` (n,) of the covariances.
+    - `covariance` (n, p, p); `freedom` (n,): degrees of freedom of the covariances.
+    - `log` (p,): whether a parameter is normal in its logarithm; z is then the distance from the
+      lower bound.
+    - `start` (m,): index of the first record of each machine.
     """
 
     z: np.ndarray
@@ -42,129 +55,154 @@ class Given:
     freedom: np.ndarray
 
     @property
-    def told(self) -> np.ndarray:
+    def known(self) -> np.ndarray:
+        """Mask of the existing estimates (n, p)."""
         return np.isfinite(self.z)
 
-    @property
-    def repeated(self) -> bool:
-        return self.start.size < len(self.z)
+    def unconstrained_start(self) -> np.ndarray:
+        """Return first values (n, p) on the unconstrained scale.
 
-    def first(self) -> np.ndarray:
-        """Where the estimates lie, roughly: a logarithm needs something above the bound."""
+        An estimate below half of its standard error is raised to it, so that it has a logarithm.
+        """
         error = np.sqrt(np.einsum("nii->ni", self.covariance))
         with np.errstate(invalid="ignore"):
             rough = np.where(self.log, np.log(np.fmax(self.z, 0.5 * error)), self.z)
-        return np.where(self.told, rough, np.nanmedian(rough, axis=0))
+        return np.where(self.known, rough, np.nanmedian(rough, axis=0))
 
-    def at(
+    def linearize(
         self,
         u: np.ndarray,
         scale: np.ndarray,
         T: np.ndarray | None = None,
         before: Estimates | None = None,
     ) -> Estimates:
-        """Estimates and covariances on the unconstrained scale by the derivative at u, which has
-        the covariance T; `scale` (p,): about the spread there.
+        """Transform the estimates to the unconstrained scale by the delta method, linearised at u.
 
-        To second order in the errors: by `T / 2` a logarithm at u comes out too low.
+        **Arguments:** `u` (n, p) with covariance `T`; `scale` (p,): about the spread there;
+        `before`: estimates whose outliers are kept. The mean of a logarithm is corrected by T/2,
+        which is exact to second order in the errors.
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
-        moved = np.where(self.told, self.z / slope - 1.0, 0.0)
-        y = np.where(self.log, u + np.clip(moved, -_FARTHEST, _FARTHEST), self.z)
+        moved = np.where(self.known, self.z / slope - 1.0, 0.0)
+        y = np.where(self.log, u + np.clip(moved, -_LONGEST_STEP, _LONGEST_STEP), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
-        C = np.where(self.told[:, :, None] & self.told[:, None, :], C, 0.0)
-        C += np.where(self.told, 0.0, (_NOTHING * scale) ** 2)[:, :, None] * np.eye(scale.size)
-        y = np.where(self.told, y, u)
+        C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)
+        unknown = np.where(self.known, 0.0, (_UNKNOWN_ERROR * scale) ** 2)
+        C += unknown[:, :, None] * np.eye(scale.size)
+        y = np.where(self.known, y, u)
         if T is not None and before is not None:
-            y = y + np.where(self.log & self.told, 0.5 * np.einsum("nii->ni", T), 0.0)
+            y = y + np.where(self.log & self.known, 0.5 * np.einsum("nii->ni", T), 0.0)
             return dataclasses.replace(before, y=y, C=C)
         return Estimates(y, C, self.start, np.ones(len(y)), np.ones(self.start.size))
 
-    def even(self, of: Estimates, u: np.ndarray, scale: np.ndarray) -> Estimates:
-        """The same for the likelihood. Relative errors go with the value, where absolute ones are
-        equal, and weights would too: that share is taken out of them.
+    def with_even_weights(
+        self, estimates: Estimates, u: np.ndarray, scale: np.ndarray
+    ) -> Estimates:
+        """Remove from the covariances the part that is proportional to the value.
+
+        With equal absolute errors, relative errors fall with the value. Large values would get
+        large weights in the likelihood, and the mean would be biased.
         """
-        C, out = of.C, np.ones(u.shape)
+        C, out = estimates.C, np.ones(u.shape)
         for k in np.flatnonzero(self.log):
-            some = self.told[:, k]
-            off = np.clip(u[:, k] - np.median(u[some, k]), -3 * scale[k], 3 * scale[k])
-            x = off[some] - off[some].mean()
-            if some.sum() >= _MANY and x.any():
-                slope = 0.5 * float(x @ np.log(C[some, k, k])) / float(x @ x)
-                out[:, k] = np.where(some, np.exp(-np.clip(slope, -2.0, 2.0) * off), 1.0)
-        return dataclasses.replace(of, C=C * out[:, :, None] * out[:, None, :])
+            known = self.known[:, k]
+            off = np.clip(u[:, k] - np.median(u[known, k]), -3 * scale[k], 3 * scale[k])
+            x = off[known] - off[known].mean()
+            if known.sum() >= _EVEN_RECORDS and x.any():
+                slope = 0.5 * float(x @ np.log(C[known, k, k])) / float(x @ x)
+                out[:, k] = np.where(known, np.exp(-np.clip(slope, -2.0, 2.0) * off), 1.0)
+        return dataclasses.replace(estimates, C=C * out[:, :, None] * out[:, None, :])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Settled:
-    """A population as it was found, on the unconstrained scale; records machine by machine.
+class OutlierTests:
+    """Squared Mahalanobis distances and p values; NaN without a test.
 
-    - `between`, `within` (p, p); `at`: the likelihood's terms, of the estimates `of`;
-      `ended`: whether the search came to its end.
-    - `u` (n, p), `T` (n, p, p): values with what the population says, and their covariance;
-      `machine_u` (m, p), `machine_T`: the same of machines.
-    - `tests`: how far records and machines lie off.
+    - `squared`, `chance` (n,): of each record from the population.
+    - `machine` (m,): p value of each machine.
+    - `within` (n,): p value of each record against the others of its machine.
+    """
+
+    squared: np.ndarray
+    chance: np.ndarray
+    machine: np.ndarray
+    within: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PopulationFit:
+    """A fitted population on the unconstrained scale, with records sorted by machine.
+
+    - `between`, `within` (p, p): spreads; `likelihood` of the `estimates`; `converged`: whether
+      the search converged.
+    - `u` (n, p), `T` (n, p, p): empirical Bayes estimates and their covariances; `machine_u`
+      (m, p), `machine_T`: the same for machines.
+    - `tests`: distances and p values of records and machines.
     """
 
     between: np.ndarray
     within: np.ndarray | None
-    at: Terms
-    of: Estimates
+    likelihood: Likelihood
+    estimates: Estimates
     u: np.ndarray
     T: np.ndarray
     machine_u: np.ndarray
     machine_T: np.ndarray
-    tests: Tests
-    ended: bool
+    tests: OutlierTests
+    converged: bool
 
 
-def settle(given: Given) -> Settled:
-    """The population of these estimates, whatever outliers are among them."""
-    u = given.first()
-    scale = np.maximum(_deviation(u), 1e-9 * np.abs(np.median(u, axis=0)) + 1e-100)
-    of = given.at(u, scale)
-    between, within, at = _first(given, of, u)
-    told, ended, likely = given.told.sum(1), False, of
-    beyond = cut(given.start.size)
-    grown = growth(int(np.median(told)), beyond)
-    for turn in range(_ROUNDS):
-        seen = distances(of, between, within, at, told, given.freedom)
-        kept, machines = (np.where(x < beyond, 0.0, 1.0) for x in (seen.within, seen.machine))
-        same = turn > 0 and np.all(kept == of.kept) and np.all(machines == of.kept_machines)
-        sets = {"kept": kept, "kept_machines": machines, "grown": (grown, grown)}
-        of, was = dataclasses.replace(of, **sets), (between, within)
-        between, within, at, ended = search(dataclasses.replace(likely, **sets), *was, _STEPS)
-        u, T, *_ = posterior(of, between, within, at.mean)
-        of = given.at(u, scale, T, of)
-        likely = given.even(of, u, scale)
-        at = terms(of, between, within, at.mean)
-        if same and ended and _close(was, (between, within)):
+def fit_robust_population(raw: RawEstimates) -> PopulationFit:
+    """Fit the population of these estimates, without its outliers."""
+    u = raw.unconstrained_start()
+    scale = np.maximum(_robust_deviation(u), 1e-9 * np.abs(np.median(u, axis=0)) + 1e-100)
+    estimates = raw.linearize(u, scale)
+    between, within, likelihood = _robust_start(raw, estimates, u)
+    known, weighted = raw.known.sum(1), estimates
+    threshold = outlier_threshold(raw.start.size)
+    factor = consistency_factor(int(np.median(known)), threshold)
+    for turn in range(25):
+        tests = outlier_tests(estimates, between, within, likelihood, known, raw.freedom)
+        counted, machines = (
+            np.where(p < threshold, 0.0, 1.0) for p in (tests.within, tests.machine)
+        )
+        same = (
+            turn > 0
+            and np.all(counted == estimates.counted)
+            and np.all(machines == estimates.counted_machines)
+        )
+        sets = {"counted": counted, "counted_machines": machines, "consistency": (factor, factor)}
+        estimates, before = dataclasses.replace(estimates, **sets), (between, within)
+        weighted = dataclasses.replace(weighted, **sets)
+        # A few steps are enough while the set of outliers still changes.
+        between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps=4)
+        u, T, *_ = empirical_bayes(estimates, between, within, likelihood.mean)
+        estimates = raw.linearize(u, scale, T, estimates)
+        weighted = raw.with_even_weights(estimates, u, scale)
+        likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
+        if same and converged and _nearly_equal(before, (between, within), scale):
             break
-    between, within, fitted, ended = search(likely, between, within)
-    if not ended:
-        between, within, fitted, ended = climbed(likely, between, within)
-    at = terms(of, between, within, fitted.mean)
-    seen = distances(of, between, within, at, told, given.freedom)
-    values = posterior(of, between, within, at.mean)
-    return Settled(between, within, fitted, likely, *values, seen, ended)
+    between, within, fitted, converged = maximize_likelihood(weighted, between, within)
+    at = evaluate_likelihood(estimates, between, within, fitted.mean)
+    tests = outlier_tests(estimates, between, within, at, known, raw.freedom)
+    values = empirical_bayes(estimates, between, within, at.mean)
+    return PopulationFit(between, within, fitted, weighted, *values, tests, converged)
 
 
-def posterior(
-    of: Estimates, between: np.ndarray, within: np.ndarray | None, mean: np.ndarray
+def empirical_bayes(
+    estimates: Estimates, between: np.ndarray, within: np.ndarray | None, mean: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What estimates and population together say of each record, and of each machine, with
-    covariances.
-    """
-    at = terms(of, between, within, mean)
+    """Return the posterior means and covariances of the records, then those of the machines."""
+    at = evaluate_likelihood(estimates, between, within, mean)
     share = between @ np.linalg.inv(between + at.V)
-    machine_u = at.mean + _times(share, at.ybar - at.mean)
+    machine_u = at.mean + multiply(share, at.ybar - at.mean)
     machine_T = between - share @ between
     if within is None:
         return machine_u, machine_T, machine_u, machine_T
-    own = within @ np.linalg.inv(within + of.C)
-    k = of.machine
+    own = within @ np.linalg.inv(within + estimates.C)
+    k = estimates.machine
     rest = np.eye(len(within)) - own
-    u = machine_u[k] + _times(own, of.y - machine_u[k])
+    u = machine_u[k] + multiply(own, estimates.y - machine_u[k])
     return (
         u,
         within - own @ within + rest @ machine_T[k] @ rest.swapaxes(1, 2),
@@ -173,41 +211,38 @@ def posterior(
     )
 
 
-def _first(
-    given: Given, of: Estimates, u: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None, Terms]:
-    """Spreads by medians, which outliers hardly move."""
-    noise = np.nanmedian(np.where(given.told, np.einsum("nii->ni", of.C), np.nan), axis=0)
-    total, within = _deviation(u) ** 2, None
-    together = _rank_correlation(u)
-    if given.repeated:
-        counts = np.diff([*of.start, len(u)])
+def _robust_start(
+    raw: RawEstimates, estimates: Estimates, u: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None, Likelihood]:
+    """Estimate the spreads by medians and rank correlations, which outliers hardly change."""
+    start = raw.start
+    noise = np.nanmedian(np.where(raw.known, np.einsum("nii->ni", estimates.C), np.nan), axis=0)
+    total, within = _robust_deviation(u) ** 2, None
+    correlation = _rank_correlation(u)
+    if start.size < len(u):
+        counts = np.diff([*start, len(u)])
         middles = np.stack(
-            [np.median(u[a : a + k], axis=0) for a, k in zip(of.start, counts, strict=True)]
+            [np.median(u[a : a + k], axis=0) for a, k in zip(start, counts, strict=True)]
         )
-        several = (counts > 1)[of.machine]
-        inner = (u - middles[of.machine])[several] * np.sqrt(counts / np.maximum(counts - 1, 1))[
-            of.machine
-        ][several, None]
-        spread = np.median(np.abs(inner), axis=0) ** 2 * _NORMAL**2
+        several = (counts > 1)[estimates.machine]
+        unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))[estimates.machine]
+        inner = ((u - middles[estimates.machine]) * unbiased[:, None])[several]
+        spread = np.median(np.abs(inner), axis=0) ** 2 * MAD_FACTOR**2
         within = np.diag(np.maximum(spread - noise, 0.1 * spread + 1e-4 * total))
         total = np.maximum(total - np.diag(within), 0.1 * total)
     size = np.sqrt(np.maximum(total - noise, 0.1 * total))
-    between = together * size[:, None] * size
-    return between, within, terms(of, between, within, np.median(u, axis=0))
+    between = correlation * size[:, None] * size
+    return between, within, evaluate_likelihood(estimates, between, within, np.median(u, axis=0))
 
 
-_NORMAL = 1.4826  # standard deviations of a normal population in a median absolute deviation
-
-
-def _deviation(u: np.ndarray) -> np.ndarray:
-    """Standard deviations by the median; of what differs in fewer than half of all, by itself."""
-    by_median = _NORMAL * np.median(np.abs(u - np.median(u, axis=0)), axis=0)
+def _robust_deviation(u: np.ndarray) -> np.ndarray:
+    """Return standard deviations from median deviations, or the ordinary ones where these are 0."""
+    by_median = MAD_FACTOR * np.median(np.abs(u - np.median(u, axis=0)), axis=0)
     return np.where(by_median > 0, by_median, np.std(u, axis=0))
 
 
 def _rank_correlation(u: np.ndarray) -> np.ndarray:
-    """Correlations by ranks (Spearman), as those of a normal population, positive definite."""
+    """Return positive definite normal correlations from rank correlations (Spearman)."""
     n, p = u.shape
     if p == 1 or n < 3:
         return np.eye(p)
@@ -219,14 +254,140 @@ def _rank_correlation(u: np.ndarray) -> np.ndarray:
     return r / size[:, None] / size
 
 
-def _close(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    """Whether spreads differ by less than a thousandth of their size."""
-    return all(
-        np.all(np.abs(a - b) <= 1e-3 * np.sqrt(np.outer(np.diag(b), np.diag(b))) + 1e-100)
-        for a, b in zip(one, other, strict=True)
-        if a is not None
+def _nearly_equal(one: tuple[Any, Any], other: tuple[Any, Any], scale: np.ndarray) -> bool:
+    """Return whether spreads differ by less than a thousandth, or by 1e-6 of all variance."""
+    for a, b in zip(one, other, strict=True):
+        if a is not None:
+            size = np.sqrt(np.outer(np.diag(b), np.diag(b)))
+            if np.any(np.abs(a - b) > 1e-3 * size + 1e-6 * np.outer(scale, scale)):
+                return False
+    return True
+
+
+def outlier_tests(
+    estimates: Estimates,
+    between: np.ndarray,
+    within: np.ndarray | None,
+    at: Likelihood,
+    known: np.ndarray,
+    freedom: np.ndarray,
+) -> OutlierTests:
+    """Test each record and each machine against the population.
+
+    **Arguments:** `known` (n,): number of estimates of each record; `freedom` (n,): degrees of
+    freedom of its covariance.
+    """
+    count = float(estimates.counted_machines.sum())
+    machine_squared = _squared_distances(between + at.V, at.ybar - at.mean)
+    if within is None:
+        share = _share(between, between + at.V, known)
+        chance = chances(machine_squared, known, share, count, estimates.counted_machines, freedom)
+        return OutlierTests(machine_squared, chance, chance, np.full(len(estimates.y), np.nan))
+    most = np.maximum.reduceat(known, estimates.start)
+    exact = np.full(estimates.start.size, np.inf)  # The errors of several records count as known.
+    share = _share(between, between + at.V, most)
+    machine = chances(machine_squared, most, share, count, estimates.counted_machines, exact)
+    spread = between + within
+    squared = _squared_distances(spread + estimates.C, estimates.y - at.mean)
+    share = _share(spread, spread + estimates.C, known)
+    # One record contributes little to the spreads, so it counts as independent of them.
+    chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
+    return OutlierTests(
+        squared, chance, machine, _within_chances(estimates, within, at, known, freedom)
     )
 
 
-def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[:, :, None])[:, :, 0]
+def _within_chances(
+    estimates: Estimates,
+    within: np.ndarray,
+    at: Likelihood,
+    known: np.ndarray,
+    freedom: np.ndarray,
+) -> np.ndarray:
+    """Return the p value of each record against the other records of its machine."""
+    k, eye = estimates.machine, np.eye(len(within))
+    others = estimates.machine_sums(estimates.counted)[k] - estimates.counted > 0
+    W = np.linalg.inv(at.V)[k] - at.A
+    V = np.linalg.inv(np.where(others[:, None, None], W, eye))
+    weighted = (np.linalg.inv(at.V) @ at.ybar[:, :, None])[k, :, 0] - multiply(at.A, estimates.y)
+    total = within + estimates.C + V
+    squared = _squared_distances(total, estimates.y - multiply(V, weighted))
+    spare = float(np.sum(np.maximum(estimates.machine_sums(estimates.counted) - 1, 0)))
+    # The record is not among the others, and it contributes little to the spread of all.
+    out = chances(
+        squared, known, _share(within, total, known), spare + 1, np.zeros(len(k)), freedom
+    )
+    return np.where(others, out, np.nan)
+
+
+def chances(
+    squared: np.ndarray,
+    known: np.ndarray,
+    share: np.ndarray,
+    count: float,
+    counted: np.ndarray,
+    freedom: np.ndarray,
+) -> np.ndarray:
+    """Return the p values of squared distances (n,).
+
+    **Arguments:** `known` (n,): number of estimates of each; `share` (n,): share of its variance
+    that is the spread; `count`: number of those that the spread was estimated from, which are
+    those with `counted` 1; `freedom` (n,): degrees of freedom of the rest of the variance.
+    """
+    from scipy.special import chdtrc, fdtrc
+
+    p = known.astype(float)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        n = 1.0 + (count - 1.0) / share**2  # equivalent sample size of the whole variance
+        n = np.where(np.isfinite(n), np.minimum(n, 1e12), 1e12)
+        inside = counted > 0
+        left = np.maximum(1.0 - n * squared / (n - 1) ** 2, 1e-3)
+        deleted = (n / (n - 1)) * (n - 2) / (n - 1) * squared / left
+        away = np.where(inside, deleted, squared * n / (n + 1))
+        spare = np.where(inside, n - 2, n - 1)  # degrees of freedom of the spread
+        dof = spare - p + 1
+        F = away * dof / (p * spare)
+        both = 1.0 / (1.0 / dof + (1.0 - share) ** 2 / freedom)
+        chance = np.where(both > 1e7, chdtrc(p, p * F), fdtrc(p, both, F))
+    return np.where((dof > 0) & (p > 0), chance, np.nan)
+
+
+def outlier_threshold(machines: int) -> float:
+    """Return the p value below which an estimate does not count for mean and spread.
+
+    In a small fleet, a good estimate that is excluded costs more than an outlier that is not.
+    """
+    return 0.01 if machines >= 100 else 0.001
+
+
+def consistency_factor(p: int, threshold: float) -> float:
+    """Return the factor on the mean square of a normal population in p dimensions that corrects
+    for the excluded estimates beyond the threshold.
+    """
+    from scipy.special import chdtr, chdtri
+
+    q = chdtri(p, threshold)
+    return float(chdtr(p, q) / chdtr(p + 2, q))
+
+
+def variance_factor(p: int, threshold: float) -> float:
+    """Return the factor by which the threshold increases the variances of the spread's entries, in
+    addition to the effect of the smaller number of estimates.
+    """
+    from scipy.special import chdtr, chdtri
+    from scipy.stats import chi2
+
+    q, c = chdtri(p, threshold), consistency_factor(p, threshold)
+    F0, F2, F4 = (float(chdtr(p + k, q)) for k in (0, 2, 4))
+    slope = F0 - q * float(chi2.pdf(q, p)) * (c * q / p - 1.0)
+    return (c**2 * (p + 2) / p * F4 - 2 * c * F2 + F0) * F0 / slope**2 * p / 2
+
+
+def _share(spread: np.ndarray, total: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the share of the variance that is the spread, averaged over known parameters."""
+    each = np.einsum("nij,ji->n", np.linalg.inv(total), spread)
+    return np.clip(each / np.maximum(known, 1), 0.0, 1.0)
+
+
+def _squared_distances(V: np.ndarray, r: np.ndarray) -> np.ndarray:
+    return np.sum(r * np.linalg.solve(V, r[:, :, None])[:, :, 0], axis=1)

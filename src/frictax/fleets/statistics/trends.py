@@ -1,10 +1,11 @@
-"""Straight lines over time through the records of many machines, with what they have in common.
+"""Straight lines over time through the records of many machines, with common scatter.
 
-x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij: intercept and slope of machine j, a
-temperature coefficient of all machines (c_j = c) or of its own, e_ij of known standard error. What
-differs from record to record beyond that is white, w ~ N(0, white), or remembers, r of variance
-`slow` with the correlation exp(-|t - t'| / memory); these three numbers are one for the fleet, by
-restricted maximum likelihood. A walk that remembers looks like drift to whoever takes it for white.
+The model is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. It has an intercept and a slope
+of machine j, a temperature coefficient of all machines (c_j = c) or of this machine, and errors
+e_ij of known standard deviation. The other scatter between records is white, w ~ N(0, white), or
+autocorrelated: r has the variance `slow` and the correlation exp(-|t - t'| / memory). These three
+variance parameters are common to the fleet and estimated by restricted maximum likelihood.
+Autocorrelated scatter that is modelled as white would look like drift.
 """
 
 import dataclasses
@@ -12,19 +13,22 @@ from typing import Any
 
 import numpy as np
 
-_SURE = 4.0  # twice the gain in likelihood that two more numbers (slow, memory) have to bring
-_HINT = 0.5  # of that gain is to be seen in a coarse search before a fine one
-_TINY = 1e-12
-_CUT, _ROUNDS = 4.0, 6  # standard deviations off the others, beyond which a record does not count
-_NOTHING = 1e5  # times the error of a record that does not count
+from .reml import multiply
+from .robust import MAD_FACTOR
+
+_SLOW_THRESHOLD = 4.0  # likelihood ratio above which scatter counts as autocorrelated
+_OUTLIER = 4.0  # [standard deviations] distance beyond which a record does not count
+_OUTLIER_ERROR = 1e5  # [own standard errors] standard error of a record that does not count
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lines:
-    """Records of one number, machine by machine, by date within each.
+    """Records of one parameter, sorted by machine and then by date.
 
-    `t` (n,) about the machine's middle, `x`, `error` (n,); `T` (n,) or None; `start` (m,): the
-    first record of each machine; `own` (m,): whether it has a temperature coefficient of its own.
+    - `t` (n,): time from the middle of the machine's dates; `x`, `error` (n,): estimates and
+      standard errors; `T` (n,): temperatures, or None.
+    - `start` (m,): index of the first record of each machine; `own` (m,): whether the machine has
+      its own temperature coefficient.
     """
 
     t: np.ndarray
@@ -40,15 +44,16 @@ class Lines:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Fitted:
-    """Lines as they were found.
+class LinesFit:
+    """LinesFit lines.
 
-    - `a`, `b` (m,): values at t = 0 and slopes; `covariance` (m, q, q) of each machine's numbers
-      with the common temperature coefficient as known; `by_c` (m, q): how they fall with it.
-    - `own_c` (m,): temperature coefficients, NaN where a machine has none of its own; `c` and
-      `c_error` of all others, NaN without temperatures.
-    - `white`, `slow`: variances of what differs from record to record; `memory` in the unit of t.
-    - `dof`: degrees of freedom of what is left; `loglik`: the restricted log likelihood.
+    - `a`, `b` (m,): values at t = 0 and slopes; `covariance` (m, q, q) of the parameters of each
+      machine for a known common temperature coefficient; `by_c` (m, q): minus their derivatives by
+      that coefficient.
+    - `own_c` (m,): temperature coefficient of each machine, NaN if it uses the common one; `c` and
+      `c_error`: the common coefficient and its standard error, NaN without temperatures.
+    - `white`, `slow`: variances of the scatter between records; `memory` in the unit of t.
+    - `dof`: degrees of freedom of the residuals; `loglik`: the restricted log likelihood.
     """
 
     a: np.ndarray
@@ -65,110 +70,117 @@ class Fitted:
     loglik: float
 
 
-def solve(lines: Lines, white: float, slow: float, memory: float) -> Fitted:
-    """The lines of least weighted squares at these variances, and their restricted likelihood."""
+def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> LinesFit:
+    """Fit the lines by weighted least squares at these variances."""
     k = lines.machine
-    inverse, logdet = _weights(lines, white, slow, memory)
+    inverse, logdet = _precision(lines, white, slow, memory)
     own = lines.own[k] if lines.T is not None else np.zeros(len(k), bool)
     T = np.zeros_like(lines.t) if lines.T is None else lines.T
     columns = [np.ones_like(lines.t), lines.t, *([np.where(own, T, 0.0)] if own.any() else [])]
-    q = len(columns)  # numbers of a machine; after them the temperature of all, and what is fitted
+    q = len(columns)  # parameters of a machine
+    # After these come the temperature of the common coefficient, and the estimates.
     X = np.stack([*columns, np.where(own, 0.0, T), lines.x], axis=1)
     WX = inverse(X)
     gram = np.add.reduceat(X[:, :, None] * WX[:, None, :], lines.start, axis=0)
     N = gram[:, :q, :q].copy()
     if q == 3:
-        N[~lines.own, 2, 2] = 1.0  # no third number there
+        N[~lines.own, 2, 2] = 1.0  # These machines have no third parameter.
     inverted = np.linalg.inv(N)
-    by_T, by_x = (_times(inverted, gram[:, :q, q + j]) for j in (0, 1))
+    by_T, by_x = (multiply(inverted, gram[:, :q, q + j]) for j in (0, 1))
     shared = lines.T is not None and bool(np.any(~lines.own))
     info = float(np.sum(gram[:, q, q] - np.sum(gram[:, :q, q] * by_T, axis=1))) if shared else 0.0
-    told = info > _TINY * max(float(gram[:, q, q].sum()), 1e-300)
+    has_common = info > 1e-12 * max(float(gram[:, q, q].sum()), 1e-300)
     c = 0.0
-    if told:
+    if has_common:
         c = float(np.sum(gram[:, q, q + 1] - np.sum(gram[:, :q, q] * by_x, axis=1))) / info
     line = by_x - c * by_T
     rest = lines.x - np.sum(X[:, :q] * line[k], axis=1) - c * X[:, q]
     squares = float(rest @ (WX[:, q + 1] - np.sum(WX[:, :q] * line[k], axis=1) - c * WX[:, q]))
-    numbers = 2 * lines.start.size + int(np.sum(own[lines.start])) + told
-    logs = logdet + np.sum(np.linalg.slogdet(N)[1]) + (np.log(info) if told else 0.0)
-    return Fitted(
+    fitted_parameters = 2 * lines.start.size + int(np.sum(own[lines.start])) + has_common
+    logs = logdet + np.sum(np.linalg.slogdet(N)[1]) + (np.log(info) if has_common else 0.0)
+    return LinesFit(
         a=line[:, 0],
         b=line[:, 1],
         covariance=inverted,
         by_c=by_T,
         own_c=np.where(lines.own & (q == 3), line[:, -1], np.nan),
-        c=c if told else np.nan,
-        c_error=info**-0.5 if told else np.nan,
+        c=c if has_common else np.nan,
+        c_error=info**-0.5 if has_common else np.nan,
         white=white,
         slow=slow,
         memory=memory,
-        dof=lines.t.size - numbers,
+        dof=lines.t.size - fitted_parameters,
         loglik=-0.5 * (float(logs) + squares),
     )
 
 
-def settle(lines: Lines) -> tuple[Lines, Fitted, np.ndarray]:
-    """The lines with the records that lie off them set aside, and which these are.
+def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
+    """Fit the lines without outliers, and return the lines, their fit, and a mask of outliers (n,).
 
-    A record more than four standard deviations off what the others of its machine say does not
-    count: it gets an error so large that it says nothing. The first such set is by medians, so that
-    those off do not widen the scatter by which they are judged.
+    An outlier is a record more than four standard deviations from the prediction by the other
+    records of its machine. It gets a very large error. The first set of outliers comes from
+    medians, so that outliers do not increase the scatter by which they are judged.
     """
-    rough = solve(lines, float(np.median(lines.error**2)), 0.0, 1.0)
-    z = _rest(lines, rough) / lines.error
-    off = np.abs(z) > 1.5 * _CUT * max(1.4826 * float(np.median(np.abs(z))), 1.0)
-    for _ in range(_ROUNDS):
-        kept = dataclasses.replace(lines, error=np.where(off, _NOTHING * lines.error, lines.error))
-        fitted = best(kept)
+    rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
+    z = _residuals(lines, rough) / lines.error
+    off = np.abs(z) > 1.5 * _OUTLIER * max(MAD_FACTOR * float(np.median(np.abs(z))), 1.0)
+    for _ in range(6):
+        kept = dataclasses.replace(
+            lines, error=np.where(off, _OUTLIER_ERROR * lines.error, lines.error)
+        )
+        fitted = fit_lines(kept)
         fitted = dataclasses.replace(fitted, dof=fitted.dof - int(off.sum()))
-        now = np.abs(_deviations(lines, kept, fitted)) > _CUT
+        now = np.abs(_deviations(lines, kept, fitted)) > _OUTLIER
         if np.all(now == off):
             break
         off = now
     return kept, fitted, off
 
 
-def _deviations(lines: Lines, kept: Lines, fitted: Fitted) -> np.ndarray:
-    """How many standard deviations each record lies off what the others of its machine say; of
-    those that do not count, off the line of the others.
+def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
+    """Return the distance of each record from the prediction by the others of its machine, in
+    standard deviations; of outliers, the distance from the line of the others.
     """
-    inverse, _ = _weights(kept, fitted.white, fitted.slow, fitted.memory)
+    inverse, _ = _precision(kept, fitted.white, fitted.slow, fitted.memory)
     own = kept.own[kept.machine]
     T = np.zeros_like(kept.t) if kept.T is None else kept.T
     X = np.stack([np.ones_like(kept.t), kept.t, np.where(own, T, 0.0)], axis=1)
     X = X[:, : fitted.covariance.shape[-1]]
     WX, C = inverse(X), fitted.covariance[kept.machine]
-    rest = _rest(kept, fitted)
-    precision = _diagonal(kept, fitted) - np.einsum("ni,nij,nj->n", WX, C, WX)
+    rest = _residuals(kept, fitted)
+    precision = _precision_diagonal(kept, fitted) - np.einsum("ni,nij,nj->n", WX, C, WX)
     z = inverse(rest[:, None])[:, 0] / np.sqrt(np.maximum(precision, 1e-300))
     variance = lines.error**2 + fitted.white + fitted.slow + np.einsum("ni,nij,nj->n", X, C, X)
     return np.where(kept.error == lines.error, z, rest / np.sqrt(variance))
 
 
-def _rest(lines: Lines, fitted: Fitted) -> np.ndarray:
+def _residuals(lines: Lines, fitted: LinesFit) -> np.ndarray:
     k = lines.machine
     c = np.where(lines.own, np.nan_to_num(fitted.own_c), np.nan_to_num(fitted.c))[k]
     warm = 0.0 if lines.T is None else c * lines.T
     return lines.x - fitted.a[k] - fitted.b[k] * lines.t - warm
 
 
-def best(lines: Lines) -> Fitted:
-    """The lines at the variances of the greatest restricted likelihood; memory where the records
-    show it.
+def fit_lines(lines: Lines) -> LinesFit:
+    """Fit the lines at the variances of the largest restricted likelihood.
+
+    The scatter is autocorrelated only if this increases the likelihood significantly.
     """
     from scipy.optimize import minimize, minimize_scalar
 
-    rough = solve(lines, float(np.median(lines.error**2)), 0.0, 1.0)
+    rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     size = float(np.median(lines.error)) ** 2
-    spread = max(float(np.median(_rest(lines, rough) ** 2)) / 0.45, size)
+    spread = max(float(np.median(_residuals(lines, rough) ** 2)) / 0.45, size)
 
-    def white(z: float) -> float:
-        return -solve(lines, float(np.exp(z)), 0.0, 1.0).loglik
+    def white_cost(z: float) -> float:
+        return -solve_lines(lines, float(np.exp(z)), 0.0, 1.0).loglik
 
     ends = np.log(1e-4 * size), np.log(100 * spread)
-    found: Any = minimize_scalar(white, bounds=ends, method="bounded", options={"xatol": 1e-3})
-    plain = [solve(lines, 0.0, 0.0, 1.0), solve(lines, float(np.exp(found.x)), 0.0, 1.0)]
+    found: Any = minimize_scalar(white_cost, bounds=ends, method="bounded", options={"xatol": 1e-3})
+    plain = [
+        solve_lines(lines, 0.0, 0.0, 1.0),
+        solve_lines(lines, float(np.exp(found.x)), 0.0, 1.0),
+    ]
     plain = max(plain, key=lambda f: f.loglik)
     gaps = np.diff(lines.t)[np.diff(lines.machine) == 0]
     gaps = gaps[gaps > 0]
@@ -176,10 +188,10 @@ def best(lines: Lines) -> Fitted:
         return plain
     step, span = float(np.median(gaps)), float(np.max(_spans(lines)))
 
-    def all_three(z: np.ndarray) -> float:
+    def slow_cost(z: np.ndarray) -> float:
         if np.any(np.abs(z - middle) > reach):
             return np.inf
-        return -solve(lines, *map(float, np.exp(z))).loglik
+        return -solve_lines(lines, *map(float, np.exp(z))).loglik
 
     low = np.log([1e-4 * size, 1e-4 * size, 0.2 * step])
     high = np.log([100 * spread, 100 * spread, max(span, 2 * step)])
@@ -190,25 +202,26 @@ def best(lines: Lines) -> Fitted:
         for share in (0.05, 0.2, 0.6)
         for memory in (step, 3 * step, 0.3 * span)
     ]
-    first = min(tried, key=all_three)
-    if -all_three(first) < plain.loglik + _HINT:
+    first = min(tried, key=slow_cost)
+    if -slow_cost(first) < plain.loglik + 0.5:  # The coarse search shows no autocorrelation.
         return plain
     simplex = np.clip(np.vstack([first, first + np.diag([1.0, 1.0, 0.7])]), low, high)
-    ended = minimize(
-        all_three,
+    searched = minimize(
+        slow_cost,
         first,
         method="Nelder-Mead",
         options={"xatol": 0.02, "fatol": 0.01, "maxfev": 200, "initial_simplex": simplex},
     )
-    slow = solve(lines, *map(float, np.exp(ended.x)))
-    return slow if 2 * (slow.loglik - plain.loglik) > _SURE else plain
+    slow = solve_lines(lines, *map(float, np.exp(searched.x)))
+    return slow if 2 * (slow.loglik - plain.loglik) > _SLOW_THRESHOLD else plain
 
 
-def _weights(lines: Lines, white: float, slow: float, memory: float) -> tuple[Any, float]:
-    """What multiplies by the inverse of the records' covariance, and the log of its determinant.
+def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[Any, float]:
+    """Return a function that multiplies by the inverse of the records' covariance, and the log
+    determinant of that covariance.
 
-    A walk of this memory has a tridiagonal precision, all machines in one band (Rue and Held,
-    Gaussian Markov Random Fields, 2005): the work grows with the records alone.
+    The autocorrelated part has a tridiagonal precision, with all machines in one band. Therefore
+    the work is proportional to the records (Rue and Held, Gaussian Markov Random Fields, 2005).
     """
     variance = lines.error**2 + white
     if slow == 0:
@@ -234,8 +247,8 @@ def _weights(lines: Lines, white: float, slow: float, memory: float) -> tuple[An
 def _band(
     lines: Lines, variance: np.ndarray, slow: float, memory: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The precision of walks, and of what is beside them, as a band; and their correlations from
-    record to record.
+    """Return the precision of the autocorrelated part plus that of the white part as a band, and
+    the correlation (n - 1,) of each record with the next.
     """
     gaps = np.diff(lines.t)
     joined = np.diff(lines.machine) == 0
@@ -250,27 +263,26 @@ def _band(
     return band, rho
 
 
-def _diagonal(lines: Lines, fitted: Fitted) -> np.ndarray:
-    """The diagonal of the inverse of the records' covariance, by pivots from both ends."""
+def _precision_diagonal(lines: Lines, fitted: LinesFit) -> np.ndarray:
+    """Return the diagonal of the inverse of the records' covariance, by pivots from both ends."""
     variance = lines.error**2 + fitted.white
     if fitted.slow == 0:
         return 1.0 / variance
     band, _ = _band(lines, variance, fitted.slow, fitted.memory)
-    beside = np.append(band[0, 1:] ** 2, 0.0)
-    ahead, behind = _pivots(band[1], beside[:-1]), _pivots(band[1][::-1], beside[:-1][::-1])[::-1]
+    off_diagonal = np.append(band[0, 1:] ** 2, 0.0)
+    ahead, behind = (
+        _pivots(band[1], off_diagonal[:-1]),
+        _pivots(band[1][::-1], off_diagonal[:-1][::-1])[::-1],
+    )
     return 1.0 / variance - 1.0 / (ahead + behind - band[1]) / variance**2
 
 
-def _pivots(diagonal: np.ndarray, beside: np.ndarray) -> np.ndarray:
+def _pivots(diagonal: np.ndarray, off_diagonal: np.ndarray) -> np.ndarray:
     out, last = np.empty(diagonal.size), np.inf
-    for i, (d, b) in enumerate(zip(diagonal.tolist(), [0.0, *beside.tolist()], strict=True)):
+    for i, (d, b) in enumerate(zip(diagonal.tolist(), [0.0, *off_diagonal.tolist()], strict=True)):
         out[i] = last = d - b / last
     return out
 
 
 def _spans(lines: Lines) -> np.ndarray:
     return np.maximum.reduceat(lines.t, lines.start) - np.minimum.reduceat(lines.t, lines.start)
-
-
-def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[:, :, None])[:, :, 0]

@@ -1,4 +1,4 @@
-"""End of line: which records lie within limits, which do not, and of which that cannot be told."""
+"""End-of-line test: which records of a fleet lie within limits (`verdicts`, `Verdicts`)."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,28 +7,35 @@ from typing import Any
 import numpy as np
 
 from frictax.annotations import Checked, DataFrame
-from frictax.text import aligned, amount, figures
+from frictax.summary import Summarised, Summary
+from frictax.text import amount, figures
 
-from ..result import Fleet
-from . import frames
-from .numbers import left_out, names_of, read, record_names
+from ..table import Fleet
+from .estimates import (
+    PRINTED_ROWS,
+    FleetEstimates,
+    estimate_names,
+    exclusion_reasons,
+    read_estimates,
+    record_names,
+    table_of_fleet,
+    table_rows,
+)
 
-PASS, FAIL, UNTOLD = "pass", "fail", "cannot tell"
-_SHOWN = 8
+PASS, FAIL, UNDECIDED = "pass", "fail", "cannot tell"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Verdicts:
-    """What became of each record at its limits. Print it.
+class Verdicts(Summarised):
+    """The verdict on each record of a fleet. Print it.
 
     - `table`: a row for each record of the fleet, in its order: `verdict` ("pass", "fail" or
-      "cannot tell"), the same for each number, and `why`: which numbers and ends of limits, or why
-      there are no numbers.
-    - `numbers`: a row for each number: limits `lower` and `upper` [SI], how many "pass", "fail" and
-      "cannot tell", and `guard`: half of an interval [SI] (median), by which limits are drawn in
-      before a record passes; `guard_share`: both guard bands over the width of the limits;
-      `capability`: that width over four standard errors (the measurement capability index of JCGM
-      106). NaN where there is one limit only.
+      "cannot tell"), the verdict on each parameter, and `why`: the parameters and limits that
+      decided, or why estimates are missing.
+    - `numbers`: a row for each parameter: limits `lower` and `upper` [SI], and the counts of
+      "pass", "fail" and "cannot tell". `guard`: guard band, the median of half an interval [SI];
+      `guard_share`: both guard bands over the width of the limits; `capability`: width over four
+      standard errors (measurement capability index of JCGM 106). NaN with only one limit.
     - `level` of the intervals.
 
     **Example:** at `verdicts`.
@@ -41,34 +48,48 @@ class Verdicts:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many records pass, fail, and cannot be told."""
+        """Number of records for each verdict."""
         found = list(self.table["verdict"])
-        return {word: found.count(word) for word in (PASS, FAIL, UNTOLD)}
+        return {word: found.count(word) for word in (PASS, FAIL, UNDECIDED)}
 
     def to_pandas(self) -> DataFrame:
         """`table`."""
         return self.table
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Head and rows of the table that is printed: one row a number, then all together."""
-        head = ("number", "limits", PASS, FAIL, UNTOLD, "guard band", "of the width", "capability")
+        """Return head and rows of the printed table: one row a parameter, then one for all."""
+        head = (
+            "number",
+            "limits",
+            PASS,
+            FAIL,
+            UNDECIDED,
+            "guard band",
+            "of the width",
+            "capability",
+        )
         rows = []
         for row in self.numbers.reset_index().to_dict("records"):
             unit = self.units[row["number"]]
-            ends = [amount(row[end], unit) if np.isfinite(row[end]) else "" for end in _ENDS]
+            ends = [
+                amount(row[end], unit) if np.isfinite(row[end]) else ""
+                for end in ("lower", "upper")
+            ]
             limits = " to ".join(ends) if all(ends) else _one_sided(*ends)
             rows.append(
                 (
                     row["number"],
                     limits,
-                    *(str(row[word]) for word in (PASS, FAIL, UNTOLD)),
+                    *(str(row[word]) for word in (PASS, FAIL, UNDECIDED)),
                     amount(row["guard"], unit),
-                    _known(100 * row["guard_share"], " %"),
-                    _known(row["capability"]),
+                    _figures_or_empty(100 * row["guard_share"], " %"),
+                    _figures_or_empty(row["capability"]),
                 )
             )
         counts = self.counts
-        rows.append(("all", "", *(str(counts[word]) for word in (PASS, FAIL, UNTOLD)), "", "", ""))
+        rows.append(
+            ("all", "", *(str(counts[word]) for word in (PASS, FAIL, UNDECIDED)), "", "", "")
+        )
         return head, rows
 
     @property
@@ -76,12 +97,12 @@ class Verdicts:
         counts = self.counts
         return (
             f"{len(self.table)} records: {counts[PASS]} pass, {counts[FAIL]} fail,"
-            f" {counts[UNTOLD]} undecided"
+            f" {counts[UNDECIDED]} undecided"
         )
 
     @property
     def sentences(self) -> list[str]:
-        """What the answers are worth, and which records fail."""
+        """The error probabilities, and the records that fail, in sentences."""
         share, q = 100 * (1 - self.level) / 2, len(self.numbers)
         most = min(q * share, 100.0)
         out = [
@@ -90,44 +111,36 @@ class Verdicts:
             f" {share:.3g} %, one within all of them fails with at most {most:.3g} %."
         ]
         failed = self.table[self.table["verdict"] == FAIL]
-        out += [f"  {row.record} fails: {row.why}" for row in frames.lines(failed, _SHOWN)]
-        if len(failed) > _SHOWN:
-            out.append(f"  and {len(failed) - _SHOWN} more, see `table`")
+        out += [f"  {row.record} fails: {row.why}" for row in table_rows(failed, PRINTED_ROWS)]
+        if len(failed) > PRINTED_ROWS:
+            out.append(f"  and {len(failed) - PRINTED_ROWS} more, see `table`")
         return out
 
-    def __repr__(self) -> str:
-        return "\n".join([self.title, "", *aligned(*self.rows()), "", *self.sentences])
-
-    def _repr_html_(self) -> str:
-        from frictax.report.notebook.cards import card
-
-        return card(self.title, self.rows(), "llrrrrrr", self.sentences)
-
-
-_ENDS = ("lower", "upper")
+    def _summary(self) -> Summary:
+        return Summary(self.title, self.rows(), "llrrrrrr", ["", *self.sentences], above=[""])
 
 
 def verdicts(
     table: DataFrame | Fleet, limits: Mapping[str, Checked[Any]], *, level: float = 0.95
 ) -> Verdicts:
-    """Which records of a fleet lie within limits: pass, fail, or cannot tell.
+    """Decide which records of a fleet lie within limits: pass, fail, or cannot tell.
 
-    A number passes where its whole interval lies within the limits, fails where all of it lies
-    beyond one of them, and else its record cannot tell. A record fails with one of its numbers, and
-    passes with all. So limits are drawn in by half of the interval before anything passes (a guard
-    band, as by ISO 14253-1, but with Student's t and each record's own errors), and out by as much
-    before anything fails.
+    A parameter passes if its whole interval lies within the limits, and fails if the whole interval
+    lies beyond one limit. Otherwise its verdict is "cannot tell". A record fails if one parameter
+    fails, and passes if all pass. So half of the interval is a guard band on both sides of a limit
+    (as in ISO 14253-1, but with Student's t and each record's own errors).
 
     **Arguments:**
 
-    - `table`: one row a record, as of `population`; records without numbers cannot tell.
-    - `limits`: of each number (lower, upper) in SI, None where there is none.
-    - `level`: of the intervals: a number beyond its limit passes with (1 - level) / 2 at most.
+    - `table`: one row a record, as for `population`. The verdict is "cannot tell" for records
+      without estimates.
+    - `limits`: name -> (lower, upper) in SI, with None for no limit.
+    - `level`: of the intervals. A parameter beyond its limit passes with a probability of at most
+      (1 - level) / 2.
 
     **Returns:** a `Verdicts`.
 
-    **Raises:** `KeyError` for a number that the table lacks, `ValueError` for limits that hold
-    nothing.
+    **Raises:** `KeyError` for a parameter that the table lacks, `ValueError` for empty limits.
 
     >>> import frictax as fx, pandas as pd
     >>> fleet = pd.DataFrame(
@@ -144,31 +157,29 @@ def verdicts(
     3 records: 1 pass, 1 fail, 1 undecided
     ...
     """
-    table = frames.table_of(table)
+    table = table_of_fleet(table)
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie between 0 and 1, got {level!r}. Write 0.95 for 95 %.")
     if not limits:
         raise ValueError("`limits` is empty: give a number (lower, upper), such as {'F': (6, 8)}.")
-    names = names_of(table, list(limits))
-    ends = {name: _pair(name, limits[name]) for name in names}
-    given = read(table, names)
-    each, halves = _each(given, ends, level)
-    words = np.full((len(table), len(names)), UNTOLD, dtype=object)
-    words[given.row] = each
-    told = np.zeros(words.shape, bool)
-    told[given.row] = np.isfinite(given.values)
+    names = estimate_names(table, list(limits))
+    ends = {name: _checked_limits(name, limits[name]) for name in names}
+    fleet = read_estimates(table, names)
+    each, halves = _verdict_of_each(fleet, ends, level)
+    words = np.full((len(table), len(names)), UNDECIDED, dtype=object)
+    words[fleet.row] = each
     verdict = np.where(
-        (words == FAIL).any(axis=1), FAIL, np.where((words == PASS).all(axis=1), PASS, UNTOLD)
+        (words == FAIL).any(axis=1), FAIL, np.where((words == PASS).all(axis=1), PASS, UNDECIDED)
     )
     return Verdicts(
-        table=_table(table, names, words, verdict, _why(table, given, ends, words, told)),
-        numbers=_numbers(names, ends, words, halves, given.errors),
-        units=given.units,
+        table=_table(table, names, words, verdict, _reasons(table, fleet, ends, words)),
+        numbers=_numbers(names, ends, words, halves, fleet.errors),
+        units=fleet.units,
         level=level,
     )
 
 
-def _pair(name: str, pair: Any) -> tuple[float, float]:
+def _checked_limits(name: str, pair: Any) -> tuple[float, float]:
     try:
         lower, upper = pair
     except (TypeError, ValueError):
@@ -186,48 +197,48 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
     return low, high
 
 
-def _each(
-    given: Any, ends: Mapping[str, tuple[float, float]], level: float
+def _verdict_of_each(
+    fleet: FleetEstimates, ends: Mapping[str, tuple[float, float]], level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The word for each record and number, and half of each interval."""
+    """Return the verdict on each estimate and half of its interval, both (n, p)."""
     from scipy.special import ndtri, stdtrit
 
     q = 0.5 + level / 2
-    known = np.isinf(given.freedom)
-    half = np.where(known, ndtri(q), stdtrit(np.where(known, 1.0, given.freedom), q))
-    half = half * given.errors
+    known = np.isinf(fleet.freedom)
+    half = np.where(known, ndtri(q), stdtrit(np.where(known, 1.0, fleet.freedom), q))
+    half = half * fleet.errors
     low, high = (np.array([pair[i] for pair in ends.values()]) for i in (0, 1))
     with np.errstate(invalid="ignore"):
-        good = (given.values - half >= low) & (given.values + half <= high)
-        bad = (given.values + half < low) | (given.values - half > high)
-    return np.where(good, PASS, np.where(bad, FAIL, UNTOLD)).astype(object), half
+        good = (fleet.values - half >= low) & (fleet.values + half <= high)
+        bad = (fleet.values + half < low) | (fleet.values - half > high)
+    return np.where(good, PASS, np.where(bad, FAIL, UNDECIDED)).astype(object), half
 
 
-def _why(
+def _reasons(
     table: DataFrame,
-    given: Any,
+    fleet: FleetEstimates,
     ends: Mapping[str, tuple[float, float]],
     words: np.ndarray,
-    told: np.ndarray,
 ) -> list[str]:
-    """Of each record what keeps it from passing, "" where nothing does."""
+    """Return for each record why it does not pass, "" if it passes."""
     values = np.full(words.shape, np.nan)
-    values[given.row] = given.values
-    nothing, out = left_out(table, told), []
+    values[fleet.row] = fleet.values
+    excluded, out = exclusion_reasons(table, np.isfinite(values)), []
     for i in range(len(words)):
-        verdict = FAIL if FAIL in words[i] else UNTOLD
-        parts = [] if nothing[i] else np.flatnonzero(words[i] == verdict)
-        said = [
-            _said(name, verdict, values[i, k], ends[name], given.units[name])
-            for k in parts
-            for name in [given.names[k]]
-        ]
-        out.append(nothing[i] or "; ".join(said))
+        if excluded[i]:
+            out.append(excluded[i])
+            continue
+        verdict = FAIL if FAIL in words[i] else UNDECIDED
+        reasons = []
+        for k in np.flatnonzero(words[i] == verdict):
+            name = fleet.names[k]
+            reasons.append(_reason(name, verdict, values[i, k], ends[name], fleet.units[name]))
+        out.append("; ".join(reasons))
     return out
 
 
-def _said(name: str, verdict: str, x: float, ends: tuple[float, float], unit: str) -> str:
-    """What keeps a number from passing."""
+def _reason(name: str, verdict: str, x: float, ends: tuple[float, float], unit: str) -> str:
+    """Return why a parameter does not pass."""
     if not np.isfinite(x):
         return f"{name} has no estimate"
     low, high = ends
@@ -264,7 +275,7 @@ def _numbers(
         low, high = ends[name]
         width, guard = high - low, _median(halves[:, k])
         row: dict[str, Any] = {"number": name, "lower": low, "upper": high}
-        row |= {word: int(np.sum(words[:, k] == word)) for word in (PASS, FAIL, UNTOLD)}
+        row |= {word: int(np.sum(words[:, k] == word)) for word in (PASS, FAIL, UNDECIDED)}
         both = np.isfinite(width)
         row["guard"] = guard
         row["guard_share"] = 2 * guard / width if both else np.nan
@@ -274,13 +285,13 @@ def _numbers(
 
 
 def _median(x: np.ndarray) -> float:
-    told = x[np.isfinite(x)]
-    return float(np.median(told)) if told.size else np.nan
+    known = x[np.isfinite(x)]
+    return float(np.median(known)) if known.size else np.nan
 
 
 def _one_sided(low: str, high: str) -> str:
     return f"{low} or more" if low else f"{high} or less"
 
 
-def _known(x: float, unit: str = "") -> str:
+def _figures_or_empty(x: float, unit: str = "") -> str:
     return f"{figures(x, 3)}{unit}" if np.isfinite(x) else ""

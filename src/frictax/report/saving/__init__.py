@@ -1,3 +1,3 @@
-"""A fit in a file, and back: numbers bit for bit, and no code of the file's."""
+"""Fits and posteriors in files: numbers are kept bit for bit, and reading does not run code."""
 
 from .fit_file import load_fit as load_fit, load_posterior as load_posterior

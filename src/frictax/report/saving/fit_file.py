@@ -1,7 +1,7 @@
 """A fit in one file: a zip archive of `fit.json` and arrays (`.npy`), with a checksum at its end.
 
-The archive's comment says format and SHA-256 of all bytes before the latter: whatever happened to
-a file is seen before anything of it is read.
+The archive's comment holds the format and the SHA-256 of all bytes before the checksum. A damaged
+file is therefore detected before its content is read.
 """
 
 import hashlib
@@ -25,30 +25,32 @@ from frictax.measurements import Record, Sweep
 from frictax.measurements.reading.columns import existing_file
 from frictax.parameters import check
 
-from .things import Packed, Unpacked, called, handed_over
+from .things import Packed, Unpacked, name_of, own_code_of
 
-# Rises by 1 when a stored class gets, loses or renames a field: see tests/report/test_formats.py.
+# It increases by 1 when a stored class gets, loses or renames a field:
+# tests/report/test_formats.py.
 FORMAT = 6
 _HEAD = "fit.json"
 _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
-# Own code that is handed over must leave what the fit left, within this share of its noise.
+# [standard deviations of the noise] largest rms difference of the residuals from those of the fit,
+# for code of the user that is handed over.
 _SAME = 0.02
-_LARGEST = 3e8  # [bytes] of all arrays of a file, counted wherever they stand: 1 GB of memory
+_LARGEST = 3e8  # [bytes] of all arrays of a file, each counted wherever it occurs: 1 GB of memory
 _LARGEST_HEAD = 16_000_000  # [bytes] of `fit.json`: names and numbers of the largest fits take 1 MB
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # read in steps of a known size
 
 
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the fit to one file, from which `load_fit` makes it again: every number bit for bit.
+    """Write the fit to one file, from which `load_fit` restores every number bit for bit.
 
     The file is a zip archive: `fit.json` and arrays that numpy reads (``np.load(path)``). It holds
-    the machine, the records, the answer and its errors, and no code: of classes and functions that
-    are not frictax's it holds the names. So it may be opened whoever it came from.
+    the machine, the records, the estimates and their errors. It does not hold code, only the names
+    of classes and functions of the user. So a file from anyone may be opened.
 
-    **Raises:** `FileExistsError` where a file is there, unless `overwrite`; `OSError` where it
-    cannot be written; `ValueError` for what no file can hold. What was there stays until the new
-    file is whole.
+    **Raises:** `FileExistsError` for an existing file, unless `overwrite`; `OSError` if the file
+    cannot be written; `ValueError` for an object that cannot be stored. An existing file is
+    replaced only when the new file is complete.
 
     **Example:** at `load_fit`.
     """
@@ -56,31 +58,30 @@ def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> 
 
 
 def save_posterior(drawn: Posterior, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the draws and the fit that they are of to one file: see `FitResult.save`;
-    `load_posterior` reads it.
-    """
+    """Write the draws and their fit to one file, as `FitResult.save`; `load_posterior` reads it."""
     return _write(drawn, path, overwrite)
 
 
 def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGEST) -> FitResult:
-    """Read a fit that was written by `found.save(path)`: the same numbers, and all that a fit can
-    be asked.
+    """Read a fit that was written by `found.save(path)`, with all methods of a fit.
 
-    Estimates, errors, intervals and notices are those of the file. What is asked anew (`predicted`,
-    `profile`, `missing`, another `uncertainty`) is worked out by the frictax that reads.
+    Estimates, errors, intervals and notices are those of the file. `predicted`, `profile`,
+    `missing` and another `uncertainty` are computed by the installed version of frictax.
 
-    Nothing of the file is run. Classes and functions of one's own are looked for among what is
-    handed over, by name; then what they predict is held against what the fit left.
+    Reading does not run code of the file. Your own classes and functions are found by name in
+    `known`. Then their predictions are compared with the residuals of the fit.
 
     **Arguments:**
 
-    - `known`: own classes and functions that the fit has in it, in a list; or a machine that has
-      them, from which those without a name (``lambda``) are taken in their order.
+    - `known`: a list of your own classes and functions in the fit, or a machine that contains them.
+      Functions without a name (``lambda``) are taken from the machine in their order.
     - `largest` [bytes] size of all arrays of the file. Give more for a large fit of your own.
 
-    **Raises:** `FileNotFoundError`, or `ValueError` with one sentence for what is no fit file, is
-    damaged or of a newer format, for own code that is lacking or is not what was fitted, and with
-    numbers of 32 bits.
+    **Raises:** `FileNotFoundError`, or `ValueError` with one sentence:
+
+    - The file is not a fit file, is damaged, or has a newer format.
+    - Your own code is missing, or differs from the fitted code.
+    - Numbers have 32 bits.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -98,7 +99,7 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
 def load_posterior(
     path: str | Path, *, known: Any = (), largest: int | float = _LARGEST
 ) -> Posterior:
-    """Read draws that were written by `drawn.save(path)`; else as `load_fit`.
+    """Read draws that were written by `drawn.save(path)`, with the arguments of `load_fit`.
 
     **Example:** of a fit, at `load_fit`.
     """
@@ -106,11 +107,11 @@ def load_posterior(
 
 
 def fit_bytes(thing: FitResult | Posterior) -> bytes:
-    """The file as it is written."""
+    """Return the content of the file."""
     packed = Packed()
-    inside = packed.of(thing, "")
+    inside = packed.pack(thing, "")
     own = [
-        {"name": called(x), "module": getattr(x, "__module__", None), "class": isinstance(x, type)}
+        {"name": name_of(x), "module": getattr(x, "__module__", None), "class": isinstance(x, type)}
         for x in packed.own
     ]
     head = {"kind": type(thing).__name__, "frictax": frictax.__version__, "own": own}
@@ -127,7 +128,7 @@ def fit_bytes(thing: FitResult | Posterior) -> bytes:
 
 
 def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    # without a date: the same fit gives the same bytes
+    # The entry has no date, so the same fit gives the same bytes.
     entry = zipfile.ZipInfo(name)
     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
     archive.writestr(entry, content)
@@ -158,17 +159,17 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         raise ValueError(f"{path} holds a {is_a}: read it by `fx.{_READ_BY[is_a]}`.")
     thing, off = None, 0.0
     try:
-        own, lacking = _matched(head["own"], handed_over(known))
+        own, lacking = _match_own_code(head["own"], own_code_of(known))
         if not lacking:
-            thing = Unpacked(arrays, own, of_format < FORMAT, largest).of(head["thing"])
+            thing = Unpacked(arrays, own, of_format < FORMAT, largest).unpack(head["thing"])
             found = thing if isinstance(thing, FitResult) else thing.found
             check(found.start)
-            _ = found.warnings, thing.warnings  # of codes that are known here
-            if of_format == FORMAT:  # an older file may lack what a print needs
+            _ = found.warnings, thing.warnings  # raises for an unknown code of a notice
+            if of_format == FORMAT:  # An older file may lack a field that printing needs.
                 _check_whole(found)
                 _ = str(thing)
-            off = _off(found) if own else 0.0
-    except Exception as why:  # whatever a file holds that `save` would not have written
+            off = _residual_difference(found) if own else 0.0
+    except Exception as why:  # The file was not written by `save`, and any error can occur.
         says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})"
         raise ValueError(
             f"{path}, written by frictax {head.get('frictax')}, cannot be read by"
@@ -183,7 +184,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
         )
     if not off <= _SAME:
-        names = " or ".join(map(called, own))
+        names = " or ".join(map(name_of, own))
         raise ValueError(
             f"{path} is of another {names} than was handed over: what the machine leaves of the"
             f" records differs by {off:.2g} times the noise. Hand over the code that was fitted."
@@ -204,9 +205,7 @@ def _check_whole(found: FitResult) -> None:
 def _read_sealed(
     path: Path, largest: int | float
 ) -> tuple[dict[str, Any], Mapping[str, np.ndarray], int]:
-    """`fit.json`, the arrays and the format, once the whole file has been seen to be as it was
-    written.
-    """
+    """Check the checksum of the whole file, and return `fit.json`, the arrays and the format."""
     _check_size(path, path.stat().st_size, largest)
     body, again = path.read_bytes(), "Take the file again from where it came."
     end = _END.search(body[-120:])
@@ -238,13 +237,13 @@ def _read_sealed(
         return {**head, "kind": str(head["kind"]), "own": own}, arrays, int(end[1])
     except _TooLarge:
         raise
-    except Exception as why:  # written by something else, with a checksum that fits
+    except Exception as why:  # Another program wrote it, with a correct checksum.
         says = " ".join(str(why).split())
         raise ValueError(f"{path} is no fit file that `found.save` wrote: {says}.") from why
 
 
 class _TooLarge(ValueError):
-    """A file that would take more memory than it may."""
+    """A file that needs more memory than allowed."""
 
 
 def _check_size(path: Path, size: int | float, largest: int | float) -> None:
@@ -258,7 +257,7 @@ def _check_size(path: Path, size: int | float, largest: int | float) -> None:
 def _content(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int | float = np.inf
 ) -> bytes:
-    """Return a member, which is at most as long as it says and as long as `most`."""
+    """Return a member of the archive, after checking its length."""
     if member.compress_type not in _METHODS or member.file_size > most:
         raise ValueError(f"its {member.filename} is packed in another way, or too long")
     with archive.open(member) as file:
@@ -268,12 +267,12 @@ def _content(
     return whole
 
 
-def _matched(needs: Iterable[Any], given: list[Any]) -> tuple[list[Any], list[Any]]:
-    """What the caller hands over, in the order in which the file needs it, and what is lacking."""
+def _match_own_code(needs: Iterable[Any], given: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the code that the file needs, in its order, and the needs that `given` lacks."""
     left, own, lacking = list(given), [], []
     for need in needs:
         fits = [
-            x for x in left if called(x) == need["name"] and isinstance(x, type) == need["class"]
+            x for x in left if name_of(x) == need["name"] and isinstance(x, type) == need["class"]
         ]
         own += fits[:1]
         lacking += [] if fits else [need]
@@ -281,8 +280,10 @@ def _matched(needs: Iterable[Any], given: list[Any]) -> tuple[list[Any], list[An
     return own, lacking
 
 
-def _off(found: FitResult) -> float:
-    """How far the machine with own code is from leaving what the fit left, over the noise."""
+def _residual_difference(found: FitResult) -> float:
+    """Return the rms difference between the residuals of the given code and those of the fit, over
+    the noise.
+    """
     left, size = [], []
     for label, one in zip(found.records, found.problem.prepared, strict=True):
         w, measured = np.asarray(one.weight), np.asarray(one.measured)
@@ -292,4 +293,6 @@ def _off(found: FitResult) -> float:
         float(np.sqrt(np.mean(np.square(x))))
         for x in (np.concatenate(left) - found.full_residuals, np.concatenate(size))
     )
-    return off / (found.noise_scale + 1e-4 * whole)  # rounding, of a fit that leaves nothing
+    return off / (
+        found.noise_scale + 1e-4 * whole
+    )  # The second term allows for rounding if a fit is exact.

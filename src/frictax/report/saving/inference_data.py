@@ -1,4 +1,4 @@
-"""Draws of a posterior for ArviZ."""
+"""The draws of a posterior for ArviZ."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,13 +22,16 @@ _SAYS = {
 
 
 def to_arviz(drawn: Posterior) -> Any:
-    """The draws for ArviZ, whose plots and diagnostics take them as they are: its `InferenceData`
-    before ArviZ 1.0, from then on the `xarray.DataTree` that took its place.
+    """Return the draws for the plots and diagnostics of ArviZ: an `InferenceData` before ArviZ 1.0,
+    an `xarray.DataTree` since.
 
-    Groups: `posterior`, each fitted number by its path over (chain, draw), those of a table in one
-    variable, with ``attrs["units"]``; `sample_stats`; `observed_data` and, of inputs,
-    `constant_data` of each record as ``<record>: <channel>`` over its own time, in SI units. There
-    is no pointwise likelihood: residuals count for fewer than they are (`drawn.samples`).
+    - `posterior`: each estimate by its path over (chain, draw), with ``attrs["units"]``; a table
+      is one variable. `sample_stats`: statistics of the sampler.
+    - `observed_data`: the measured channels as ``<record>: <channel>`` over time, in SI units;
+      `constant_data`: the inputs.
+
+    A pointwise likelihood is absent, because autocorrelated residuals count as fewer samples
+    (`drawn.samples`).
 
     **Raises:** `ImportError` without ArviZ.
 
@@ -68,8 +71,8 @@ def _numbers(drawn: Posterior) -> dict[str, Any]:
     out = {}
     for path, column in columns.items():
         more = (f"{path} entry",) if np.ndim(column) else ()
-        told = {"units": units[path], "long_name": path}
-        out[_name(path)] = (("chain", "draw", *more), drawn.draws[..., column], told)
+        attributes = {"units": units[path], "long_name": path}
+        out[_name(path)] = (("chain", "draw", *more), drawn.draws[..., column], attributes)
     return out
 
 
@@ -87,4 +90,4 @@ def _data(drawn: Posterior, xr: Any, about: dict[str, str]) -> dict[str, Any]:
 
 
 def _name(text: str) -> str:
-    return text.replace("/", "_")  # which would be a group
+    return text.replace("/", "_")  # A slash would make a group.

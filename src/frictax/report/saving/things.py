@@ -1,7 +1,7 @@
-"""What a fit is made of as JSON and arrays, and back without running any code.
+"""Objects of a fit as JSON and arrays, and back without running code.
 
-A class of frictax or of diffrax stands for itself by its name; of the user's own classes and
-functions only the names are written, and whoever reads hands the things themselves over.
+A class of frictax or diffrax is written by its name. Of the user's classes and functions only the
+names are written; the reader has to provide the objects.
 """
 
 import dataclasses
@@ -32,27 +32,28 @@ from frictax.measurements.units import Unit
 from frictax.parameters import Declaration, domains
 from frictax.text import CONTROL
 
-# What stands in fits and has no public name.
+# Classes in fits that do not have a public name.
 _INSIDE: dict[str, Any] = {
     cls.__name__: cls
     for cls in (ForwardAlone, PreparedRecord, PreparedSweep, Problem, Unknown, Steady, Named, Setup)
     + (Unit, Declaration, domains.Real, domains.Positive, domains.AtLeast, domains.Between)
     + (domains.Increasing, domains.LogScale, Tie, WeakForm)
 }
-# Found when a fit is asked for them, and kept in its file beside what they are found from.
+# Properties of a fit that are computed on request, and stored in the file.
 _ANSWERS = ("estimates", "tied", "covariance", "identifiability", "notices")
-_NUMBERS = "biufc"
+_NUMBERS = "biufc"  # kinds of numpy types: bool, int, unsigned, float, complex
 _NO_DEFAULT = dataclasses.MISSING
-# What a field meant before it existed, where that is not the default of today. An old file that
-# lacks any other field gets its default, or None.
+# The value of a field for files from before the field existed, if it differs from the present
+# default. Any other missing field of an old file gets its default, or None.
 BEFORE: dict[tuple[str, str], Any] = {
-    ("OnSamples", "tolerance"): None,  # steps were as long as the samples say
-    ("InverseDynamics", "at_samples"): True,  # there was no weak form
-    ("Optax", "rounds"): 10,  # of `steps` each
+    ("OnSamples", "tolerance"): None,  # Steps were as long as the intervals of the samples.
+    ("InverseDynamics", "at_samples"): True,  # The weak form did not exist.
+    ("Optax", "rounds"): 10,  # rounds of `steps` each
 }
 
 
-_FLAT = {  # of annotations of numbers: what may stand there, as far as it is no array
+# Annotated type of a scalar -> the types of its values.
+_FLAT = {
     bool: (bool, np.bool_),
     int: (int, np.integer),
     float: (int, float, np.integer, np.floating),
@@ -61,7 +62,7 @@ _FLAT = {  # of annotations of numbers: what may stand there, as far as it is no
 
 @functools.cache
 def _known(name: str) -> Any:
-    """The class of frictax or of diffrax that `name` stands for, or None."""
+    """Return the class of frictax or diffrax with this name, or None."""
     if name in _INSIDE:
         return _INSIDE[name]
     package, _, last = name.rpartition(".")
@@ -76,14 +77,14 @@ def _known(name: str) -> Any:
 
 
 def _name(cls: type) -> str | None:
-    """The name by which a file knows `cls`; None of a class of the user's own."""
+    """Return the name of `cls` in a file; None for a class of the user."""
     package = cls.__module__.partition(".")[0]
     name = {"frictax": cls.__name__, "diffrax": f"diffrax.{cls.__name__}"}.get(package, "")
     return name if name and _known(name) is cls else None
 
 
-def called(thing: Any) -> str:
-    """What a class or function of the user's is called."""
+def name_of(thing: Any) -> str:
+    """Return the name of a class or function of the user."""
     return str(getattr(thing, "__name__", type(thing).__name__))
 
 
@@ -97,7 +98,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _answer_hint(name: str) -> Any:
-    """Return the type of an answer of `FitResult`, which is a property that is kept."""
+    """Return the type of a stored property of `FitResult`."""
     return typing.get_type_hints(getattr(FitResult, name).func)["return"]
 
 
@@ -107,32 +108,39 @@ def conforms(value: Any, hint: Any) -> bool:
     Arrays of one object must agree in the sizes that its annotations name: call it for all fields
     in one `jaxtyped("context")`.
     """
-    kind, inside = typing.get_origin(hint), typing.get_args(hint)
+    kind = typing.get_origin(hint)
     if hint in _FLAT:
         is_bool = isinstance(value, bool | np.bool_)
         return isinstance(value, _FLAT[hint]) and is_bool == (hint is bool)
+    if hint is None or hint is type(None):
+        return value is None
     if kind in (typing.Union, types.UnionType):
-        return any(conforms(value, one) for one in inside)
+        return any(conforms(value, one) for one in typing.get_args(hint))
+    if kind is not None:
+        return _conforms_inside(value, kind, typing.get_args(hint))
+    return not isinstance(hint, type) or hint is Any or isinstance(value, hint)
+
+
+def _conforms_inside(value: Any, kind: Any, inside: tuple[Any, ...]) -> bool:
+    """Return whether a value is of the generic type `kind[inside]`."""
     if kind is typing.Literal:
         return any(value == one and type(value) is type(one) for one in inside)
     if kind is tuple:
-        if not isinstance(value, tuple):
-            return False
-        if inside[1:] == (...,):
-            return all(conforms(x, inside[0]) for x in value)
-        return len(value) == len(inside) and all(map(conforms, value, inside))
-    if isinstance(kind, type) and issubclass(kind, Mapping):
+        if isinstance(value, tuple) and inside[1:] == (...,):
+            inside = (inside[0],) * len(value)
+        same = isinstance(value, tuple) and len(value) == len(inside)
+        return same and all(map(conforms, value, inside))
+    if kind is Callable:
+        return callable(value)
+    if not isinstance(kind, type):
+        return True
+    if issubclass(kind, Mapping):
         return isinstance(value, Mapping) and all(
             conforms(k, inside[0]) and conforms(x, inside[1]) for k, x in value.items()
         )
-    if isinstance(kind, type) and issubclass(kind, Iterable) and len(inside) == 1:
+    if issubclass(kind, Iterable) and len(inside) == 1:
         return isinstance(value, kind) and all(conforms(x, inside[0]) for x in value)
-    if kind is Callable:
-        return callable(value)
-    if hint is None or hint is type(None):
-        return value is None
-    here = hint if kind is None else kind
-    return not isinstance(here, type) or here is Any or isinstance(value, here)
+    return isinstance(value, kind)
 
 
 def _fields(cls: Any) -> tuple[str, ...]:
@@ -142,18 +150,18 @@ def _fields(cls: Any) -> tuple[str, ...]:
 
 @dataclasses.dataclass
 class Packed:
-    """What has been written so far: `arrays` by the names of their members, and the user's `own`
-    classes and functions in the order of appearance.
+    """Written objects: `arrays` by the names of their members, and the user's `own` classes and
+    functions in the order of appearance.
     """
 
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     own: list[Any] = dataclasses.field(default_factory=list)
     _members: dict[Any, str] = dataclasses.field(default_factory=dict)
 
-    def of(self, thing: Any, path: str) -> Any:
-        """`thing` in JSON's types; `path` is where it stands, for whoever looks into the file.
+    def pack(self, thing: Any, path: str) -> Any:
+        """Return `thing` in the types of JSON; `path` names its place for error messages.
 
-        **Raises:** `ValueError` for what is neither number, text, container, dataclass nor
+        **Raises:** `ValueError` unless it is a number, a text, a container, a dataclass or a
         function.
         """
         if isinstance(thing, enum.Enum):
@@ -165,22 +173,14 @@ class Packed:
         if isinstance(thing, float):
             sign = "-" if math.copysign(1.0, thing) < 0 else ""
             return thing if math.isfinite(thing) else {"float": f"{sign}{abs(thing)}"}
-        if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
-            return [self.of(x, _at(path, i)) for i, x in enumerate(thing)]
-        if isinstance(thing, list | frozenset | set):
-            kind = type(thing).__name__
-            items = thing if isinstance(thing, list) else sorted(thing, key=repr)
-            return {kind: [self.of(x, _at(path, i)) for i, x in enumerate(items)]}
-        if isinstance(thing, Mapping):
-            pairs = [[self.of(k, path), self.of(x, _at(path, k))] for k, x in thing.items()]
-            return {"dict": pairs}
-        if not isinstance(thing, type) and (
-            dataclasses.is_dataclass(thing) or isinstance(thing, tuple)
-        ):
-            has = {n: self.of(getattr(thing, n), _at(path, n)) for n in _fields(type(thing))}
+        named_tuple = isinstance(thing, tuple) and hasattr(thing, "_fields")
+        if isinstance(thing, tuple | list | frozenset | set | Mapping) and not named_tuple:
+            return self._container(thing, path)
+        if not isinstance(thing, type) and (dataclasses.is_dataclass(thing) or named_tuple):
+            has = {n: self.pack(getattr(thing, n), _at(path, n)) for n in _fields(type(thing))}
             packed: dict[str, Any] = {"is": self._class(type(thing)), "has": has}
             if isinstance(thing, FitResult):
-                packed["found"] = {n: self.of(getattr(thing, n), _at(path, n)) for n in _ANSWERS}
+                packed["found"] = {n: self.pack(getattr(thing, n), _at(path, n)) for n in _ANSWERS}
             return packed
         if callable(thing):
             return {"own": self._own(thing)}
@@ -189,6 +189,14 @@ class Packed:
             " no file can hold without running code when it is read. Make it a number, an array or"
             " a dataclass."
         )
+
+    def _container(self, thing: Any, path: str) -> Any:
+        if isinstance(thing, Mapping):
+            pairs = [[self.pack(k, path), self.pack(x, _at(path, k))] for k, x in thing.items()]
+            return {"dict": pairs}
+        items = sorted(thing, key=repr) if isinstance(thing, frozenset | set) else thing
+        packed = [self.pack(x, _at(path, i)) for i, x in enumerate(items)]
+        return packed if isinstance(thing, tuple) else {type(thing).__name__: packed}
 
     def _class(self, cls: type) -> str | int:
         name = _name(cls)
@@ -223,20 +231,20 @@ class Packed:
         return {kind: self._members[same], **packed}
 
 
-def handed_over(known: Any) -> list[Any]:
-    """The user's own classes and functions in what a caller hands over: themselves, and those of
-    machines, laws and other things that hold them.
-    """
+def own_code_of(known: Any) -> list[Any]:
+    """Return the user's classes and functions in a list, a machine, a law or another object."""
     packed = Packed()
-    packed.of(known, "known")
+    packed.pack(known, "known")
     return packed.own
 
 
 @dataclasses.dataclass
 class Unpacked:
-    """How what was written becomes things again; `own`: the user's, in the order of the file;
-    `is_older`: the file is of a format in which fields of today may be missing; `largest` [bytes]:
-    of all arrays, each counted as often as it is named.
+    """Restores written objects.
+
+    - `own`: the user's classes and functions, in the order of the file.
+    - `is_older`: whether the file has an older format, which may lack fields.
+    - `largest` [bytes]: size of all arrays, each counted as often as it is named.
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -245,10 +253,10 @@ class Unpacked:
     largest: int | float = math.inf
     _size: int = 0
 
-    def of(self, packed: Any) -> Any:
-        """The thing again. Nothing is called: objects are made empty, and their fields set."""
+    def unpack(self, packed: Any) -> Any:
+        """Restore an object. No constructor is called: the fields of an empty object are set."""
         if isinstance(packed, list):
-            return tuple(map(self.of, packed))
+            return tuple(map(self.unpack, packed))
         if isinstance(packed, str) and CONTROL.search(packed):
             raise ValueError(
                 f"It holds the text {packed!r}, whose control characters act on terminals."
@@ -264,10 +272,10 @@ class Unpacked:
         if "float" in packed:
             return float(packed["float"])
         if "dict" in packed:
-            return {self.of(key): self.of(x) for key, x in packed["dict"]}
+            return {self.unpack(key): self.unpack(x) for key, x in packed["dict"]}
         for kind in (list, frozenset, set):
             if kind.__name__ in packed:
-                return kind(map(self.of, packed[kind.__name__]))
+                return kind(map(self.unpack, packed[kind.__name__]))
         return self._array(packed)
 
     def _class(self, name: str | int) -> Any:
@@ -278,7 +286,7 @@ class Unpacked:
 
     def _object(self, packed: dict[str, Any]) -> Any:
         cls = self._class(packed["is"])
-        has = {name: self.of(x) for name, x in packed["has"].items()}
+        has = {name: self.unpack(x) for name, x in packed["has"].items()}
         if strange := set(has) - set(_fields(cls)):
             raise ValueError(
                 f"Its {cls.__name__} has a {min(strange)}, which the class here has not."
@@ -294,7 +302,9 @@ class Unpacked:
         for name in _fields(cls):
             object.__setattr__(thing, name, has[name])
         if cls is FitResult:
-            answers = {n: self.of(x) for n, x in packed.get("found", {}).items() if n in _ANSWERS}
+            answers = {
+                n: self.unpack(x) for n, x in packed.get("found", {}).items() if n in _ANSWERS
+            }
             self._check_types(cls, answers, {n: _answer_hint(n) for n in answers})
             vars(thing).update(answers)
         return thing

@@ -1,6 +1,5 @@
-"""A machine's schematic, from what its parts say of themselves to lines on a page.
+"""A machine's schematic.
 
-`network` finds who is joined to whom, `order` gives each a row and a column, `symbols`, `drives`
-and `heat` hold the pictures, `bodies` puts on a body what acts on it alone, `sheet` and `lines` put
-all on the page.
+`rows` arranges bodies and what joins them in chains. `symbols` and `bodies` hold the drawings,
+`labels` their texts, and `cells` puts drawings side by side on a row.
 """

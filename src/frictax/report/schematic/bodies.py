@@ -1,187 +1,175 @@
-"""A body in a schematic, with the drives and the friction that act on it alone: a block on its
-guide, or a disc on its shaft.
-"""
+"""The cells of a schematic's bodies, with the drives and the friction that act on each alone."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.axes import Axes
 
-from frictax.contacts import AbstractContact, Brake, MassWithStopAndFriction, SupportFriction
+from frictax.contacts import AbstractContact, MassWithStopAndFriction
+from frictax.mechanism import Fixed, HeatCapacitor, ThermalConductor
 
-from .cells import GAP, Band, Cell, Row, beside, composed, labelled, on_rod, outside, packed
-from .drives import is_arrow, push, push_on_post, turn
-from .pen import BODY, HATCH, LINING, ROD, SHAFT, Length, Pen
-from .symbols import Symbol, labelled_box, on_shaft
-from .words import NAME, VALUE, Label, label, said, values
+from .cells import Band, Cell, RowSize, compose, off_axis, on_axis, pack
+from .labels import NAME, VALUE, Label, label, said, values
+from .pen import BODY, HATCH, SOFT, Length, Pen, Symbol
+from .symbols import pad, pad_height, push, shaft_contact, turn
+
+_WARM = "#F8E1D6"
+_WALL = 21.0  # [pt] half the height of a wall
 
 Parts = Mapping[str, Any]  # by their names
 
 
-def body_cell(name: str, part: Any, on_it: Parts, joined: tuple[bool, bool]) -> Cell:
-    """The body `name` with what acts `on_it` alone.
+def node_cells(
+    name: str, part: Any, acting: Parts, *, turns: bool, joined: tuple[bool, bool]
+) -> list[Cell]:
+    """Return the cells of a body or wall with the parts that act on it alone.
 
-    `joined`: whether something joins it from the left, from the right.
+    `turns`: whether its row turns; `joined`: whether a part joins it at the left, at the right.
     """
-    rubbing = {key: one for key, one in on_it.items() if isinstance(one, AbstractContact)}
-    drives = {key: one for key, one in on_it.items() if key not in rubbing}
-    return (
-        _rotor(name, part, drives, rubbing)
-        if getattr(part, "rotational", False)
-        else _slider(name, part, drives, rubbing, joined)
-    )
+    contacts = {key: one for key, one in acting.items() if isinstance(one, AbstractContact)}
+    drives = {key: one for key, one in acting.items() if key not in contacts}
+    if isinstance(part, HeatCapacitor):
+        return [_capacitor(name, part)]
+    if isinstance(part, ThermalConductor):
+        text = Label(((said("T_ambient", part.T_ambient, "K"), VALUE),))
+        return [on_axis(name, Symbol(2, 17, 17, _surroundings), text, Band.BELOW)]
+    if getattr(part, "rotational", False):
+        disc = Symbol(7, 25, 25, lambda pen: pen.box((-7, 7), (-25, 25), BODY))
+        body = on_axis(name, disc, label(name, part, True), Band.ABOVE)
+        rubbing = [
+            on_axis(key, shaft_contact(one), label(key, one, True, grounded=True), Band.BELOW)
+            for key, one in contacts.items()
+        ]
+        return [*(_turning_drive(key, one) for key, one in drives.items()), body, *rubbing]
+    if isinstance(part, Fixed):
+        up = -_WALL if joined[1] else _WALL  # hatched on the side where nothing is joined
+        wall = Symbol(HATCH + 2, _WALL, _WALL, lambda pen: pen.ground((0, -up), (0, up)))
+        return [on_axis(name, wall, label(name, part, turns), Band.BELOW)]
+    return _sliding_body(name, part, drives, contacts, joined[0])
 
 
-# -- what turns: all on one shaft
+def reference_cell(name: str) -> Cell:
+    """Return the cell of a body that an earlier row shows: its name in a dashed box."""
+    text = Label(((name, NAME),))
+    half = text.width / 2 + 6
+
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
+        pen = Pen(axes, name, x, row.y)
+        pen.box((-half, half), (-9, 9), edge=None)
+        corners = ((-half, -9), (half, -9), (half, 9), (-half, 9), (-half, -9))
+        for start, stop in zip(corners[:-1], corners[1:], strict=True):
+            pen.line(start, stop, width=0.9, colour=SOFT, z=5, dashes=(0, (3, 2)))
+        pen.lines(text, text.height / 2)
+
+    return Cell({Band.CORE: (half, half)}, draw, 9, 9, edge=(half, half))
 
 
-def _rotor(name: str, part: Any, drives: Parts, rubbing: Parts) -> Cell:
-    disc = Symbol(7, 25, 25, lambda pen: pen.box(-7, 7, -25, 25, BODY))
-    cells = [_turned(key, one) for key, one in drives.items()]
-    cells += [labelled(name, disc, label(name, part, True), Band.ABOVE)]
-    cells += [
-        labelled(key, on_shaft(one), label(key, one, True, grounded=True), Band.BELOW)
-        for key, one in rubbing.items()
-    ]
-    cell = beside(cells, len(drives))
-    return on_rod(cell, *cell.reach[Band.CORE], SHAFT)
-
-
-def _turned(name: str, drive: Any) -> Cell:
+def _turning_drive(name: str, drive: Any) -> Cell:
     (arrow, box), text = turn(drive), label(name, drive, True)
     if box is None:
-        return labelled(name, arrow, text, Band.ABOVE)
-    return composed(
-        [labelled(name, arrow, Label(()), Band.ABOVE), outside(name, box, text, Band.ABOVE)], [0, 0]
-    )
+        return on_axis(name, arrow, text, Band.ABOVE)
+    around = on_axis(name, arrow, Label(()), Band.ABOVE)
+    return compose([around, off_axis(name, box, text, Band.ABOVE)], [0, 0])
 
 
-# -- what slides: a block, pushed from its sides and from above, on what it rubs on
-
-
-def _slider(name: str, part: Any, drives: Parts, rubbing: Parts, joined: tuple[bool, bool]) -> Cell:
-    stopped = isinstance(part, MassWithStopAndFriction)
-    own = {name: part} if stopped else {}
-    depth = max((_floor(one) for one in [*own.values(), *rubbing.values()]), default=0.0)
-    pads = [outside(name, _pad(part, depth), _of_stops(part), Band.BELOW)] if stopped else []
-    pads += [
-        outside(key, _pad(one, depth), label(key, one, False, grounded=True), Band.BELOW)
-        for key, one in rubbing.items()
-    ]
-
-    left, right, above = _sides(drives, joined)
-    pushes = [
-        outside(key, push_on_post(drives[key]), label(key, drives[key], False), Band.ABOVE)
-        for key in above
-    ]
-    posts = [_post(name, depth)] if stopped else []
-    # an arrow touches the block, unless a stop stands there
-    near = 0.0 if stopped else GAP[Band.CORE]
-    before = [_pushed(key, drives[key], (0.0, near)) for key in left]
-    after = [_pushed(key, drives[key], (near, 0.0)) for key in right]
-
-    lines = [said("m", part.m, "kg")] if stopped else values(part, False)
-    inside = Label(((name, NAME), *((line, VALUE) for line in lines)))
-    cell = beside(
-        [*before, *posts, _block(name, inside, pads, pushes), *posts, *after], len(before + posts)
-    )
-    reach = cell.reach[Band.CORE]
-    return on_rod(cell, reach[0] - 20 if left else 0.0, reach[1] - 20 if right else 0.0, ROD)
-
-
-def _sides(drives: Parts, joined: tuple[bool, bool]) -> tuple[list[str], list[str], list[str]]:
-    """The drives that push from the left, that pull at the right, where nothing else is joined, and
-    those that push from above.
+def _sliding_body(name: str, part: Any, drives: Parts, contacts: Parts, joined: bool) -> list[Cell]:
+    """Return a block on its guides; a first drive pushes it from the left if nothing else is there,
+    the other drives push against posts on it.
     """
-    names = list(drives)
-    left = names[: 0 if joined[0] else 1]
-    right = [name for name in names[len(left) :] if is_arrow(drives[name])][: 0 if joined[1] else 1]
-    return left, right, [name for name in names if name not in left + right]
+    stopped = isinstance(part, MassWithStopAndFriction)
+    rubbing: dict[str, tuple[Any, Label]] = {name: (part, _of_stops(part))} if stopped else {}
+    for key, one in contacts.items():
+        rubbing[key] = one, label(key, one, False, grounded=True)
+    floor = max((pad_height(one) for one, _ in rubbing.values()), default=0.0)
+    below = [off_axis(key, pad(p, floor), text, Band.BELOW) for key, (p, text) in rubbing.items()]
+    first = list(drives)[: 0 if joined else 1]
+    above = [
+        off_axis(key, _push_on_post(one), label(key, one, False), Band.ABOVE)
+        for key, one in drives.items()
+        if key not in first
+    ]
+    lines = [said("m", part.m, "kg")] if stopped else values(part, False)
+    text = Label(((name, NAME), *((line, VALUE) for line in lines)))
+    posts = [_post(name, floor)] if stopped else []
+    before = [_push_from_left(key, drives[key], touching=not stopped) for key in first]
+    return [*before, *posts, _block(name, text, below, above), *posts]
 
 
-def _pushed(name: str, drive: Any, near: tuple[Length, Length]) -> Cell:
-    """A push on the axis, which lets neighbours come nearer than others do."""
+def _push_from_left(name: str, drive: Any, touching: bool) -> Cell:
     symbol = push(drive)
-    cell = labelled(name, symbol, label(name, drive, False), Band.ABOVE)
-    return dataclasses.replace(
-        cell, reach={**cell.reach, Band.CORE: (symbol.half - near[0], symbol.half - near[1])}
-    )
+    cell = on_axis(name, symbol, label(name, drive, False), Band.ABOVE)
+    near = 9.0 if touching else 0.0  # the gap to the next cell
+    reach = {**cell.reach, Band.CORE: (symbol.half, symbol.half - near)}
+    return dataclasses.replace(cell, reach=reach, edge=(0.0, symbol.half))
 
 
-def _block(name: str, text: Label, pads: Sequence[Cell], pushes: Sequence[Cell]) -> Cell:
-    """A block as wide as its text and as what stands on and below it, as high as its row."""
-    placed: list[tuple[Cell, Length]] = []
+def _push_on_post(drive: Any) -> Symbol:
+    symbol = push(drive)
+
+    def draw(pen: Pen) -> None:
+        symbol.draw(pen.shifted_by(0, 12))
+        pen.line((symbol.half, 0), (symbol.half, 20), width=2.2)
+
+    return Symbol(symbol.half, 22, 0, draw)
+
+
+def _block(name: str, text: Label, below: list[Cell], above: list[Cell]) -> Cell:
+    """Return a block as wide as its text and the symbols below and above it, as high as its row."""
+    cells: list[Cell] = []
+    places: list[Length] = []
     half = max(30.0, text.width / 2 + 8)
-    for row in (pads, pushes):
-        places = packed([[cell.reach] for cell in row], lambda _: 8.0)
-        if places:
-            middle = (places[0] + places[-1]) / 2
-            placed += [(cell, x - middle) for cell, x in zip(row, places, strict=True)]
-            half = max(half, places[-1] - middle + 24)
+    for row in (below, above):
+        x = pack(row, dict.fromkeys(Band, 8.0))
+        if x:
+            middle = (x[0] + x[-1]) / 2
+            cells += row
+            places += [one - middle for one in x]
+            half = max(half, x[-1] - middle + 24)
 
-    def draw(axes: Axes, x: Length, row: Row) -> None:
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
         pen = Pen(axes, name, x, row.y)
-        pen.box(-half, half, -row.down, row.up, BODY)
+        pen.box((-half, half), (-row.down, row.up), BODY)
         pen.lines(text, text.height / 2)
 
     height = max(21.0, text.height / 2 + 5)
-    block = Cell({Band.CORE: (half, half)}, draw, height, height)
-    return composed([block, *(cell for cell, _ in placed)], [0.0, *(x for _, x in placed)])
+    return compose([Cell({Band.CORE: (half, half)}, draw, height, height), *cells], [0.0, *places])
 
 
 def _of_stops(part: MassWithStopAndFriction) -> Label:
-    """What stands below a mass with stops, whose name stands in the block."""
+    """Return the label below a mass with stops; its name is inside the block."""
     backward = [] if part.f_neg is None else [f"f_neg: {type(part.f_neg).__name__}"]
     lines = ["Stribeck", *backward, said("smin", part.smin, "m"), said("smax", part.smax, "m")]
     return Label(tuple((line, VALUE) for line in lines))
 
 
 def _post(name: str, floor: Length) -> Cell:
-    """A hard stop: it stands on the floor, lower than the rod."""
+    """Return a hard stop, which stands on the floor and ends below the rod."""
 
-    def draw(axes: Axes, x: Length, row: Row) -> None:
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
         pen = Pen(axes, name, x, row.y)
-        pen.box(-3, 3, -row.down - floor, -7)
+        pen.box((-3, 3), (-row.down - floor, -7))
         pen.ground((-11, -row.down - floor), (11, -row.down - floor))
 
     return Cell({Band.CORE: (3, 3), Band.BELOW: (11, 11)}, draw, below=floor + HATCH)
 
 
-# -- what stands between a block and the floor
+def _capacitor(name: str, part: Any) -> Cell:
+    """Return a body of one temperature, with the names of its heat sources."""
+    heated = [f"{'and' if k else 'heated by'} {source}" for k, source in enumerate(part.sources)]
+    text = Label(((name, NAME), *((line, VALUE) for line in [*values(part, False), *heated])))
+    half, height, corner = text.width / 2 + 9, text.height / 2 + 5, 6
+
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
+        pen = Pen(axes, name, x, row.y)
+        near, far = half - corner, height - corner
+        right = [(near, -height), (half, -far), (half, far), (near, height)]
+        pen.shape(*right, *((-x, y) for x, y in reversed(right)), face=_WARM)
+        pen.lines(text, text.height / 2)
+
+    return Cell({Band.CORE: (half, half)}, draw, height, height)
 
 
-def _floor(part: Any) -> Length:
-    """How far below the block the floor must lie at least [pt]."""
-    return _PADS[type(part)][0] if type(part) in _PADS else 26.0
-
-
-def _pad(part: Any, floor: Length) -> Symbol:
-    box = labelled_box(part)
-
-    def draw(pen: Pen) -> None:
-        if type(part) in _PADS:
-            _PADS[type(part)][1](pen, floor)
-        else:
-            pen.line((0, 0), (0, -floor))
-            box.draw(dataclasses.replace(pen, y=pen.y - floor / 2))
-        pen.ground((-22, -floor), (22, -floor))
-
-    return Symbol(22.0 if type(part) in _PADS else max(22.0, box.half), 0, floor + HATCH, draw)
-
-
-def _shoe(pen: Pen, floor: Length) -> None:
-    pen.box(-10, 10, 5 - floor, 0, BODY)
-    pen.box(-14, 14, -floor, 5 - floor, LINING)
-
-
-def _pressed(pen: Pen, floor: Length) -> None:
-    pen.box(-14, 14, -5, 0, LINING)
-    pen.arrow((0, -floor), (0, -6))
-
-
-_PADS: dict[type, tuple[Length, Callable[[Pen, Length], None]]] = {
-    SupportFriction: (10.0, _shoe),
-    MassWithStopAndFriction: (10.0, _shoe),
-    Brake: (24.0, _pressed),
-}
+def _surroundings(pen: Pen) -> None:
+    for y in (-16, -4, 8):
+        pen.line((0, y), (0, y + 8), width=1.6)

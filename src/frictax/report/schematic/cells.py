@@ -1,34 +1,31 @@
-"""What stands on a row of a schematic: a symbol with its label, or several side by side."""
+"""The cells of a schematic: symbols with their labels, side by side on the axis of a row."""
 
 import dataclasses
 import enum
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 
-from .pen import JOINT, Length, Pen
-from .symbols import Symbol
-from .words import Label
+from .labels import Label
+from .pen import Length, Pen, Symbol
+
+AIR = 3.0  # [pt] between a symbol and its label
+
+Reach = tuple[Length, Length]  # [pt] to the left and to the right of a point
 
 
 class Band(enum.Enum):
-    """A row's three bands: its symbols, and what stands above and below them."""
+    """A row has three bands: its symbols, and what is above and below them."""
 
     ABOVE = 1
     CORE = 0
     BELOW = -1
 
 
-GAP = {Band.ABOVE: 10.0, Band.CORE: 9.0, Band.BELOW: 10.0}  # between neighbours [pt]
-AIR = 3.0  # between a symbol and its label [pt]
-
-Reach = tuple[Length, Length]  # to the left and to the right of a point [pt]
-
-
 @dataclasses.dataclass(frozen=True)
-class Row:
-    """Where a row lies: its axis, and how far its core goes up and down from there [pt]."""
+class RowSize:
+    """The height of a row's axis, and how far its core reaches up and down from there [pt]."""
 
     y: Length
     up: Length
@@ -37,102 +34,77 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A drawing about a point on a row's axis: its reach in each band, how far it goes `up` and
-    `down` from the axis in the core, and how high it stands in the bands `above` and `below` the
-    core [pt].
+    """A drawing around a point on a row's axis.
+
+    - `reach` in each band; `up` and `down` from the axis in the core; heights `above` and `below`
+      the core [pt].
+    - `edge`: where a line from a neighbour ends, to the left and right of the point [pt].
     """
 
     reach: Mapping[Band, Reach]
-    draw: Callable[[Axes, Length, Row], None]
+    draw: Callable[[Axes, Length, RowSize], None]
     up: Length = 0.0
     down: Length = 0.0
     above: Length = 0.0
     below: Length = 0.0
+    edge: Reach = (0.0, 0.0)
 
 
-def labelled(name: str, symbol: Symbol, text: Label, band: Band, mirrored: bool = False) -> Cell:
-    """A symbol on the axis, its label above or below the core."""
-    side = band.value
+def on_axis(name: str, symbol: Symbol, text: Label, band: Band, mirrored: bool = False) -> Cell:
+    """Put a symbol on the axis and its label above or below the core."""
 
-    def draw(axes: Axes, x: Length, row: Row) -> None:
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
         symbol.draw(Pen(axes, name, x, row.y, mirrored))
-        _write(axes, name, text, x, row, band, AIR)
+        top = row.up + AIR + text.height if band is Band.ABOVE else -row.down - AIR
+        Pen(axes, name, x, row.y).lines(text, top)
 
     half, height = text.width / 2, text.height + AIR
-    return Cell(
-        {Band.CORE: (symbol.half, symbol.half), band: (half, half)},
-        draw,
-        symbol.up,
-        symbol.down,
-        height * (side > 0),
-        height * (side < 0),
-    )
+    above, below = (height, 0.0) if band is Band.ABOVE else (0.0, height)
+    reach = {Band.CORE: (symbol.half, symbol.half), band: (half, half)}
+    return Cell(reach, draw, symbol.up, symbol.down, above, below)
 
 
-def outside(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
-    """A symbol that stands above the core or hangs below it, its label beyond."""
-    side = band.value
-    size = symbol.up if side > 0 else symbol.down
+def off_axis(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
+    """Put a symbol above the core, or below it, and its label beyond."""
+    sign, size = (1, symbol.up) if band is Band.ABOVE else (-1, symbol.down)
 
-    def draw(axes: Axes, x: Length, row: Row) -> None:
-        symbol.draw(Pen(axes, name, x, row.y + (row.up if side > 0 else -row.down)))
-        _write(axes, name, text, x, row, band, size + AIR)
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
+        start = row.up if band is Band.ABOVE else -row.down
+        symbol.draw(Pen(axes, name, x, row.y + start))
+        top = start + sign * (size + AIR) + (text.height if band is Band.ABOVE else 0.0)
+        Pen(axes, name, x, row.y).lines(text, top)
 
     half, height = max(symbol.half, text.width / 2), size + AIR + text.height
-    return Cell({band: (half, half)}, draw, above=height * (side > 0), below=height * (side < 0))
+    above, below = (height, 0.0) if band is Band.ABOVE else (0.0, height)
+    return Cell({band: (half, half)}, draw, above=above, below=below)
 
 
-def _write(
-    axes: Axes, name: str, text: Label, x: Length, row: Row, band: Band, away: Length
-) -> None:
-    top = row.up + away + text.height if band is Band.ABOVE else -row.down - away
-    Pen(axes, name, x, row.y).lines(text, top)
+def pack(cells: Sequence[Cell], gap: Mapping[Band, Length]) -> list[Length]:
+    """Return where cells side by side lie, each as far left as the others allow.
 
-
-def on_rod(cell: Cell, left: Length, right: Length, width: Length) -> Cell:
-    """A cell with a line along the axis behind it, so far to the left and right, which joins what
-    stands in it side by side.
+    >>> def cell(band, half):
+    ...     return Cell({band: (half, half)}, lambda axes, x, row: None)
+    >>> pack([cell(Band.CORE, 5.0), cell(Band.ABOVE, 9.0), cell(Band.CORE, 4.0)], GAP)
+    [0.0, 0.0, 18.0]
     """
-
-    def draw(axes: Axes, x: Length, row: Row) -> None:
-        Pen(axes, JOINT, x, row.y).joint((width - left, 0), (right - width, 0), width=width)
-        cell.draw(axes, x, row)
-
-    return dataclasses.replace(cell, draw=draw)
-
-
-def packed(
-    columns: Iterable[Sequence[Mapping[Any, Reach]]], gap: Callable[[Any], Length]
-) -> list[Length]:
-    """Where columns of things stand, each as far left as the others allow; each thing has its reach
-    in some bands.
-
-    >>> second = {"core": (3.0, 3.0), "above": (9.0, 9.0)}
-    >>> columns = [[{"core": (5.0, 5.0)}], [second], [{"above": (4.0, 4.0)}]]
-    >>> packed(columns, gap=lambda band: 1.0)
-    [0.0, 9.0, 23.0]
-    """
-    edge: dict[Hashable, Length] = {}
+    edges: dict[Hashable, Length] = {}
     places, x = [], 0.0
-    for column in columns:
-        reaches = [(band, left, right) for thing in column for band, (left, right) in thing.items()]
-        x = max([x, *(edge[band] + gap(band) + left for band, left, _ in reaches if band in edge)])
-        for band, _, right in reaches:
-            edge[band] = max(edge.get(band, x + right), x + right)
+    for cell in cells:
+        known = [(band, left) for band, (left, _) in cell.reach.items() if band in edges]
+        x = max([x, *(edges[band] + gap[band] + left for band, left in known)])
+        for band, (_, right) in cell.reach.items():
+            edges[band] = max(edges.get(band, x + right), x + right)
         places.append(x)
     return places
 
 
-def beside(cells: Sequence[Cell], middle: int) -> Cell:
-    """Cells side by side, about the one with number `middle`."""
-    places = packed([[cell.reach] for cell in cells], GAP.__getitem__)
-    return composed(cells, [x - places[middle] for x in places])
+GAP = {Band.ABOVE: 10.0, Band.CORE: 9.0, Band.BELOW: 10.0}  # [pt] between neighbours
 
 
-def composed(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
-    """Cells at these distances from one point, as one."""
+def compose(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
+    """Join cells at these distances from one point into one cell."""
 
-    def draw(axes: Axes, x: Length, row: Row) -> None:
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
         for cell, dx in zip(cells, places, strict=True):
             cell.draw(axes, x + dx, row)
 
@@ -141,7 +113,10 @@ def composed(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
         for band, (left, right) in cell.reach.items():
             old = reach.get(band, (left - dx, right + dx))
             reach[band] = max(old[0], left - dx), max(old[1], right + dx)
-    up, down, above, below = (
-        max(getattr(cell, size) for cell in cells) for size in ("up", "down", "above", "below")
-    )
-    return Cell(reach, draw, up, down, above, below)
+    return Cell(reach, draw, **extents(cells))
+
+
+def extents(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return the largest extents of cells in one row [pt]."""
+    names = ("up", "down", "above", "below")
+    return {name: max(getattr(cell, name) for cell in cells) for name in names}

@@ -1,0 +1,252 @@
+"""Find a limit cycle: simulate until the motion settles, then solve for a periodic state."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from frictax.annotations import Checked, ScalarLike
+from frictax.arguments import whole
+from frictax.contacts.mode import STUCK
+from frictax.engine import AbstractHybridSystem, Adaptive, Result
+from frictax.engine.options import ForwardAlone
+from frictax.interrupts import Keys
+from frictax.mechanism import Machine, Mechanism
+from frictax.parameters import check
+from frictax.text import figures, suggestion
+
+from .cycle import (
+    CycleError,
+    LimitCycle,
+    PhaseLog,
+    build_cycle,
+    lasting_phases,
+    mode_names,
+    state_sizes,
+)
+from .return_map import (
+    PoincareSection,
+    as_system,
+    compiled_extremes,
+    compiled_run_to_section,
+    compiled_solve_cycle,
+)
+
+_EVENTS = {"rest": "comes to rest", "breakaway": "breaks away", "change": "changes its mode"}
+
+
+@Keys()
+def limit_cycle(
+    machine: Machine,
+    within: ScalarLike,
+    contact: Checked[str | int | None] = None,
+    event: Checked[str | None] = None,
+    *,
+    near: LimitCycle | None = None,
+    returns: Checked[int] = 1,
+    symmetric: Checked[bool] = False,
+    args: PyTree = None,
+    engine: Checked[Adaptive | None] = None,
+) -> LimitCycle:
+    """Find a limit cycle, such as hunting or stick-slip, by shooting.
+
+    The machine is simulated from its start until the motion has approximately settled. Then
+    Newton's method solves for the state that is the same at two consecutive events of one kind,
+    with exact derivatives through all events. The cycle is exact to rounding and can be unstable.
+
+    **Arguments:**
+
+    - `machine`: a `Mechanism`, or a hybrid system of your own, such as an `AbstractAxis` with the
+      integral of a controller's error among its `others`. Loads and references must be constant
+      after the motion has settled. Every state must be periodic (no angle that grows with each
+      turn).
+    - `within` [s]: duration of the simulation from the start, and longest possible period.
+    - `contact`, `event`: the event that starts the cycle: a "rest", a "breakaway" or any "change"
+      of the mode of this contact. The contact is a name in a mechanism, otherwise an index in the
+      mode. By default, it is the first contact whose mode continues to change, at rest if it comes
+      to rest. A start at rest has margins on both sides, so a Newton step does not cause an early
+      breakaway.
+    - `near`: a cycle of a similar machine, at whose start the search begins. Contact, event,
+      `returns` and `symmetric` are then those of this cycle.
+    - `returns`: number of these events in one period.
+    - `symmetric`: whether the second half of the cycle is the first half with the opposite signs of
+      all states, as in a symmetric machine about 0.
+    - `args`: of a system of your own. `engine`: an `Adaptive`, by default Adaptive(rtol=1e-10,
+      atol=1e-13).
+
+    **Returns:** a `LimitCycle`.
+
+    **Raises:** `CycleError` if the event does not occur or stops occurring, if Newton's method does
+    not find a cycle, and if a simulation fails; `ValueError` for arguments that do not fit.
+
+    A mass on a belt with a spring sticks and slips. Each stick removes all disturbances, so both
+    multipliers are 0:
+
+    >>> import frictax as fx
+    >>> belt = fx.Mechanism(
+    ...     wall=fx.Fixed(),
+    ...     mass=fx.Mass(m=1.0),
+    ...     spring=fx.Spring("wall", "mass", c=100.0),
+    ...     belt=fx.Mass(m=1.0),
+    ...     drive=fx.Position("belt", lambda t: 0.1 * t),
+    ...     friction=fx.SupportFriction(
+    ...         "mass", f_pos=fx.Coulomb(F_Coulomb=4.0), peak=1.5, support="belt"
+    ...     ),
+    ... )
+    >>> print(fx.limit_cycle(belt, within=20.0))
+    Limit cycle of 0.806889 s, stable: multipliers 0
+    state   lowest    highest   amplitude
+    mass.s  0.017639  0.062361  0.022361
+    mass.v  -0.22361  0.1       0.1618
+    time [s]  event
+    0.4       friction slides backward
+    0.806889  friction comes to rest
+    """
+    engine, within = _check_arguments(machine, within, event, returns, engine)
+    if near is not None:
+        section = dataclasses.replace(near.section, longest=_float64(within))
+        settled = jnp.asarray(near.start), section, jnp.asarray(near.scale)
+    else:
+        settled = _settle(machine, within, contact, event, returns, symmetric, args, engine)
+    found = compiled_solve_cycle(machine, args, *settled, engine)
+    return build_cycle(machine, args, found, settled[1], engine)
+
+
+def _check_arguments(
+    machine: Any, within: Any, event: Any, returns: Any, engine: Any
+) -> tuple[Adaptive, float]:
+    """Check all arguments, and return the engine and the time."""
+    if not isinstance(machine, Mechanism | AbstractHybridSystem):
+        raise ValueError(
+            "`limit_cycle` needs a `Mechanism` or a hybrid system of your own, got a"
+            f" {type(machine).__name__}."
+        )
+    check(machine)
+    longest = float(within) if np.ndim(within) == 0 else np.nan
+    if not (np.isfinite(longest) and longest > 0):
+        raise ValueError(f"`limit_cycle`: `within` must be a time > 0 [s], got {within!r}.")
+    if event is not None and event not in _EVENTS:
+        raise ValueError(
+            f"`limit_cycle`: `event` must be one of {', '.join(map(repr, _EVENTS))}, got"
+            f" {event!r}.{suggestion(event, _EVENTS)}"
+        )
+    whole("`limit_cycle`: `returns`", returns, 1)
+    if not jax.config.read("jax_enable_x64"):
+        raise ValueError(
+            "`limit_cycle` needs 64-bit numbers: the state has to come back to itself to ten"
+            ' figures. Write `jax.config.update("jax_enable_x64", True)` first.'
+        )
+    if engine is not None and not isinstance(engine, Adaptive):
+        raise ValueError(
+            f"`limit_cycle`: `engine` must be an `Adaptive`, got {engine!r}. Write"
+            " `Adaptive(rtol=1e-10)`."
+        )
+    if engine is None:  # The return map must be smooth to the digits at which Newton's method ends.
+        engine = Adaptive(rtol=1e-10, atol=1e-13, adjoint=ForwardAlone())  # pyright: ignore
+    return engine, longest
+
+
+def _settle(
+    machine: Any,
+    within: float,
+    contact: Any,
+    event: Any,
+    returns: int,
+    symmetric: bool,
+    args: PyTree,
+    engine: Adaptive,
+) -> tuple[Any, PoincareSection, Any]:
+    """Simulate the machine, and return the state and section of its last event of this kind, and
+    the sizes of the states.
+    """
+    y, mode = as_system(machine).start(jnp.asarray(0.0))
+    # The section has no event that ends the run. The types are equal in every call, so each program
+    # is traced once.
+    section = PoincareSection(
+        _int32([0, 0, 0]), _int32(2**30), _int32(mode), _float64(0.0), _float64(within)
+    )
+    path = compiled_run_to_section(machine, args, y, section, engine)
+    if path.result != Result.successful:
+        reached = float(np.max(np.asarray(path.times[: int(path.count)]), initial=0.0))
+        raise CycleError(
+            f"No cycle: the run stopped at {figures(reached)} s of {figures(within)} s."
+            f" {Result[path.result]}"
+        )
+    log = PhaseLog.from_path(path)
+    names = mode_names(machine, log.before.shape[1])
+    entry = _mode_index(names, contact, log)
+    which, at = _find_event(log, entry, event, names, within)
+    last = float(log.times[at[-1]])
+    if len(at) <= returns or within - last > 2 * (last - log.times[at[-1 - returns]]):
+        raise CycleError(
+            f"No cycle: {names[entry]} {_EVENTS[event or 'rest']} at {figures(last)} s and not"
+            f" again within {figures(within)} s. Let it run for longer, or look at its run: it may"
+            " have come to rest for good, which the gains, or a greater start, may change."
+        )
+    section = dataclasses.replace(section, event=_int32(which), count=_int32(len(at)))
+    end = compiled_run_to_section(machine, args, y, section, engine)
+    before = at[-1 - returns]
+    ends = log.times[before + 1 : at[-1] + 1] - log.times[before]
+    y, mode = end.ys[-1, :-1], end.modes[-1, :-1]
+    section = dataclasses.replace(
+        section,
+        event=_int32(which * np.array([1, -1, -1] if symmetric else 1)),
+        count=_int32(returns),
+        mode=_int32(mode),
+        time=_float64(last),
+        symmetric=symmetric,
+    )
+    ends = jnp.asarray(ends[lasting_phases(ends)])
+    extremes = compiled_extremes(machine, args, y, section, ends, engine)
+    return y, section, jnp.asarray(state_sizes(*extremes))
+
+
+def _mode_index(names: Sequence[str], contact: Any, log: PhaseLog) -> int:
+    """Return the index of the contact in the mode: the given one, or the first that changes."""
+    if contact is None:
+        late = log.changes & (log.times > 0.5 * log.times[-1])[:, None]
+        known = [i for i, name in enumerate(names) if not name.startswith("mode ")]
+        among = known or range(len(names))
+        return next((i for i in among if late[:, i].any()), next(iter(among)))
+    if isinstance(contact, int) and not isinstance(contact, bool) and 0 <= contact < len(names):
+        return contact
+    if contact in names:
+        return names.index(contact)
+    raise ValueError(
+        f"`limit_cycle`: `contact` must be one of {', '.join(names)}, or its entry in the mode,"
+        f" got {contact!r}.{suggestion(contact, names)}"
+    )
+
+
+def _find_event(
+    log: PhaseLog, entry: int, event: Any, names: Sequence[str], within: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the event (entry and modes before and after), and its indices in the log."""
+    before, after, changes = log.before[:, entry], log.after[:, entry], log.changes[:, entry]
+    rests, leaves = changes & (after == STUCK), changes & (before == STUCK)
+    late = log.times > 0.5 * log.times[changes][-1] if changes.any() else changes
+    kind = event or ("rest" if (rests & late).any() else "change")
+    occurs = {"rest": rests, "breakaway": leaves, "change": changes}[kind]
+    if not occurs.any():
+        raise CycleError(
+            f"No cycle: {names[entry]} never {_EVENTS[kind]} within {figures(within)} s. Name"
+            f" another contact (there are: {', '.join(names)}) or event, or let it run for longer."
+        )
+    last = np.flatnonzero(occurs)[-1]
+    which = np.array([entry, before[last], after[last]], np.int32)
+    # As in `ReturnSystem`, a reversal without a rest counts as a rest of length 0.
+    turns = (which[2] == STUCK) & (after == -which[1])
+    same = changes & (before == which[1]) & ((after == which[2]) | turns)
+    return which, np.flatnonzero(same)
+
+
+def _int32(x: Any) -> Array:
+    return jnp.asarray(np.asarray(x, np.int32))
+
+
+def _float64(x: Any) -> Array:
+    return jnp.asarray(np.asarray(x, np.float64))

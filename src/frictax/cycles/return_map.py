@@ -1,0 +1,286 @@
+"""The return map of an event, its fixed points by Newton's method, and extremes over a cycle."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from frictax.contacts.mode import STUCK
+from frictax.engine import AbstractHybridSystem, Adaptive, Path, Result, walk
+from frictax.mechanism import Machine, MechanicalSystem, Mechanism
+from frictax.parameters import Integer, Modes, Number, State, Values
+from frictax.parameters.constant import constant
+from frictax.parameters.least import least
+from frictax.programs import jitted
+
+CONVERGED = 1e-10  # [sizes of the states] residual at which Newton's method ends
+ACCEPTED = 1e-7  # [sizes of the states] largest residual of a limit cycle
+_NODES = 32  # in each phase between two events
+_EDGE = 1e-6  # [phase] distance of the first and the last node from the events
+
+
+def as_system(machine: Machine) -> AbstractHybridSystem:
+    """Return the hybrid system of a machine."""
+    return MechanicalSystem(machine) if isinstance(machine, Mechanism) else machine
+
+
+class ReturnSystem(AbstractHybridSystem):
+    """A system that stops after a given number of events of one kind.
+
+    In the event, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If the latter
+    is rest, a change to the opposite mode counts too, as a rest of length 0, so that the return map
+    is smooth there. The state has one more entry, the elapsed time; the mode has one more entry,
+    the number of events to come. At the end of a run, state and time are those of the event, with
+    the derivatives of the event.
+    """
+
+    system: AbstractHybridSystem
+    event: Int[Array, "3"]
+
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
+        rates = self.system.flow(t, y[:-1], mode[:-1], args)
+        return jnp.where(mode[-1] > 0, jnp.append(rates, 1.0), 0.0)
+
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
+        return jnp.where(mode[-1] > 0, self.system.guard(t, y[:-1], mode[:-1], args), 1.0)
+
+    def jump(
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
+    ) -> tuple[State, Modes, Integer]:
+        after, new, status = self.system.jump(t, y[:-1], mode[:-1], fired, args)
+        entry, begins, ends = self.event
+        turns = (ends == STUCK) & (new[entry] == -begins)
+        comes = (mode[:-1][entry] == begins) & ((new[entry] == ends) | turns)
+        remaining = mode[-1] - jnp.where(comes, 1, 0)
+        return jnp.append(after, y[-1]), jnp.append(new, remaining).astype(jnp.int32), status
+
+    def deadline(self, mode: Modes, args: PyTree) -> Number:
+        return jnp.where(mode[-1] > 0, self.system.deadline(mode[:-1], args), jnp.inf)
+
+    def known_switches(self, args: PyTree, on_samples: bool) -> int:
+        return self.system.known_switches(args, on_samples)
+
+    def is_smooth(self, args: PyTree) -> bool:
+        return self.system.is_smooth(args)
+
+    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        return self.system.longest_step(mode[:-1], span, args)
+
+
+class PoincareSection(eqx.Module):
+    """The event at which a return starts and ends.
+
+    - `event`: entry of the mode, and its values before and after the event; `count`: number of
+      these events in a return.
+    - `mode` (m,) and `time` [s]: of the start; `longest` [s]: time limit of a return.
+    - `symmetric`: whether the mirror image returns, half a period later.
+    """
+
+    event: Int[Array, "3"]
+    count: Int[Array, ""]
+    mode: Int[Array, " m"]
+    time: Float[Array, ""]
+    longest: Float[Array, ""]
+    symmetric: bool = eqx.field(static=True, default=False)
+
+
+class ReturnMap(eqx.Module):
+    """The result of one return, or the derivatives of its entries.
+
+    `y` (n,): state at the event; `after` [s]: duration; `events` (k,) [s]: times of the first
+    events on the way; `arrived`: whether the event occurred.
+    """
+
+    y: Values
+    after: Values
+    events: Values
+    arrived: Bool[Array, ""]
+
+
+def run_to_section(
+    machine: Machine, args: PyTree, y: Any, section: PoincareSection, engine: Adaptive
+) -> Path:
+    """Simulate from y to the event; the state is constant after it, until the time limit."""
+    mode = jnp.append(section.mode, section.count).astype(jnp.int32)
+    ts = section.time + jnp.stack([jnp.zeros_like(section.longest), section.longest])
+    system = ReturnSystem(as_system(machine), section.event)
+    return walk(system, jnp.append(y, 0.0), mode, ts, args, engine)
+
+
+def return_to_section(
+    machine: Machine,
+    args: PyTree,
+    y: Any,
+    section: PoincareSection,
+    engine: Adaptive,
+    events: int = 0,
+) -> ReturnMap:
+    """Return the state at the next event of the section, for the start y."""
+    path = run_to_section(machine, args, y, section, engine)
+    end = path.ys[-1]
+    arrived = (path.result == Result.successful) & (path.modes[-1, -1] == 0)
+    return ReturnMap(
+        -end[:-1] if section.symmetric else end[:-1],
+        end[-1],
+        path.times[:events] - section.time,
+        arrived,
+    )
+
+
+def return_with_derivatives(
+    machine: Machine,
+    args: PyTree,
+    y: Any,
+    section: PoincareSection,
+    engine: Adaptive,
+    events: int = 0,
+) -> tuple[ReturnMap, ReturnMap]:
+    """Return the image of y under the return map, and its derivatives by y."""
+
+    def image_of(y: Any) -> Any:
+        image = return_to_section(machine, args, y, section, engine, events)
+        return (image.y, image.after, image.events), image
+
+    (derivatives, after, at), image = jax.jacfwd(image_of, has_aux=True)(y)
+    return image, ReturnMap(derivatives, after, at, image.arrived)
+
+
+class Solution(eqx.Module):
+    """A state `y` (n,) and its `image` under the return map, with the `derivatives` by y.
+
+    `residual`: their difference in the sizes of the states; `tried`: number of returns.
+    """
+
+    y: Float[Array, " n"]
+    image: ReturnMap
+    derivatives: ReturnMap
+    residual: Float[Array, ""]
+    tried: Int[Array, ""]
+
+
+def solve_cycle(
+    machine: Machine,
+    args: PyTree,
+    y: Any,
+    section: PoincareSection,
+    scale: Any,
+    engine: Adaptive,
+    events: int = 0,
+) -> Solution:
+    """Solve for a fixed point of the return map by damped Newton steps from y.
+
+    The function is pure, so it can be compiled and batched. The derivative of the return map has a
+    low rank, because a stick resets the velocity. But 1 is not an eigenvalue of it, except at a
+    fold, so Newton's equations are regular.
+    """
+
+    def evaluate(y: Any, tried: Any) -> Solution:
+        image, derivatives = return_with_derivatives(machine, args, y, section, engine, events)
+        residual = jnp.max(jnp.abs(image.y - y) / scale)
+        residual = jnp.where(image.arrived & jnp.isfinite(residual), residual, jnp.inf)
+        return Solution(y, image, derivatives, residual, tried)
+
+    def continues(carry: Any) -> Any:
+        best, share, _ = carry
+        return (best.tried == 0) | (
+            (best.residual > CONVERGED)
+            & jnp.isfinite(best.residual)
+            & (best.tried < 40)
+            & (share > 1e-4)
+        )
+
+    def step(carry: Any) -> Any:
+        best, share, trial = carry
+        new = evaluate(trial, best.tried + 1)
+        better = new.residual < best.residual
+        best = jax.tree.map(lambda a, b: jnp.where(better, a, b), new, best)
+        best = eqx.tree_at(lambda s: s.tried, best, new.tried)
+        share = jnp.where(better, jnp.minimum(1.0, 4 * share), 0.25 * share)
+        # An entry that is equal after every return, such as a speed at rest, is set directly.
+        set_by_event = jnp.all(best.derivatives.y == 0, axis=1)
+        move = share * newton_step(best.derivatives.y, best.image.y - best.y, scale)
+        trial = jnp.where(set_by_event, best.image.y, best.y + move)
+        return best, share, trial
+
+    shapes = jax.eval_shape(evaluate, y, jnp.array(0))
+    empty = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    empty = eqx.tree_at(lambda s: s.residual, empty, jnp.full_like(empty.residual, jnp.inf))
+    return jax.lax.while_loop(continues, step, (empty, jnp.ones_like(empty.residual), y))[0]
+
+
+def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
+    """Return the Newton step for a return map with the derivative `by_state` (n, n).
+
+    `residual` is (n,), or (n, k) for k steps at once; the equations are scaled by `scale` (n,).
+    """
+    matrix = jnp.eye(len(scale)) - by_state * scale / scale[:, None]
+    return (scale * jnp.linalg.solve(matrix, (residual.T / scale).T).T).T
+
+
+def _node_positions() -> np.ndarray:
+    """Return the positions of the nodes in a phase, from 0 to 1, denser at its ends."""
+    inside = 0.5 * (1.0 - np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES))
+    return np.concatenate([[_EDGE], inside, [1.0 - _EDGE]])
+
+
+def extremes(
+    machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
+) -> tuple[Array, Array]:
+    """Return the lowest and the highest value of each state over the phases, differentiable.
+
+    The motion is smooth within a phase. Between two nodes the time of an extremum comes from the
+    cubic through states and rates, and its value from the quintic with the second rates.
+
+    **Arguments:** `ends` (k,): ends of the phases [s] after the start.
+    """
+    begins = jnp.append(0.0, ends[:-1])
+    nodes = begins[:, None] + (ends - begins)[:, None] * _node_positions()
+    ts = section.time + jnp.append(0.0, jnp.ravel(nodes))
+    system = as_system(machine)
+    path = walk(system, y, section.mode, ts, args, engine)
+
+    def rates(t: Any, y: Any, mode: Any) -> Any:
+        flow = lambda t, y: system.flow(t, y, mode, args)  # noqa: E731
+        speed = flow(t, y)
+        return speed, jax.jvp(flow, (t, y), (jnp.ones_like(t), speed))[1]
+
+    speed, second = jax.vmap(rates)(ts[1:], path.ys[1:], path.modes[1:])
+    shape = (ends.shape[0], len(_node_positions()), -1)
+    at, y0, f0, a0 = (x.reshape(shape) for x in (ts[1:], path.ys[1:], speed, second))
+    edge = _EDGE * (at[:, -1] - at[:, 0])
+    first, last = y0[:, 0] - f0[:, 0] * edge, y0[:, -1] + f0[:, -1] * edge
+    left, right = (
+        [x[:, i : len(_node_positions()) - 1 + i] for x in (y0, f0, a0, at)] for i in (0, 1)
+    )
+    inner = _extremum_between(*left, *right)
+    every = jnp.concatenate([x.reshape(-1, y.shape[0]) for x in (y0, first, last, inner)])
+    return least(every.T), -least(-every.T)
+
+
+def _extremum_between(
+    y0: Any, f0: Any, a0: Any, t0: Any, y1: Any, f1: Any, a1: Any, t1: Any
+) -> Array:
+    """Return the value at the extremum between two nodes, or at the first node without one."""
+    h = t1 - t0
+    r0, r1, c0, c1, rise = f0 * h, f1 * h, a0 * h * h, a1 * h * h, y1 - y0
+    # The cubic is y = y0 + r0*x + b*x^2 + a*x^3. An extremum needs rates of opposite sign.
+    a, b = r0 + r1 - 2 * rise, 3 * rise - 2 * r0 - r1
+    has_extremum = r0 * r1 < 0
+    root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
+    denominator = jnp.where(r0 < 0, b + root, b - root)
+    x = constant(
+        jnp.clip(-r0 / jnp.where(has_extremum & (denominator != 0), denominator, 1.0), 0.0, 1.0)
+    )
+    p, q, r = rise - r0 - 0.5 * c0, r1 - r0 - c0, c1 - c0
+    third, fourth, fifth = 10 * p - 4 * q + 0.5 * r, -15 * p + 7 * q - r, 6 * p - 3 * q + 0.5 * r
+    return jnp.where(
+        has_extremum, y0 + x * (r0 + x * (0.5 * c0 + x * (third + x * (fourth + x * fifth)))), y0
+    )
+
+
+compiled_run_to_section = jitted(run_to_section)
+compiled_solve_cycle = jitted(solve_cycle)
+compiled_extremes = jitted(extremes)

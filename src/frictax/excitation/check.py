@@ -1,0 +1,153 @@
+"""Check predicted errors by Monte Carlo: simulate and fit a designed experiment many times."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.annotations import Checked
+from frictax.fitting import fit_many
+from frictax.progress import Progress
+from frictax.summary import Summarised, Summary
+
+if TYPE_CHECKING:
+    from .design import Design
+
+_DOUBTFUL = 2.0  # [standard deviations] excess of the sum of squares above which a fit is repeated
+_AT_BOUND = 1e-3  # relative distance from a bound, over that of the true value, below which too
+_OTHER_MINIMUM = 5.0  # [standard deviations] excess that noise does not explain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Check(Summarised):
+    """Fits of `draws` simulated records of one designed experiment. Print it.
+
+    - `names`; `values` (k, p): estimates; `truth` (p,): true values.
+    - `spread` (p,): standard deviation of the estimates over the predicted error, for fits that
+      converged to the right minimum; `covered` (p,): share of their 95 % intervals, by the default
+      noise model, that contain the truth.
+    - `converged`: share of the fits that converged; `astray`: share that converged to another
+      minimum, with a cost that noise has in fewer than one of a million records.
+
+    **Example:** at `Design.check`.
+    """
+
+    names: tuple[str, ...]
+    values: Float[np.ndarray, "k p"]
+    truth: Float[np.ndarray, " p"]
+    spread: Float[np.ndarray, " p"]
+    covered: Float[np.ndarray, " p"]
+    converged: float
+    astray: float
+
+    @property
+    def draws(self) -> int:
+        return len(self.values)
+
+    @property
+    def ended(self) -> str:
+        """How the searches ended, as text."""
+        astray = f", {100 * self.astray:.2g} % in another minimum" if self.astray else ""
+        return f"{100 * self.converged:.0f} % of the searches ended{astray}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.draws} records fitted, {self.ended}"
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return head and rows of the printed table."""
+        rows = [
+            (name, f"{s:.2f}", f"{100 * c:.0f} %")
+            for name, s, c in zip(self.names, self.spread, self.covered, strict=True)
+        ]
+        return ("parameter", "spread over predicted", "coverage"), rows
+
+    def _summary(self) -> Summary:
+        return Summary(self.title, self.rows(), "lrr")
+
+
+def check_design(
+    design: "Design",
+    draws: int = 200,
+    *,
+    off: float = 0.05,
+    seed: int = 0,
+    progress: Checked[bool | Progress] = False,
+) -> Check:
+    """Simulate the experiment `draws` times with white noise, fit each record, and compare the
+    estimates with the predicted errors.
+
+    Each record is fitted from two starts, and the better fit counts, because one start may lead to
+    another minimum. Two more starts follow if the cost is larger than that of 39 of 40 records, or
+    if an estimate is at its bound.
+
+    **Arguments:** `off`: relative standard deviation of the starts from the truth; `seed`;
+    `progress`: as in `fit`.
+
+    **Raises:** `ValueError` for fewer than 10 draws, for imperfect instruments.
+    """
+    if not isinstance(draws, int) or isinstance(draws, bool) or draws < 10:
+        raise ValueError(f"`check`: `draws` must be a whole number >= 10, got {draws!r}.")
+    if any(name.startswith(("inputs.", "outputs.")) for name in design.names):
+        raise ValueError(
+            "`check` fits many records at once, which takes perfect instruments: leave"
+            f" {next(n for n in design.names if n.startswith(('inputs.', 'outputs.')))!r} out of"
+            " `free`."
+        )
+    random = np.random.default_rng(seed)
+    record, truth = design.record(), design.values
+    clean = design.clean()
+    measured = {
+        name: clean[name] + sd * random.standard_normal((draws, clean[name].size))
+        for name, sd in design.outputs.items()
+    }
+    lower = design.problem.lower
+    base = np.where(np.isfinite(lower), lower, 0.0)
+    paths = [name for name in design.names if "[" not in name]
+    freedom = sum(y[0].size for y in measured.values()) - truth.size
+
+    def excess(cost: np.ndarray) -> np.ndarray:
+        """Return the excess of a sum of squares over its mean [standard deviations]."""
+        return (2 * cost - freedom) / np.sqrt(2 * freedom)
+
+    def fit_records(some: np.ndarray) -> list[np.ndarray]:
+        starts = base + (truth - base) * np.exp(
+            off * random.standard_normal((some.size, base.size))
+        )
+        found = fit_many(
+            design.problem.machine,
+            record,
+            {name: y[some] for name, y in measured.items()},
+            values={name: starts[:, design.names.index(name)] for name in paths},
+            free=list(dict.fromkeys(name.partition("[")[0] for name in design.names)),
+            objective=design.objective,
+            progress=progress,
+        )
+        order = [found.names.index(name) for name in design.names]
+        sides = (x[:, order] for x in (found.values, found.lower, found.upper))
+        return [found.cost, found.converged, *sides]
+
+    best = fit_records(np.arange(draws))
+    for k in range(3):
+        at_bound = np.any(best[2] - lower < _AT_BOUND * (truth - lower), axis=1)
+        doubtful = np.flatnonzero(~best[1] | (excess(best[0]) > _DOUBTFUL) | at_bound | (k == 0))
+        if not doubtful.size:
+            break
+        other = fit_records(doubtful)
+        better = other[0] < best[0][doubtful]
+        for x, mine in zip(best, other, strict=True):
+            x[doubtful[better]] = mine[better]
+    cost, converged, values, low, high = best
+    explained = excess(cost) < _OTHER_MINIMUM
+    right = converged & explained
+    inside = (low <= truth) & (truth <= high)
+    return Check(
+        design.names,
+        values,
+        truth,
+        np.std(values[right], axis=0, ddof=1) / design.errors,
+        np.mean(inside[right], axis=0),
+        float(np.mean(converged)),
+        float(np.mean(converged & ~explained)),
+    )

@@ -1,0 +1,386 @@
+"""The problem of a design: information, limits and margins of an experiment by its excitation.
+
+`DesignProblem.run` simulates one experiment. `DesignProblem.cost` is what the search minimises.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from frictax.engine import OnSamples, Result, walk
+from frictax.fitting.problem.setup import contact_modes, variable_at
+from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
+from frictax.parameters import Numbers
+from frictax.parameters.constant import constant
+from frictax.parameters.least import least, smaller
+from frictax.programs import jitted
+from frictax.pytree import pytree_dataclass
+
+from .information import InformationSystem, MachineUnderTest, build_information_system
+from .limits import Margins
+from .shapes import AbstractShape, namespace
+
+Criterion = Literal["E", "minimax", "A", "D"]
+CRITERIA: tuple[Criterion, ...] = ("E", "minimax", "A", "D")
+ROUNDING = 1e-6  # share of a limit by which an experiment may exceed it
+_PRIOR_INFORMATION = 1e-4  # relative information that bounds a relative error by 100
+_LIMIT_WEIGHT = 20.0  # of a relative excess over a limit, added to the criterion (a logarithm)
+_AIM = 0.99  # share of a limit that the search aims at, so that it ends within the limit
+
+
+@pytree_dataclass
+class ExperimentRun:
+    """Results of one simulated experiment.
+
+    - `information` (p, p): integral over the run, in units of the parameters; `sampled` (p, p):
+      sum over the samples.
+    - `loads` (k,): travel, speed, ... over their limits.
+    - `slip`: duration of the shortest slip [samples]; `miss`: nearest miss of an event.
+    - `reached_end`: whether the simulation succeeded; `events`: number of events.
+    """
+
+    information: Float[Array, "p p"]
+    sampled: Float[Array, "p p"]
+    loads: Float[Array, " k"]
+    slip: Float[Array, ""]
+    miss: Float[Array, ""]
+    reached_end: Bool[Array, ""]
+    events: Array
+
+    @property
+    def excess(self) -> float:
+        """Largest relative excess over a limit; negative within all limits."""
+        return float(np.max(np.asarray(self.loads), initial=0.0)) - 1.0
+
+    @property
+    def succeeded(self) -> bool:
+        """True if the simulation of each machine reached its end."""
+        return bool(np.all(np.asarray(self.reached_end)))
+
+    @property
+    def within_limits(self) -> bool:
+        """True if the simulation succeeded within all limits."""
+        return self.succeeded and self.excess <= ROUNDING
+
+
+@dataclasses.dataclass(frozen=True)
+class VariableLimit:
+    """A limit `limit` of the quantity `what` (travel, speed, ...) on a `variable`."""
+
+    what: str
+    variable: str
+    limit: float
+
+    def load(self, x: Array) -> Array:
+        """Return how much of the limit the values x (n,) of the variable use, as a share."""
+        most = -least(-x) - least(x) if self.what == "travel" else -least(-jnp.abs(x))
+        return most / self.limit
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DesignProblem:
+    """An experiment without its excitation.
+
+    - `machine`: the given machine; `under_test`: the machine with its instruments as a function of
+      the parameters.
+    - `names`, `units`, `lower` (p,): names, units and lower bounds of the parameters; `size` (p,):
+      the error of each that counts as 1; `wanted`: indices of the parameters that count.
+    - `drive`: the excited part, whose values are `scale` times a curve about `centre`, saturated if
+      `bounded`; `unit`: of the drive; `body`: whose motion is limited.
+    - `weight` (c,), `restarts`: as in `InformationSystem`; `known` (p, p): relative information
+      from an earlier fit and from priors.
+    """
+
+    machine: Any
+    under_test: MachineUnderTest
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    lower: np.ndarray
+    drive: str
+    unit: str
+    body: str
+    centre: float
+    scale: float
+    bounded: bool
+    shape: AbstractShape
+    band: tuple[float, float]
+    basis: np.ndarray
+    weight: np.ndarray
+    restarts: np.ndarray
+    size: np.ndarray
+    wanted: np.ndarray
+    known: np.ndarray
+    criterion: Criterion
+    limits: tuple[VariableLimit, ...]
+    margins: Margins
+    engine: OnSamples
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields only, because compiled programs cannot be pickled."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    @property
+    def excites_reference(self) -> bool:
+        """True if the excitation is the reference of a position controller."""
+        return is_position_controller(self.under_test.setup.machine, self.drive)
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times of the samples (n,) [s]."""
+        return np.asarray(self.under_test.t)
+
+    def excitation(self, c: Float[Numbers, " k"]) -> Float[Numbers, " n"]:
+        """Return the drive (n,) of the numbers c, as NumPy or JAX array like c."""
+        raw = self.shape.curve(self.basis, c)
+        if self.bounded and not self.shape.bounded:
+            raw = namespace(c).tanh(raw)
+        return self.centre + self.scale * raw
+
+    @functools.cached_property
+    def compiled_excitation(self) -> Any:
+        """`excitation`, compiled."""
+        return jitted(self.excitation)
+
+    @functools.cached_property
+    def pull_back(self) -> Any:
+        """Function from c and the gradient of a cost by the drive to that by c, compiled."""
+        return jitted(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
+
+    @functools.cached_property
+    def _outputs(self) -> Any:
+        """Function from the drive u and the values x to the outputs (n, c) without noise and
+        whether the simulation succeeded, compiled.
+        """
+
+        def simulate(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
+            under_test, t = self._with_drive(u), jnp.asarray(self.t)
+            system = under_test.system(x)
+            path = walk(system, *system.start(t[0]), t, options=self.engine)
+            rows = jax.vmap(lambda t, y, mode: under_test.sensor_values(x, t, y, mode))
+            return rows(t, path.ys, path.modes), path.result == Result.successful
+
+        return jitted(simulate)
+
+    def outputs(
+        self, u: Float[np.ndarray, " n"], x: Float[np.ndarray, " p"] | None = None
+    ) -> dict[str, Float[np.ndarray, " n"]]:
+        """Return the outputs without noise under the drive u, of the machine with the values x.
+
+        **Raises:** `RuntimeError` if the simulation fails.
+        """
+        at = self.under_test.values() if x is None else jnp.asarray(x)
+        values, succeeded = self._outputs(jnp.asarray(u), at)
+        if not bool(succeeded):
+            raise RuntimeError("The machine cannot be simulated under its excitation.")
+        return dict(zip(self.under_test.outputs, np.asarray(values).T, strict=True))
+
+    def _with_drive(self, u: Float[Array, " n"]) -> MachineUnderTest:
+        inputs = {**self.under_test.inputs, self.drive: u}
+        return dataclasses.replace(self.under_test, inputs=inputs)
+
+    def information_system(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> InformationSystem:
+        """Return the machine with the values x under the drive u, with its information."""
+        return build_information_system(self._with_drive(u), x, self.weight, self.restarts)
+
+    def run(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> ExperimentRun:
+        """Simulate the experiment with the drive u on the machine with the values x."""
+        system, t = self.information_system(u, x), jnp.asarray(self.t)
+        path = walk(system, *system.start(t[0]), t, options=self.engine)
+        sensitive = system.sensitive
+        state = lambda y: y[: sensitive.size]  # noqa: E731
+        own = path.modes[:, :-1] if self.restarts.size else path.modes
+        count = self._contact_modes(own.shape[1])
+        guards = lambda modes: jax.vmap(  # noqa: E731
+            lambda t, y, m: sensitive.guard(t, state(y), m, None)
+        )(t, path.ys, modes)
+        slip, miss = _slip_and_miss(guards, own, path, count, t)
+        # The derivative of the sum over samples is wrong, so it must not be used.
+        fixed, ys = constant((system, path.ys))
+        rates = jax.vmap(lambda t, y, m: fixed.information_rates(t, state(y), m))(t, ys, own)
+        step = self.t[1] - self.t[0]
+        sampled = system.matrix(
+            jnp.concatenate([ys[0, : sensitive.size], step * jnp.sum(rates, axis=0)])
+        )
+        machine, loads = sensitive.family.system(x), []
+        for limit in self.limits:
+            if limit.variable == self.drive:
+                values = u - self.centre
+            else:
+                value = functools.partial(_variable_or_rate, machine, limit.variable)
+                values = jax.vmap(value)(t, path.ys[:, : sensitive.n], own)
+            loads.append(limit.load(values))
+        return ExperimentRun(
+            system.matrix(path.ys[-1]),
+            sampled,
+            jnp.stack(loads) if loads else jnp.zeros(0),
+            slip,
+            miss,
+            path.result == Result.successful,
+            path.count,
+        )
+
+    def drive_exceeds_limit(self, u: Float[np.ndarray, " n"]) -> bool:
+        """Return whether the drive itself exceeds a limit, which needs no simulation."""
+        most = [limit.limit for limit in self.limits if limit.variable == self.drive]
+        return bool(np.max(np.abs(u - self.centre)) > (1.0 + ROUNDING) * min(most, default=np.inf))
+
+    def covariance(self, information: Float[Array, "p p"]) -> Float[Array, "p p"]:
+        """Return the covariance of the relative errors, including the known information."""
+        size = jnp.asarray(self.size)
+        relative = information * jnp.outer(size, size) + self.known
+        return jnp.linalg.inv(relative + _PRIOR_INFORMATION * jnp.eye(size.size))
+
+    def criterion_at(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
+        """Return the criterion of the wanted parameters; smaller is better."""
+        covariance = self.covariance(information)
+        return design_criterion(self.criterion, covariance[np.ix_(self.wanted, self.wanted)])
+
+    @functools.cached_property
+    def compiled_criterion(self) -> Any:
+        """`criterion_at`, compiled."""
+        return jitted(self.criterion_at)
+
+    def cost(
+        self, u: Float[Array, " n"], x: Float[Array, " p"], penalty_weight: Any
+    ) -> tuple[Float[Array, ""], tuple[ExperimentRun, Array]]:
+        """Return the criterion plus the weighted penalty of limits and margins; the run and the
+        penalty.
+        """
+        run = self.run(u, x)
+        excess = jax.nn.relu(run.loads / _AIM - 1.0)
+        penalty = _LIMIT_WEIGHT * jnp.sum(excess + excess**2)
+        for value, margin in ((run.slip, self.margins.slip), (run.miss, self.margins.miss)):
+            if margin > 0:
+                penalty = penalty + jax.nn.relu(1.0 - _AIM * value / margin) ** 2
+        return self.criterion_at(run.information) + penalty_weight * penalty, (run, penalty)
+
+    @functools.cached_property
+    def cost_and_gradient(self) -> Any:
+        """`cost` with its gradient by the drive, compiled and interruptible."""
+        program = jitted(jax.value_and_grad(self.cost, has_aux=True))
+        return lambda u, x, weight: program(u, x, jnp.asarray(weight))
+
+    def run_once(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> ExperimentRun:
+        """`run` by the compiled program of the search: a new program would take longer."""
+        return self.cost_and_gradient(u, x, 1.0)[0][1][0]
+
+    @functools.cached_property
+    def run_repeatedly(self) -> Any:
+        """`run` by its own compiled program, for many runs; interruptible."""
+        return jitted(lambda u, x: self.run(u, x))
+
+    def _contact_modes(self, modes: int) -> int:
+        machine = self.under_test.setup.machine
+        if isinstance(machine, Mechanism):
+            return len(MechanicalSystem(machine).layout.contacts)
+        return min(contact_modes(machine, len(self.under_test.inputs), modes), 1)
+
+
+def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[Array, ""]:
+    """Return the logarithm of the size of relative errors with this covariance.
+
+    E: error of the worst combination of parameters; minimax: of the worst parameter; A: root mean
+    square; D: geometric mean along the principal axes.
+    """
+    if kind == "D":
+        return 0.5 * jnp.linalg.slogdet(covariance)[1] / covariance.shape[0]
+    if kind == "E":
+        return 0.5 * jnp.log(jnp.linalg.eigvalsh(covariance)[-1])
+    variance = jnp.diag(covariance)
+    if kind == "A":
+        return 0.5 * jnp.log(jnp.mean(variance))
+    # A mean of the power 8 replaces the maximum to be differentiable.
+    largest = constant(jnp.max(variance))  # The result does not depend on this scale.
+    return 0.5 * (jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** 8)) / 8)
+
+
+def is_position_controller(machine: Any, drive: str) -> bool:
+    """Return whether the part `drive` of the machine is a `PositionController`."""
+    return isinstance(machine, Mechanism) and isinstance(
+        machine[drive.partition(".")[0]], PositionController
+    )
+
+
+def _variable_or_rate(system: Any, name: str, t: Array, y: Array, mode: Array) -> Array:
+    """Return the value of a variable, or of ``"der(x)"``, the rate of a state x."""
+    if name.startswith("der("):
+        return system.flow(t, y, mode, None)[system.states().index(name[4:-1])]
+    return variable_at(system, name, t, y, mode)
+
+
+def _slip_and_miss(
+    guards: Callable[[Array], Array], modes: Array, path: Any, count: int, t: Array
+) -> tuple[Array, Array]:
+    """Return the duration of the shortest slip [samples], and the nearest miss of an event.
+
+    A miss is a local minimum of a margin over the largest value of that margin.
+
+    **Arguments:** `guards`: function from modes at the samples to the margins there; `modes`,
+    `path`: of the run; `count`: number of contacts.
+    """
+    step, margins = t[1] - t[0], guards(modes)
+    big = jnp.asarray(1e3)
+    slip = turned = big
+    rows = jnp.arange(path.times.shape[0])
+    used = rows < path.count
+    for c in range(count):
+        changed = used & (path.before[:, c] != path.after[:, c])
+        begins = changed & (path.before[:, c] == 0)
+        # For each event, the index of the last start of a slip before it.
+        start_row = jax.lax.associative_scan(jnp.maximum, jnp.where(begins, rows, -1))
+        before = jnp.concatenate([jnp.full(1, -1), start_row[:-1]])
+        ends = changed & (path.after[:, c] == 0) & (before >= 0)
+        times = jnp.where(used, path.times, 0.0)
+        lasted = jnp.where(ends, times - times[jnp.maximum(before, 0)], jnp.inf)
+        slip = smaller(slip, least(lasted) / step)
+        turns = changed & (path.before[:, c] != 0)
+        rests = guards(modes.at[:, c].set(0))
+        reserve = _standstill_reserve(rests, margins, modes[:, c] == 0, times, t)
+        turned = smaller(turned, least(jnp.where(turns, reserve, big)))
+    # The same entry can be the margin of a stuck contact or of a sliding contact, so the largest
+    # value is taken over samples with the same stuck contacts.
+    modes = modes[:, :count]
+    kind = jnp.sum(
+        jnp.where(modes == 0, 2 ** jnp.arange(modes.shape[1]), 0), axis=1, dtype=jnp.int32
+    )
+    finite = jnp.isfinite(margins)
+    g = jnp.where(finite, margins, 0.0)
+    most = jax.ops.segment_max(constant(g), kind, num_segments=2 ** min(modes.shape[1], 10))[kind]
+    inside = jnp.all(modes[:-2] == modes[1:-1], axis=1) & jnp.all(modes[2:] == modes[1:-1], axis=1)
+    low = (g[1:-1] < g[:-2]) & (g[1:-1] <= g[2:]) & finite[:-2] & finite[1:-1] & finite[2:]
+    share = g[1:-1] / jnp.where(most[1:-1] > 0, most[1:-1], 1.0)
+    near = jnp.where(inside[:, None] & low & (most[1:-1] > 0), share, big)
+    return slip, smaller(least(jnp.ravel(near)), turned)
+
+
+def _standstill_reserve(
+    rests: Array, margins: Array, stuck: Array, times: Array, t: Array
+) -> Array:
+    """Return for each of the `times` how near a contact is to the boundary between standstill and
+    reversal.
+
+    The reserve is the smallest margin against breakaway, of either sign, as a share of the largest
+    value of this margin while the contact sticks.
+
+    **Arguments:** `rests`: the margins at the samples if the contact stuck; `margins`: in the
+    actual modes; `stuck`: where the contact sticks.
+    """
+    finite = jnp.isfinite(rests)
+    g = jnp.where(finite, rests, 0.0)
+    own = finite & (rests != margins)  # without the margins of other contacts
+    k = jnp.clip(jnp.searchsorted(t, times) - 1, 0, t.shape[0] - 2)
+    w = jnp.clip((times - t[k]) / (t[k + 1] - t[k]), 0.0, 1.0)[:, None]
+    between = (1 - w) * g[k] + w * g[k + 1]
+    own = jnp.any(own & ~stuck[:, None], axis=0)
+    # Halfway between both directions, the margin has its largest value.
+    at_rest = jnp.max(jnp.where(stuck[:, None], g, 0.0), axis=0)
+    most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(g, axis=0))) / 2
+    counts = own & (most > 0) & finite[k] & finite[k + 1]
+    share = jnp.where(counts, between, 1e3) / jnp.where(most > 0, most, 1.0)
+    return jnp.abs(least(share))

@@ -1,0 +1,277 @@
+"""The work of a fleet in chunks: the plan, the fit of one chunk, finished chunks on disk.
+
+`plan_chunks` groups the records. `fitted_chunk` turns one chunk into rows of the table, in any
+process. `PartsFolder` stores the rows of finished chunks until the table is complete.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
+import pickle
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frictax import __version__
+from frictax.files.locks import hold_lock
+from frictax.files.replacing import finish_interrupted, write_whole
+from frictax.files.targets import check_target
+from frictax.fitting.fit_each import MISTAKES, fit_each
+from frictax.fitting.result.fit_result import FitResult
+from frictax.measurements import Record
+from frictax.measurements.record import replace_fields
+from frictax.parameters import replace
+from frictax.programs.key import Unknown, key_text
+
+from .sources import FileSource, MemorySource, Source, TableSource, read_rows
+from .table import FORMAT, check_pyarrow, failed_row, row_of, table_of_rows
+
+_CHUNK_SIZE = 64  # [records] fitted by one call; one to two seconds of work for a short record
+_LENGTH_RATIO = 1.25  # ratio of two neighbouring lengths to which records are padded
+_MOST_LENGTHS = 8  # different lengths that each have a compiled program without padding
+_PLAN_FILE = "plan.json"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Task:
+    """The machine of a fleet and the options of its fits, from a problem file or as given.
+
+    - `problem`: the file; `label`: its record that defines how files are read.
+    - `machine`, `settings`: the machine and the options of `fit`, without a file.
+    - `lengths`: the numbers of samples to which records are padded; empty for no padding.
+    """
+
+    problem: Path | None = None
+    label: str = ""
+    allow_code: bool = False
+    machine: Any = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    lengths: tuple[int, ...] = ()
+
+    def length(self, samples: int) -> int:
+        """Return the padded length of a record with this number of samples."""
+        enough = [n for n in self.lengths if n >= samples]
+        if not enough or enough[0] > _LENGTH_RATIO * samples + 1:
+            return samples
+        return enough[0]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chunk:
+    """Records that are fitted together: their sources, one row each of the `DataFrame` `about`, and
+    for each parameter path in `values` one number for each record.
+    """
+
+    number: int
+    sources: Sequence[Source]
+    about: Any
+    values: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Plan:
+    """The chunks of a fleet, `order`: the names of all records, `digest`: of all that is fitted."""
+
+    task: Task
+    chunks: Sequence[Chunk]
+    order: Sequence[str]
+    digest: str
+
+
+def plan_chunks(
+    task: Task, sources: Sequence[Source], about: Any, values: Mapping[str, np.ndarray]
+) -> Plan:
+    """Group records of equal length into chunks, so that a process compiles few programs."""
+    sizes = [s.size for s in sources]
+    task = dataclasses.replace(task, lengths=padded_lengths(sizes))
+    by_length = sorted(range(len(sources)), key=lambda i: (-task.length(sizes[i]), i))
+    chunks = []
+    for number, first in enumerate(range(0, len(by_length), _CHUNK_SIZE)):
+        mine = by_length[first : first + _CHUNK_SIZE]
+        own_values = {path: x[mine] for path, x in values.items()}
+        chunks.append(Chunk(number, [sources[i] for i in mine], about.iloc[mine], own_values))
+    digest = hashlib.sha256(f"{__version__} {_CHUNK_SIZE} {task.lengths}\n".encode())
+    digest.update(_task_bytes(task))
+    for source in sources:
+        digest.update(repr((source.name, *source.fingerprint())).encode())
+    digest.update(about.to_csv().encode())
+    for path, x in values.items():
+        digest.update(path.encode() + np.ascontiguousarray(x).tobytes())
+    return Plan(task, chunks, [s.name for s in sources], digest.hexdigest())
+
+
+def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the lengths to which records of these sizes are padded, so that few programs suffice;
+    none if the records already have few lengths.
+    """
+    sizes = [n for n in sizes if n > 0]
+    if len(set(sizes)) <= _MOST_LENGTHS:
+        return ()
+    out = [max(sizes)]
+    while out[-1] > min(sizes) and len(out) < 100:
+        out.append(int(np.ceil(out[-1] / _LENGTH_RATIO)))
+    used = {min(n for n in out if n >= size) for size in sizes}
+    return tuple(sorted(used))
+
+
+def _task_bytes(task: Task) -> bytes:
+    """Return bytes that change with the machine or with the options of its fits."""
+    if task.problem is not None:
+        code = sorted(task.problem.parent.glob("*.py")) if task.allow_code else []
+        return b"".join(path.read_bytes() for path in (task.problem, *code)) + task.label.encode()
+    try:
+        return key_text((task.machine, dict(task.settings)), fixed=True).encode()
+    except Unknown:  # The machine has a class or function of the user.
+        return pickle.dumps((task.machine, dict(task.settings)))
+
+
+def fitted_chunk(task: Task, chunk: Chunk) -> Any:
+    """Fit the records of `chunk` and return a `DataFrame` with a row for each, in order.
+
+    `Fleet.table` lists the columns. The function reads the sources of the chunk and writes
+    nothing. Every process that finds the same files returns the same numbers. A record that cannot
+    be read or fitted is a row with its `reason`.
+    """
+    began = time.perf_counter()
+    machine, settings, read = _machine_and_settings(task)
+    rows: list[Any] = [None] * len(chunk.sources)
+    models, records, places = [], [], []
+    for i, source in enumerate(chunk.sources):
+        try:
+            own = {path: values[i] for path, values in chunk.values.items()}
+            models.append(replace(machine, own) if own else machine)
+            records.append(_read_record(source, read))
+            places.append(i)
+        except MISTAKES as why:
+            del models[len(records) :]
+            rows[i] = failed_row(source.name, _sentence(why))
+    fits = fit_each(models, records, settings, length=task.length) if records else []
+    for i, record, found in zip(places, records, fits, strict=True):
+        rows[i] = _row(record, found)
+    seconds = (time.perf_counter() - began) / max(len(rows), 1)
+    return table_of_rows([{**row, "seconds": seconds} for row in rows], chunk.about)
+
+
+def _row(record: Record, found: FitResult | Exception) -> dict[str, Any]:
+    if isinstance(found, Exception):
+        return failed_row(record.name, _sentence(found), record.n)
+    try:
+        return row_of(record, found)
+    except (*MISTAKES, np.linalg.LinAlgError) as why:  # The standard errors cannot be computed.
+        return failed_row(record.name, _sentence(why), record.n)
+
+
+def _read_record(source: Source, read: Any) -> Record:
+    if isinstance(source, MemorySource):
+        return replace_fields(source.record, name=source.name)
+    assert read is not None
+    if isinstance(source, FileSource):
+        return read(source.name, source.path)
+    assert isinstance(source, TableSource)
+    return read(source.name, read_rows(source))
+
+
+def _machine_and_settings(task: Task) -> tuple[Any, Mapping[str, Any], Any]:
+    """Return the machine, the options of its fits, and the function that reads a record."""
+    if task.problem is None:
+        return task.machine, task.settings, None
+    stamp = task.problem.stat().st_mtime_ns
+    return _read_problem(task.problem, task.label, task.allow_code, stamp)
+
+
+@functools.lru_cache(maxsize=4)
+def _read_problem(problem: Path, label: str, allow_code: bool, stamp: int) -> tuple[Any, Any, Any]:
+    from frictax.problems import read
+    from frictax.problems.template import record_reader
+
+    asked = read(problem, allow_code=allow_code)
+    return asked.machine, asked.settings(), record_reader(asked, label)
+
+
+def _sentence(why: Exception) -> str:
+    if isinstance(why, OSError) and why.strerror:
+        return f"{Path(why.filename).name if why.filename else 'A file'}: {why.strerror.lower()}."
+    return " ".join(str(why.args[0] if why.args else type(why).__name__).split())
+
+
+@dataclasses.dataclass(frozen=True)
+class PartsFolder:
+    """The folder ``OUT.parts`` beside the table `out`, with a file for each finished chunk."""
+
+    out: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.out.with_name(f"{self.out.name}.parts")
+
+    def begin(self, digest: str, chunks: int, *, resume: bool, overwrite: bool) -> set[int]:
+        """Make or reopen the folder, and return the numbers of the finished chunks.
+
+        **Raises:** `FileExistsError` if there is a table, or a folder and `resume` is False;
+        `ValueError` if the folder belongs to another fleet.
+        """
+        if self.out.exists() and not overwrite:
+            raise FileExistsError(
+                f"{self.out} exists. Give overwrite=True to replace it, or another file as `out`."
+            )
+        plan = self.folder / _PLAN_FILE
+        if self.folder.exists() and not resume and not overwrite:
+            raise FileExistsError(
+                f"{self.folder} holds what an earlier run has done. Give resume=True to go on with"
+                " it, or overwrite=True to begin anew."
+            )
+        finish_interrupted(self.out.resolve().parent)
+        finish_interrupted(self.folder)
+        if resume and plan.is_file():
+            before = json.loads(plan.read_text(encoding="utf-8"))
+            if before.get("format", 1) > FORMAT:
+                raise ValueError(
+                    f"{self.folder} is of format {before['format']}, and frictax {__version__}"
+                    f" knows up to {FORMAT}. Go on with a newer frictax, or give overwrite=True"
+                    " to begin anew."
+                )
+            if before["digest"] != digest:
+                raise ValueError(
+                    f"{self.folder} holds what was done with other records, another problem or"
+                    " another version of frictax. Give overwrite=True to begin anew, or put back"
+                    " what was."
+                )
+            return {n for n in range(chunks) if self._file(n).is_file()}
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        write_whole(plan, json.dumps({"format": FORMAT, "digest": digest}), replace=True)
+        return set()
+
+    def write(self, number: int, frame: Any) -> None:
+        """Write the rows of one chunk, completely or not at all."""
+        write_whole(self._file(number), frame.to_parquet(), replace=True)
+
+    def read(self, number: int) -> Any:
+        """Return the rows of one finished chunk."""
+        import pandas as pd
+
+        return pd.read_parquet(self._file(number))
+
+    def finish(self, table: Any) -> None:
+        """Write the complete table and delete the folder."""
+        write_whole(self.out.resolve(), table.to_parquet(index=False), replace=True)
+        shutil.rmtree(self.folder)
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.parquet"
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Lock the table `out` against other processes, on all hosts that share the folder."""
+        target = check_target(self.out, "the table of the fleet")
+        check_pyarrow()
+        lock = target.with_name(f".{target.name}.lock")
+        with hold_lock(lock, str(self.out), "name another file as `out`"):
+            yield

@@ -1,0 +1,249 @@
+"""Read a fleet's table: estimates, errors, machines and dates as arrays; excluded records."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from frictax.annotations import DataFrame
+from frictax.text import suggestion
+
+from ..table import Fleet
+
+PRINTED_ROWS = 8  # rows of a table of records or machines in a printed result
+_ERROR = ".standard_error"  # ending of the columns with standard errors
+_NOT_CONVERGED = "the search did not end"
+_NO_ERRORS = "none of the numbers has an error"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FleetEstimates:
+    """The estimates of p parameters in n records, in the order of the table.
+
+    - `values`, `errors` (n, p): estimates and standard errors [SI], both NaN if a record does not
+      identify a parameter; `freedom` (n, p): degrees of freedom of the intervals.
+    - `correlation` (n, p, p) of the estimates of each record.
+    - `record` (n,): names; `machine` (n,): index into `machines`; `row` (n,): rows of the table.
+    - `dates` (n,) [s], `temperature` (n,) [degC]: NaN if unknown.
+    - `lower`: the lower bound of each parameter, or None.
+    - `left_out`: reason -> number of records without estimates.
+    """
+
+    names: tuple[str, ...]
+    units: Mapping[str, str]
+    lower: Mapping[str, float | None]
+    values: np.ndarray
+    errors: np.ndarray
+    freedom: np.ndarray
+    correlation: np.ndarray
+    record: np.ndarray
+    machine: np.ndarray
+    machines: tuple[str, ...]
+    row: np.ndarray
+    dates: np.ndarray
+    temperature: np.ndarray
+    left_out: Mapping[str, int]
+    level: float
+
+    @property
+    def n(self) -> int:
+        return len(self.row)
+
+    def sorted_by_machine(self) -> np.ndarray:
+        """Return the order (n,) that sorts the records by machine."""
+        return np.argsort(self.machine, kind="stable")
+
+
+def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
+    """Return the names of the fitted parameters of a table, or check the given `names`.
+
+    **Raises:** `KeyError` for a name that the table lacks; `ValueError` for a table without
+    estimates.
+    """
+    known = [c.removesuffix(_ERROR) for c in map(str, table.columns) if c.endswith(_ERROR)]
+    about = _about(table).get("names") or known
+    known = [name for name in about if name in known and name in table.columns]
+    if not known:
+        raise ValueError(
+            "The table has no fitted numbers: a number NAME has the columns 'NAME' and"
+            f" 'NAME{_ERROR}', as `fx.fleet` writes them."
+        )
+    asked = known if names is None else [names] if isinstance(names, str) else list(names)
+    for name in asked:
+        if name not in known:
+            raise KeyError(f"The table has no number {name!r}.{suggestion(name, known)}")
+    if not asked:
+        raise ValueError(f"`names` is empty: name one of {', '.join(known)}.")
+    return tuple(dict.fromkeys(asked))
+
+
+def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
+    """Read the estimates of the parameters `names`, or of all, from a table with a row a record.
+
+    **Raises:** `KeyError` for a name that the table lacks; `ValueError` if no record has estimates.
+    """
+    asked, about = estimate_names(table, names), _about(table)
+    values, errors = (_columns(table, asked, end) for end in ("", _ERROR))
+    known = np.isfinite(values) & np.isfinite(errors) & (errors > 0)
+    why = exclusion_reasons(table, known)
+    row = np.flatnonzero(why == "")
+    if not row.size:
+        reasons = "; ".join(f"{k}: {n}" for k, n in _count_reasons(why).items())
+        raise ValueError(f"No record of the table has numbers with errors ({reasons}).")
+    level = float(about.get("level", 0.95))
+    values, errors = (np.where(known, x, np.nan)[row] for x in (values, errors))
+    machine, machines = _machines(table, row)
+    return FleetEstimates(
+        names=asked,
+        units={name: str((about.get("units") or {}).get(name, "")) for name in asked},
+        lower={name: _bound((about.get("lower_bounds") or {}).get(name)) for name in asked},
+        values=values,
+        errors=errors,
+        freedom=_freedom(table, asked, row, values, errors, level),
+        correlation=_correlation(table, asked, row),
+        record=record_names(table)[row],
+        machine=machine,
+        machines=machines,
+        row=row,
+        dates=_dates(table)[row],
+        temperature=_column(table, "temperature")[row],
+        left_out=_count_reasons(why),
+        level=level,
+    )
+
+
+def record_names(table: DataFrame) -> np.ndarray:
+    """Return the record's name for each row, or the row's number without names."""
+    if "record" in table.columns:
+        return table["record"].astype(str).to_numpy(dtype=object)
+    return np.array([str(i) for i in range(len(table))], dtype=object)
+
+
+def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
+    """Return for each row why it is excluded, or "".
+
+    **Arguments:** `known` (n, p): which estimates of each row have a standard error.
+    """
+    why = np.full(len(table), "", dtype=object)
+    why[~known.any(axis=1)] = _NO_ERRORS
+    if "converged" in table.columns:
+        ended = table["converged"].astype("boolean").fillna(False).to_numpy(dtype=bool)
+        why[~ended] = _NOT_CONVERGED
+    if "reason" in table.columns:
+        reasons = table["reason"].fillna("").astype(str).to_numpy(dtype=object)
+        why = np.where(reasons != "", reasons, why)
+    return why
+
+
+def _count_reasons(why: np.ndarray) -> dict[str, int]:
+    reasons, counts = np.unique(why[why != ""].astype(str), return_counts=True)
+    return {str(reasons[i]): int(counts[i]) for i in np.argsort(-counts, kind="stable")}
+
+
+def _about(table: DataFrame) -> Mapping[str, Any]:
+    about = getattr(table, "attrs", {}).get("frictax")
+    return about if isinstance(about, Mapping) else {}
+
+
+def _bound(value: Any) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def _column(table: DataFrame, name: str) -> np.ndarray:
+    if name not in table.columns:
+        return np.full(len(table), np.nan)
+    return table[name].to_numpy(dtype=float, na_value=np.nan)
+
+
+def _columns(table: DataFrame, names: Iterable[str], end: str) -> np.ndarray:
+    return np.stack([_column(table, f"{name}{end}") for name in names], axis=1)
+
+
+def _dates(table: DataFrame) -> np.ndarray:
+    """Return seconds since 1970, NaN without a date."""
+    if "date" not in table.columns:
+        return np.full(len(table), np.nan)
+    import pandas as pd
+
+    dates = pd.to_datetime(table["date"], utc=True).dt.tz_localize(None)
+    seconds = dates.to_numpy(dtype="datetime64[ns]").astype("int64") / 1e9
+    return np.where(dates.isna().to_numpy(), np.nan, seconds)
+
+
+def _machines(table: DataFrame, row: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the machine of each record; a record without machine counts as its own machine."""
+    record = record_names(table)[row]
+    if "machine" not in table.columns:
+        return np.arange(row.size), tuple(record)
+    named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
+    unnamed = named == ""
+    # A record without machine and a machine can have the same name, so the key has both.
+    keys = [(bool(u), r if u else m) for u, r, m in zip(unnamed, record, named, strict=True)]
+    index: dict[tuple[bool, str], int] = {}
+    codes = np.array([index.setdefault(key, len(index)) for key in keys])
+    return codes, tuple(name for _, name in index)
+
+
+def _freedom(
+    table: DataFrame,
+    names: tuple[str, ...],
+    row: np.ndarray,
+    values: np.ndarray,
+    errors: np.ndarray,
+    level: float,
+) -> np.ndarray:
+    """Return the degrees of freedom of Student's t that give intervals of the table's width.
+
+    The longer half of each interval is used, because the other half may end at a bound.
+    """
+    from scipy.special import stdtrit
+
+    lower, upper = (_columns(table, names, end)[row] for end in (".lower", ".upper"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.fmax(upper - values, values - lower) / errors
+    dofs = np.geomspace(1.0, 1e6, 400)
+    widths = stdtrit(dofs, 0.5 + level / 2)  # falls with the degrees of freedom
+    found = np.interp(-ratio, -widths, dofs)
+    return np.where(np.isfinite(ratio) & (ratio > widths[-1]), found, np.inf)
+
+
+def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> np.ndarray:
+    """Return positive definite correlations (n, p, p), with 0 for those that the table lacks."""
+    p = len(names)
+    out = np.broadcast_to(np.eye(p), (row.size, p, p)).copy()
+    for i in range(p):
+        for j in range(i):
+            for first, second in ((names[i], names[j]), (names[j], names[i])):
+                name = f"correlation:{first}:{second}"
+                if name in table.columns:
+                    out[:, i, j] = out[:, j, i] = np.nan_to_num(_column(table, name)[row])
+    if p > 1:
+        values, vectors = np.linalg.eigh(out)
+        bad = values[:, 0] < 1e-9
+        if bad.any():
+            kept = np.maximum(values[bad], 1e-9)
+            repaired = np.einsum("nij,nj,nkj->nik", vectors[bad], kept, vectors[bad])
+            size = np.sqrt(np.einsum("nii->ni", repaired))
+            out[bad] = repaired / size[:, :, None] / size[:, None, :]
+    return out
+
+
+def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:
+    """Return the table of a `Fleet`, or the table itself."""
+    return fleet.table if isinstance(fleet, Fleet) else fleet
+
+
+def table_rows(frame: Any, most: int | None = None) -> Iterator[Any]:
+    """Iterate over the first rows as named tuples, whose types no type checker knows."""
+    return (frame if most is None else frame.head(most)).itertuples()
+
+
+def flagged_rows(frame: Any, column: str) -> Any:
+    """Return the rows in which this column is true, sorted by rising p value."""
+    return frame[frame[column]].sort_values("chance", kind="stable")
+
+
+def parameter_rows(frame: Any, name: str) -> Any:
+    """Return the rows of one parameter."""
+    return frame[frame["number"] == name]

@@ -1,0 +1,258 @@
+"""A bank of extended Kalman filters: predict, update, draw members, and the loop over samples."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from frictax.contacts.mode import STUCK
+from frictax.engine import Engine, Result
+from frictax.parameters import Modes, Number
+from frictax.parameters.least import larger
+from frictax.programs import jitted
+
+from .interval import Interval, Uncertainties
+
+Mean = Float[Array, " k"]
+Covariance = Float[Array, "k k"]
+_NEAR_EVENT = 4.0  # [standard deviations] margin below which the members are drawn
+
+
+class FilterProblem(eqx.Module):
+    """A machine, a record as arrays, and their uncertainties.
+
+    `x`, `sd` (k,): mean and standard deviation of the estimated vector before the first sample;
+    `variance` (n, c) of the sensors.
+    """
+
+    machine: Any
+    uncertain: Uncertainties
+    t: Float[Array, " n"]
+    inputs: dict[str, Float[Array, " n"]]
+    measured: Float[Array, "n c"]
+    variance: Float[Array, "n c"]
+    x: Float[Array, " k"]
+    sd: Float[Array, " k"]
+    states: tuple[str, ...] = eqx.field(static=True)
+    outputs: tuple[str, ...] = eqx.field(static=True)
+    hold: bool = eqx.field(static=True)
+    contacts: int = eqx.field(static=True)
+
+    def interval(self, i: Any, j: Any) -> Interval:
+        """Return the interval from sample i to sample j."""
+        ends = jnp.stack([i, j])
+        inputs = {name: u[ends] for name, u in self.inputs.items()}
+        return Interval(
+            self.machine,
+            self.uncertain,
+            self.t[ends],
+            inputs,
+            self.states,
+            self.hold,
+            self.contacts,
+        )
+
+
+class FilterOutput(eqx.Module):
+    """The estimates at one sample or at all samples; `result`: code of the run to the sample."""
+
+    x: Float[Array, "... k"]
+    P: Float[Array, "... k k"]
+    innovation: Float[Array, "... c"]
+    S: Float[Array, "... c c"]
+    nis: Float[Array, "..."]
+    log_density: Float[Array, "..."]
+    stuck: Float[Array, "... m"]
+    result: PyTree
+
+
+class Measurement(eqx.Module):
+    """The measured values at a sample, and their variances."""
+
+    y: Float[Array, " c"]
+    variance: Float[Array, " c"]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+
+class FilterUpdate(eqx.Module):
+    """One filter after a sample: mean and covariance, innovation and its covariance, logarithm of
+    the density of the sample, mode.
+    """
+
+    x: Float[Array, "... k"]
+    P: Float[Array, "... k k"]
+    innovation: Float[Array, "... c"]
+    S: Float[Array, "... c c"]
+    log_density: Float[Array, "..."]
+    mode: Int[Array, "... m"]
+
+
+def predict(
+    interval: Interval, x: Mean, P: Covariance, engine: Engine, saltation: bool
+) -> tuple[Mean, Covariance, PyTree]:
+    """Return mean and covariance at the end of the interval, and the result code of the run.
+
+    The mean comes from the exact run. The covariance comes from the derivatives of this run, which
+    include the saltation matrices of all events, or from those of the mode at the start.
+    """
+    draw = jnp.zeros(interval.uncertain.size)
+
+    def end(x: Array, draw: Array) -> tuple[Array, Any]:
+        at, result = interval.end(x, draw, engine)
+        return at, (at, result)
+
+    if saltation:
+        (A, G), (x, result) = jax.jacfwd(end, (0, 1), has_aux=True)(x, draw)
+    else:
+        A, G = jax.jacfwd(interval.end_in_mode, (0, 1))(x, draw)
+        x, result = interval.end(x, draw, engine)
+    return x, symmetrize(A @ P @ A.T + G @ G.T), result
+
+
+def update(
+    interval: Interval,
+    x: Mean,
+    P: Covariance,
+    sensors: Measurement,
+    saltation: bool,
+) -> FilterUpdate:
+    """Correct the filter by the sample at the start of the interval."""
+    mode, R = interval.start(x)[2], jnp.diag(sensors.variance)
+    output = lambda x: interval.outputs(x, mode, sensors.names)  # noqa: E731
+    C = jax.jacfwd(output)(x)
+    innovation, S = sensors.y - output(x), symmetrize(C @ P @ C.T + R)
+    nis = squared_distance(innovation, S)
+    log_density = -0.5 * (nis + jnp.linalg.slogdet(2 * jnp.pi * S)[1])
+    K = jnp.linalg.solve(S, C @ P).T
+    rest = jnp.eye(x.shape[0]) - K @ C
+    x, P = x + K @ innovation, rest @ P @ rest.T + K @ R @ K.T
+    x, P, mode = apply_rest(interval, x, P, saltation)
+    return FilterUpdate(x, P, innovation, S, log_density, mode)
+
+
+def apply_rest(
+    interval: Interval, x: Mean, P: Covariance, saltation: bool
+) -> tuple[Mean, Covariance, Modes]:
+    """Set the velocity of stuck bodies to 0, and return mean, covariance and mode."""
+
+    def without_velocity(x: Array) -> tuple[Array, Any]:
+        _, y, mode = interval.start(x)
+        x = jnp.concatenate([y, x[y.shape[0] :]])
+        return x, (x, mode)
+
+    J, (x, mode) = jax.jacfwd(without_velocity, has_aux=True)(x)
+    return x, symmetrize(J @ P @ J.T if saltation else P), mode
+
+
+def draw_member(
+    interval: Interval, x: Mean, P: Covariance, mode: Modes, z: Number
+) -> tuple[Mean, Covariance]:
+    """Draw a member of a mixture that is equal to the given Gaussian.
+
+    If an event is near, a member has a margin whose standard deviation is its change during the
+    interval, so that the event is approximately linear for each member. The means of the members
+    differ by the standard normal variable `z`.
+    """
+    standardized, by = _standardized_margins(interval, x, P, mode)
+    i = jnp.argmin(jnp.abs(standardized))
+    variance = by[i] @ P @ by[i]
+    near = (jnp.abs(standardized[i]) < _NEAR_EVENT) & (variance > 0)
+    known = jnp.where(near, variance, 1.0)
+    removed = larger(1.0 - interval.margin_change(x, mode)[i] ** 2 / known, 0.0)
+    direction = jnp.where(near, P @ by[i] * jnp.sqrt(removed / known), 0.0)
+    return x + z * direction, symmetrize(P - jnp.outer(direction, direction))
+
+
+def _standardized_margins(
+    interval: Interval, x: Mean, P: Covariance, mode: Modes
+) -> tuple[Float[Array, " g"], Float[Array, "g k"]]:
+    """Return the margins of the mode over their standard deviations, and their derivatives."""
+
+    def margins(x: Array) -> tuple[Array, Array]:
+        g = interval.margins(x, mode)
+        return g, g
+
+    by, g = jax.jacfwd(margins, has_aux=True)(x)
+    variance = jnp.einsum("gi,ij,gj->g", by, P, by)
+    known = variance > 0
+    return jnp.where(known, g / jnp.sqrt(jnp.where(known, variance, 1.0)), jnp.inf), by
+
+
+def squared_distance(innovation: Float[Array, " c"], S: Float[Array, "c c"]) -> Number:
+    """Return the squared Mahalanobis distance of an innovation."""
+    return innovation @ jnp.linalg.solve(S, innovation)
+
+
+def symmetrize(P: Covariance) -> Covariance:
+    """Remove the asymmetry by rounding."""
+    return 0.5 * (P + P.T)
+
+
+@jitted
+def run_filters(
+    problem: FilterProblem, engine: Engine, saltation: bool, members: int, key: Array
+) -> FilterOutput:
+    """Run `members` weighted Kalman filters over a record."""
+    n = problem.t.shape[0]
+
+    def step(carry: Any, at: Any) -> Any:
+        (X, P, log_w, result), (i, key) = carry, at
+        # The interval that starts at sample i has the inputs from this sample on.
+        interval = problem.interval(i, jnp.minimum(i + 1, n - 1))
+        sensors = Measurement(problem.measured[i], problem.variance[i], problem.outputs)
+        correct = lambda x, P: update(interval, x, P, sensors, saltation)  # noqa: E731
+        corrected = jax.vmap(correct)(X, P)
+        output, log_w = _mix(corrected, log_w, result, problem.contacts)
+        X, P = corrected.x, corrected.P
+        if members > 1:
+            normal_key, resample_key = jax.random.split(key)
+            z = jax.random.normal(normal_key, (members,))
+            (X, P, mode), log_w = _resample((X, P, corrected.mode), log_w, resample_key)
+            X, P = jax.vmap(lambda *one: draw_member(interval, *one))(X, P, mode, z)
+        go = lambda x, P: predict(interval, x, P, engine, saltation)  # noqa: E731
+        X, P, result = jax.vmap(go)(X, P)
+        failed = ~jnp.all(jnp.isfinite(X), axis=1)
+        if members > 1:  # The other members replace a failed one.
+            X = jnp.where(failed[:, None], problem.x, X)
+            P = jnp.where(failed[:, None, None], 0.0, P)
+            log_w = jnp.where(failed, -jnp.inf, log_w)
+        worst = jax.tree.map(lambda a: a[jnp.argmax(failed)], result)
+        return (X, P, log_w, worst), output
+
+    first = problem.interval(jnp.array(0), jnp.array(1))
+    x, P, _ = apply_rest(first, problem.x, jnp.diag(problem.sd**2), saltation)
+    each = lambda a: jnp.broadcast_to(a, (members, *a.shape))  # noqa: E731
+    start = each(x), each(P), jnp.full(members, -jnp.log(members)), Result.successful
+    return jax.lax.scan(step, start, (jnp.arange(n), jax.random.split(key, n)))[1]
+
+
+def _mix(
+    update: FilterUpdate, log_w: Array, result: PyTree, contacts: int
+) -> tuple[FilterOutput, Array]:
+    """Combine the filters, and return the logarithms of their weights after the sample."""
+    before = jnp.exp(log_w)
+    innovation = before @ update.innovation
+    deviation = update.innovation - innovation
+    S = jnp.einsum("p,pij->ij", before, update.S)
+    S = S + jnp.einsum("p,pi,pj->ij", before, deviation, deviation)
+    log_density = jax.scipy.special.logsumexp(log_w + update.log_density)
+    log_w = log_w + update.log_density - log_density
+    w = jnp.exp(log_w)
+    x = w @ update.x
+    P = jnp.einsum("p,pij->ij", w, update.P)
+    P = P + jnp.einsum("p,pi,pj->ij", w, update.x - x, update.x - x)
+    nis = squared_distance(innovation, S)
+    stuck = w @ (update.mode[:, :contacts] == STUCK).astype(w.dtype)
+    return FilterOutput(x, P, innovation, S, nis, log_density, stuck, result), log_w
+
+
+def _resample(filters: Any, log_w: Array, key: Array) -> tuple[Any, Array]:
+    """Resample the filters by their weights (systematically), if the effective number is small."""
+    w, members = jnp.exp(log_w), log_w.shape[0]
+    few = jnp.sum(w**2) > 2.0 / members  # The effective number is below half of the members.
+    at = (jax.random.uniform(key) + jnp.arange(members)) / members
+    pick = jnp.minimum(jnp.searchsorted(jnp.cumsum(w), at), members - 1)
+    filters = jax.tree.map(lambda a: jnp.where(few, a[pick], a), filters)
+    return filters, jnp.where(few, -jnp.log(members), log_w)

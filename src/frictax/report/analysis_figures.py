@@ -1,0 +1,348 @@
+"""Pictures of an analysis: patterns of residuals, a posterior, and a comparison of structures."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
+
+from frictax.analysis import Derived, Finding, Posterior, ResidualStudy, StructureComparison
+from frictax.analysis.residuals.regression import Curve
+from frictax.analysis.residuals.study import NAMES
+from frictax.analysis.selection.plausibility import visited_laws
+from frictax.parameters import UnknownName
+from frictax.text import prefixed
+
+from .style import (
+    BACKWARD,
+    CYCLE,
+    FAINT,
+    FORWARD,
+    INK,
+    canvas,
+    plain,
+    style,
+    write_heading,
+    zero_line,
+)
+
+_PANEL, _HEAD, _LINE = 2.05, 0.45, 0.155  # [inch] height of a panel, of the head, of a line
+_COLOURS = {1: FORWARD, -1: BACKWARD, 0: CYCLE[0]}
+_TITLES = {
+    "whiteness": "autocorrelation",
+    "speed": "over speed",
+    "position": "over position",
+    "direction": "forward and backward",
+    "time": "drift",
+    "ripple": "ripple over position",
+}
+_MOST_POINTS = 3000  # of a curve, which is more than a picture can show
+
+
+def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
+    """Draw the strongest finding of each kind in a panel with its sentence; the titles of strong
+    findings are black.
+
+    Points are means of the residuals with their standard errors, after subtracting the other kinds
+    of findings. Lines are the fitted patterns. Blue is forward, orange backward.
+
+    **Arguments:** `width` of the figure [inch].
+
+    **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("residuals.png")`.
+    """
+    findings = strongest_findings(study)
+    rows = -(-len(findings) // 2)
+    # Letters of the sentences are about 0.066 inch wide.
+    words = [
+        "\n".join(textwrap.wrap(finding_sentence(study, f), int((width / 2 - 0.7) / 0.066)))
+        for f in findings
+    ]
+    lines = [max(text.count("\n") + 1 for text in words[2 * i : 2 * i + 2]) for i in range(rows)]
+    with style():
+        heights = [_PANEL + _LINE * n for n in lines]
+        figure = canvas(width, sum(heights) + _HEAD)
+        grid = figure.add_gridspec(
+            2 * rows, 2, height_ratios=[h for n in lines for h in (_PANEL, _LINE * n)]
+        )
+        for i, (finding, text) in enumerate(zip(findings, words, strict=True)):
+            _draw_panel(figure.add_subplot(grid[2 * (i // 2), i % 2]), finding)
+            below = figure.add_subplot(grid[2 * (i // 2) + 1, i % 2])
+            below.set_axis_off()
+            colour = INK if finding.strong else FAINT
+            below.text(0.0, 1.0, plain(text), ha="left", va="top", fontsize=8, color=colour)
+        write_heading(figure, _residual_heading(study))
+    return figure
+
+
+def draw_finding(finding: Finding) -> Figure:
+    """Draw one finding without its sentence."""
+    with style():
+        figure = canvas(4.2, 0.55 * 4.2)
+        _draw_panel(figure.subplots(), finding)
+    return figure
+
+
+def strongest_findings(study: ResidualStudy) -> list[Finding]:
+    """Return the strongest finding of each kind, in the order of the panels."""
+    return [study[name] for name in NAMES if any(f.name == name for f in study.findings)]
+
+
+def _residual_heading(study: ResidualStudy) -> str:
+    records = dict.fromkeys(f.record for f in study.findings)
+    names = {f.name for f in study.findings if f.strong}
+    strong = ", ".join(_TITLES[name] for name in NAMES if name in names)
+    says = f"strong: {strong}" if strong else "nothing strong"
+    return f"{', '.join(records)}: residuals; {says}"
+
+
+def finding_sentence(study: ResidualStudy, finding: Finding) -> str:
+    """Return the sentence of a finding, with its record if there are several."""
+    many = len({f.record for f in study.findings}) > 1
+    return f"{finding.record}: {finding.sentence}" if many else finding.sentence
+
+
+def _draw_panel(axes: Axes, finding: Finding) -> None:
+    colour = INK if finding.strong else FAINT
+    axes.set_title(_TITLES[finding.name], loc="left", fontsize=9.5, pad=4, color=colour)
+    if not finding.curves:
+        middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
+        axes.text(0.5, 0.5, "not in this record", color=FAINT, **middle)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
+    (x_name, x_unit), (y_name, y_unit) = finding.x_label, finding.y_label
+    xs, ys = [c.x for c in finding.curves], [c.y for c in finding.curves if c.kind != "band"]
+    x_size, y_size = 1.0, 1.0
+    if x_unit in ("m", "m/s", "rad", "rad/s"):
+        x_unit, x_size = prefixed(x_unit, *(xs[-1:] if finding.name == "ripple" else xs))
+    if y_unit != "1":
+        y_unit, y_size = prefixed(y_unit, *ys)
+    for curve in finding.curves:
+        _draw_curve(axes, curve, x_size, y_size)
+    if finding.name != "ripple":
+        zero_line(axes)
+    axes.set_xlabel(f"{x_name} [{x_unit}]" if x_unit else x_name)
+    axes.set_ylabel(f"{y_name} [{y_unit}]" if y_unit != "1" else y_name)
+    if finding.name == "ripple":
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0.0)
+    if finding.name == "direction":
+        axes.set_xlim(-2.0, 2.0)
+        axes.set_xticks([-1.0, 1.0], ["backward", "forward"])
+
+
+def _draw_curve(axes: Axes, curve: Curve, x_size: float, y_size: float) -> None:
+    thin = max(-(-curve.x.size // _MOST_POINTS), 1)
+    x, y, colour = curve.x[::thin] / x_size, curve.y[::thin] / y_size, _COLOURS[curve.direction]
+    if curve.kind == "band":
+        axes.fill_between(x, -y, y, color=FAINT, alpha=0.25, lw=0)
+    elif curve.kind == "line":
+        axes.plot(x, y, color=colour, lw=1.1)
+    else:
+        options: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 1.0, "capsize": 2.5, "color": colour}
+        error = None if curve.error is None else np.nan_to_num(curve.error[::thin] / y_size)
+        axes.errorbar(x, y, error, **options)
+
+
+_MOST_NAMES = 8  # parameters that are drawn unless they are named: more panels are too small
+_DRAWS = 1500  # draws in a panel of a pair
+
+
+def draw_posterior(
+    posterior: Posterior | Derived,
+    *,
+    names: Sequence[str] | None = None,
+    width: float | None = None,
+) -> Figure:
+    """Draw the density of each parameter on the diagonal, and the draws of each pair below it: for
+    a posterior, or for quantities derived from its draws.
+
+    On the diagonal the interval is shaded, and the dashed line is the estimate of the fit. A
+    symmetric interval cannot represent a density that is skewed or cut off at a bound. A narrow
+    ridge below the diagonal is a combination of parameters that the data do not identify.
+
+    **Arguments:** `names` of the parameters to be drawn, the first 8 unless given; `width` of the
+    figure [inch].
+
+    **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("posterior.png")`.
+
+    **Raises:** `KeyError` for a name that was not fitted; `ValueError` for quantities derived from
+    a fit, which has no draws.
+    """
+    if posterior.draws is None:
+        raise ValueError(
+            "`plot` of derived quantities needs draws, and those of a fit have none. Draw the"
+            " posterior first: found.posterior().derived(...).plot()."
+        )
+    known = list(posterior.names)
+    asked = known[:_MOST_NAMES] if names is None else list(names)
+    for name in asked:
+        if name not in known:
+            raise UnknownName(
+                f"There is no fitted number {name!r} to draw. There are: {', '.join(known)}."
+            )
+    which = [known.index(name) for name in asked]
+    draws = posterior.draws.reshape(-1, posterior.draws.shape[-1])[:, which]
+    estimates = [posterior.estimates[i] for i in which]
+    fitted = (
+        [posterior.found.estimates[i].value for i in which]
+        if isinstance(posterior, Posterior)
+        else np.asarray(posterior.fitted)[which]
+    )
+    p = len(which)
+    width = max(3.2, 1.6 * p + 0.8) if width is None else width
+    units = [
+        prefixed(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0)
+        for i, e in enumerate(estimates)
+    ]
+    sizes = np.array([size for _, size in units])
+    draws, fitted = draws / sizes, np.asarray(fitted) / sizes
+    labels = [_label(name, unit) for name, (unit, _) in zip(asked, units, strict=True)]
+    with style():
+        figure = canvas(width, max(2.8, 0.9 * width))
+        panels = figure.subplots(p, p, squeeze=False)
+        for i, j in np.ndindex(p, p):
+            axes = panels[i, j]
+            if j > i:
+                axes.set_axis_off()
+                continue
+            if i == j:
+                ends = np.array([estimates[i].lower, estimates[i].upper]) / sizes[i]
+                _draw_density(axes, draws[:, i], ends, fitted[i])
+            else:
+                x, y = draws[:: max(len(draws) // _DRAWS, 1)][:, [j, i]].T
+                axes.plot(x, y, ".", ms=1.6, color=FORWARD, alpha=0.35, rasterized=True)
+                axes.plot(fitted[j], fitted[i], "+", ms=8, color=BACKWARD)
+            _label_panel(axes, labels, i, j)
+    return figure
+
+
+def _label_panel(axes: Axes, labels: list[str], row: int, column: int) -> None:
+    """Label the panels at the left and at the bottom only."""
+    axes.xaxis.set_major_locator(MaxNLocator(2))
+    if row == len(labels) - 1:
+        axes.set_xlabel(labels[column], fontsize=8)
+    else:
+        axes.set_xticklabels([])
+    if column == 0 and row > 0:
+        axes.set_ylabel(labels[row], fontsize=8)
+    elif 0 < column < row:
+        axes.set_yticklabels([])
+
+
+def _label(name: str, unit: str) -> str:
+    part, dot, last = name.rpartition(".")
+    above = f"{part}.\n" if dot else ""
+    return plain(f"{above}{last}" + (f" [{unit}]" if unit not in ("1", "") else ""))
+
+
+def _draw_density(axes: Axes, values: np.ndarray, ends: np.ndarray, fitted: float) -> None:
+    axes.hist(values, bins=40, density=True, histtype="stepfilled", color=FORWARD, alpha=0.35)
+    axes.axvspan(*ends, color=FORWARD, alpha=0.12, lw=0)
+    axes.axvline(fitted, color=INK, lw=0.9, ls="--")
+    axes.set_yticks([])
+
+
+_ONE = 4.2  # [inch] width of a picture with one part of the comparison
+
+
+def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:
+    """Draw the friction laws of all structures over the speeds of the records, and the errors of
+    each structure on data left out of its fit.
+
+    Left: friction over speed, backward below 0; the chosen structure is thick. Right: the held-out
+    errors of trajectory and of force in a line for each structure, with repeats (blue dot) or
+    speeds (orange square) left out. Points far apart mean that the structure fits one motion only.
+
+    **Arguments:** `width` of the figure [inch].
+
+    **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("structures.png")`.
+    """
+    with style():
+        figure = canvas(width, max(3.2, 1.6 + 0.3 * len(made.rows)))
+        laws, trajectory, force = figure.subplots(1, 3, width_ratios=(2.0, 1.2, 1.2))
+        _draw_laws(laws, made)
+        _draw_held_out(trajectory, force, made)
+    return figure
+
+
+def draw_laws(made: StructureComparison) -> Figure:
+    """Draw the friction laws only."""
+    with style():
+        figure = canvas(_ONE, 0.8 * _ONE)
+        _draw_laws(figure.subplots(), made)
+    return figure
+
+
+def draw_held_out(made: StructureComparison) -> Figure:
+    """Draw the held-out errors only."""
+    with style():
+        figure = canvas(_ONE, max(0.8 * _ONE, 1.6 + 0.3 * len(made.rows)))
+        trajectory, force = figure.subplots(1, 2)
+        _draw_held_out(trajectory, force, made)
+    return figure
+
+
+def _draw_held_out(trajectory: Axes, force: Axes, made: StructureComparison) -> None:
+    _draw_errors(trajectory, made, "trajectory", made.unit)
+    _draw_errors(force, made, "force", made.force_unit)
+    trajectory.set_yticks(range(len(made.rows)), [plain(row.name) for row in made.rows])
+    force.set_yticks(range(len(made.rows)), [""] * len(made.rows))
+    for label, row in zip(trajectory.get_yticklabels(), made.rows, strict=True):
+        label.set_fontweight("bold" if row is made.best else "normal")
+    entries = trajectory.get_legend_handles_labels()
+    trajectory.figure.legend(*entries, loc="outside upper right", ncols=3)
+
+
+def _draw_laws(axes: Axes, made: StructureComparison) -> None:
+    zero_line(axes)
+    for i, row in enumerate(made.rows):
+        width, over = (2.4, 3) if row is made.best else (1.0, 2)
+        looks: dict[str, Any] = {"color": CYCLE[i % len(CYCLE)], "lw": width, "zorder": over}
+        for k, (_, way, v, f, _) in enumerate(visited_laws(row.found, made.cutoff)):
+            axes.plot(way * v, way * f, label=None if k else plain(row.name), **looks)
+    units = next(
+        (units for *_, units in visited_laws(made.best.found, made.cutoff)), ("N", "N.s/m", "m/s")
+    )
+    axes.set_xlabel(f"speed [{units[2]}]")
+    axes.set_ylabel(f"friction [{units[0]}]" if units[0] else "friction coefficient")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="best", fontsize=8)
+
+
+def _draw_errors(axes: Axes, made: StructureComparison, kind: str, unit: str) -> None:
+    shapes = {"repeats": ("o", FORWARD), "speeds": ("s", BACKWARD), "records": ("^", INK)}
+    values = {
+        by: np.asarray([getattr(row.held_out[by], f"{kind}_rms") for row in made.rows])
+        for by in made.rows[0].held_out
+    }
+    name, size = prefixed(unit, *values.values()) if unit != "sd" else ("sd", 1.0)
+    for by, x in values.items():
+        known = np.isfinite(x)
+        marker, colour = shapes[by]
+        looks: dict[str, Any] = {"color": colour, "ms": 6, "ls": ""}
+        at = np.flatnonzero(known)
+        axes.plot(x[known] / size, at, marker, label=f"{by} left out", **looks)
+    if any(np.any(np.isfinite(x) & (x > 0)) for x in values.values()):
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        if high / low < 30:  # Powers of ten alone would be too few labels.
+            axes.set_xticks(_round_numbers(low, high))
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(len(made.rows) - 0.5, -0.5)
+    axes.set_xlabel(f"error of\n{kind} [{name}]")
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times powers of ten between two numbers, or more if these are too few."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    found: list[float] = []
+    for steps in ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
+        found = [step * 10.0**p for p in powers for step in steps if low <= step * 10.0**p <= high]
+        if len(found) > 1:
+            break
+    return found

@@ -1,1 +1,0 @@
-"""A designed experiment, drawn and as a page."""

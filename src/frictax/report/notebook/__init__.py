@@ -1,1 +1,0 @@
-"""What a notebook shows of an object."""

@@ -1,0 +1,163 @@
+"""Plots as plotly's own JSON: panels of curves, and the elements of other plots."""
+
+import base64
+import gzip
+import html
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from .panels import Curve, Panel
+from .style import FAINT, INK
+
+_FONT = {
+    "family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif",
+    "size": 13,
+    "color": INK,
+}
+_AXIS = {
+    "showgrid": True,
+    "gridcolor": "#eceef1",
+    "zeroline": True,
+    "zerolinecolor": "#c9cdd3",
+    "linecolor": FAINT,
+    "ticks": "outside",
+}
+
+
+def as_json(figure: Mapping[str, Any]) -> str:
+    """Return JSON for the inside of a script: no text in it can end the script or begin a tag."""
+    text = json.dumps(figure, allow_nan=False, separators=(",", ":"))
+    return (
+        text.replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+        .replace("\u2028", "")
+        .replace("\u2029", "")
+    )
+
+
+def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keep the lowest and the highest sample of each of `bins`: this looks like all samples."""
+    if x.size <= 2 * bins:
+        return x, y
+    rows = np.array_split(np.arange(x.size), bins)
+    y = np.where(np.isfinite(y), y, np.nan)
+    kept = [r[np.isfinite(y[r])] for r in rows]
+    picked = np.unique(
+        [i for r in kept if r.size for i in (r[np.argmin(y[r])], r[np.argmax(y[r])])]
+    )
+    return x[picked], y[picked]
+
+
+def plot_panels(
+    panels: Sequence[Panel], x_label: str, height: int, *, gap: float = 0.1, **layout: Any
+) -> dict[str, Any]:
+    """Return panels below each other over one axis. A name that several curves have is one entry of
+    the legend, which shows and hides all of them.
+    """
+    traces, axes, shapes = [], {}, list(layout.pop("shapes", ()))
+    named: set[str] = set()
+    domains = stack([panel.height for panel in panels], gap)
+    several = len(panels) > 1
+    for k, (panel, domain) in enumerate(zip(panels, domains, strict=True), 1):
+        vertical = nth("y", k)
+        for curve in panel.curves:
+            entry = bool(curve.name) and curve.name not in named
+            named.add(curve.name)
+            traces.append(_trace_of(curve) | {"yaxis": vertical, "showlegend": entry})
+            if curve.name:
+                traces[-1]["legendgroup"] = curve.name
+        title = {"text": panel.label} | ({"font": {"size": 12}} if several else {})
+        axes[nth("yaxis", k)] = axis("") | {"domain": domain, "title": title} | panel.layout
+        if panel.band is not None:
+            shapes.append(band(vertical, panel.band))
+    below = {"anchor": nth("y", len(panels))} | layout.pop("xaxis", {})
+    return figure(traces, height, shapes=shapes, xaxis=axis(x_label) | below, **axes, **layout)
+
+
+def _trace_of(curve: Curve) -> dict[str, Any]:
+    one = line(curve.x, curve.y, curve.colour, text(curve.name), curve.width)
+    if curve.kind == "steps":
+        one["line"]["shape"] = "hv"
+    if "points" in curve.kind:
+        one |= {"mode": "markers" if curve.kind == "points" else "lines+markers"}
+        one["marker"] = {"color": curve.colour, "size": curve.width}
+        one["line"] = {"color": curve.colour, "width": 1.0}
+    return one
+
+
+def trace(x: Any, y: Any, mode: str, name: str) -> dict[str, Any]:
+    return {"type": "scatter", "mode": mode, "name": name, "x": short(x), "y": short(y)}
+
+
+def line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str, Any]:
+    looks = {"line": {"color": colour, "width": width}, "showlegend": bool(name)}
+    return trace(x, y, "lines", name) | looks
+
+
+def short(values: Any) -> list[float | None]:
+    """Round to six figures, which is more than a screen shows."""
+    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
+
+
+def fade(colour: str) -> str:
+    r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({r},{g},{b},0.18)"
+
+
+def axis(title: str) -> dict[str, Any]:
+    return {**_AXIS, "title": {"text": title}, "automargin": True}
+
+
+def figure(traces: list[dict[str, Any]], height: int, **layout: Any) -> dict[str, Any]:
+    common = {
+        "height": height,
+        "font": _FONT,
+        "margin": {"l": 62, "r": 14, "t": 58, "b": 46},
+        "paper_bgcolor": "white",
+        "plot_bgcolor": "white",
+        "hovermode": "closest",
+        "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"},
+        "dragmode": "zoom",
+        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
+    }
+    return {"data": traces, "layout": common | layout}
+
+
+def nth(axis: str, n: int) -> str:
+    return axis if n == 1 else f"{axis}{n}"
+
+
+def text(name: str) -> str:
+    """Escape a name for plotly, which interprets tags."""
+    return html.escape(str(name), quote=False)
+
+
+def script() -> str:
+    """Return plotly's script from the installed package, compressed.
+
+    A browser decompresses it by `DecompressionStream`, and a page is 3.3 MB smaller.
+    """
+    whole = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
+    return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode("ascii")
+
+
+def stack(heights: Sequence[float], gap: float = 0.1) -> list[list[float]]:
+    """Return the domains of panels below each other, with these relative heights and gaps."""
+    total, top, out = sum(heights) + gap * (len(heights) - 1), 1.0, []
+    for height in heights:
+        bottom = top - height / total
+        out.append([max(bottom, 0.0), top])
+        top = bottom - gap / total
+    return out
+
+
+def band(axis: str, half: float) -> dict[str, Any]:
+    """Return a band around zero, through the whole panel."""
+    place = {"xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": -half, "y1": half}
+    looks = {"fillcolor": "rgba(138,143,152,0.22)", "line": {"width": 0}, "layer": "below"}
+    return {"type": "rect", **place, **looks}

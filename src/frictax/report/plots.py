@@ -1,0 +1,313 @@
+"""Interactive plots of a fitted machine: records beside simulated motion, friction over speed,
+profile likelihoods, and the ends of all starts.
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from frictax.analysis.friction_curve import law_values
+from frictax.analysis.replay.motion import Motion
+from frictax.contacts import AbstractContact, Mode
+from frictax.contacts.contact import AbstractPressed
+from frictax.fitting import FitResult
+from frictax.measurements import Record
+from frictax.measurements.filters import smooth
+from frictax.measurements.units import VELOCITY_OF, related_channel
+from frictax.mechanism import Mechanism
+from frictax.text import WAYS, prefixed
+
+from . import plotly_json as plotly
+from .fit_figure import starts_panel
+from .panels import Curve, Panel
+from .style import BACKWARD, CYCLE, FAINT, FORWARD, MODES
+
+_COLOURS = {int(mode): colour for mode, (_, colour, _) in MODES.items()}
+_COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
+# The lowest and the highest sample of each bin are drawn: bins of one record, and of all records of
+# a page together, which keeps the page below 3 MB.
+_BINS, _ALL_BINS = 500, 800
+
+Spans = tuple[np.ndarray, str]  # sample numbers, and what they are in words
+
+
+# -- motion
+
+
+def motion_plots(
+    record: Record, label: str, motion: Motion, what: str = "fitted machine", beside: int = 1
+) -> list[tuple[str, dict[str, Any]]]:
+    """Plot a record and the free run of `what`: the whole, and every sample around the longest
+    standstill; each with a caption.
+
+    The residual is below each measured output, with a band of two standard deviations if the record
+    has one. Each of several records `beside` each other has fewer points.
+    """
+    bins = min(_BINS, _ALL_BINS // beside)
+    caption = (
+        f"{label}: the whole record, and the free run of the {what}. Drag to look closer,"
+        " double click to return."
+    )
+    out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, thin=True))]
+    detail = _standstill(motion)
+    if detail is not None:
+        rows, says = detail
+        plot = _motion_plot(record, motion, rows, bins, thin=False)
+        out.append((f"{label}: {says}, sample by sample.", plot))
+    return out
+
+
+def _motion_plot(
+    record: Record, motion: Motion, rows: np.ndarray, bins: int, thin: bool
+) -> dict[str, Any]:
+    t = record.t[rows]
+
+    def curve(values: np.ndarray, size: float, colour: str, name: str, width: float) -> Curve:
+        x, y = t, values[rows] / size
+        return Curve(*(plotly.extremes(x, y, bins) if thin else (x, y)), colour, name, width)
+
+    panels = []
+    for name, measured in channels(record).items():
+        si = _unit(record, name)
+        unit, size = prefixed(si, measured[rows])
+        simulated = motion.states.get(name)
+        curves = [curve(measured, size, FAINT, "measured", 3.0)]
+        if simulated is not None:
+            curves.append(curve(simulated, size, FORWARD, "simulated", 1.4))
+        panels.append(Panel(f"{plotly.text(name)} [{unit}]", curves))
+        if simulated is not None:
+            residual, sd = measured - simulated, record.sd.get(name)
+            unit, size = prefixed(si, np.nan_to_num(residual)[rows])
+            band = None if sd is None else 2 * float(np.median(np.asarray(sd))) / size
+            below = [curve(residual, size, CYCLE[0], "", 0.9)]
+            panels.append(Panel(f"residual [{unit}]", below, height=0.5, band=band))
+    turning = any(record.units[n].rotational for n in record.outputs)
+    forces: dict[str, dict[str, np.ndarray]] = {}
+    for name, values in record.inputs.items():
+        forces.setdefault(record.units[name].si_name, {})[name] = values
+    for name, values in motion.friction.items():
+        forces.setdefault("N.m" if turning else "N", {})[name] = values
+    colours = iter(CYCLE[1:] * 4)
+    for si, group in forces.items():
+        unit, size = prefixed(si, *(values[rows] for values in group.values()))
+        title = plotly.text(next(iter(group))) if len(group) == 1 else "force"
+        curves = [curve(values, size, next(colours), n, 1.2) for n, values in group.items()]
+        panels.append(Panel(f"{title} [{unit}]", curves))
+    panels.append(_mode_panel(motion))
+    heights = sum(panel.height for panel in panels)
+    axis = plotly.nth("y", len(panels))
+    plot = plotly.plot_panels(
+        panels,
+        "time [s]",
+        int(165 * heights) + 130,
+        gap=0.12,
+        xaxis={"range": [float(t[0]), float(t[-1])], "zeroline": False},
+        shapes=[strip | {"yref": axis} for strip in _strips(motion, rows, 4 * bins)],
+    )
+    plot["layout"]["legend"] |= {"y": 1.02}
+    seen = {int(m) for modes in motion.modes.values() for m in np.unique(modes)}
+    for mode, (name, _, _) in MODES.items():
+        if mode in seen:
+            marker = {"color": _COLOURS[mode], "symbol": "square", "size": 10}
+            key = plotly.trace([None], [None], "markers", name)
+            plot["data"].append(key | {"marker": marker, "yaxis": axis})
+    return plot
+
+
+def _mode_panel(motion: Motion) -> Panel:
+    hidden = dict.fromkeys(("showticklabels", "showgrid", "zeroline"), False)
+    layout = {**hidden, "ticks": "", "range": [0, len(motion.modes)], "fixedrange": True}
+    return Panel("mode", [], height=0.16 * max(len(motion.modes), 1), layout=layout)
+
+
+def _strips(motion: Motion, rows: np.ndarray, most: int) -> list[dict[str, Any]]:
+    """Return a coloured rectangle for each mode of each contact over time, `most` at most."""
+    t, shapes = motion.t[rows], []
+    for row, modes in enumerate(motion.modes.values()):
+        m = modes[rows]
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(m)) + 1, [m.size - 1]])
+        for a, b in itertools.pairwise(starts):
+            colour = _COLOURS.get(int(m[a]), _COLOURS[Mode.FREE])
+            place = {"x0": float(t[a]), "x1": float(t[b]), "y0": row + 0.08, "y1": row + 0.92}
+            looks = {"fillcolor": colour, "line": {"width": 0.4, "color": colour}, "layer": "below"}
+            shapes.append({"type": "rect", "xref": "x", **place, **looks})
+    return shapes[:most]
+
+
+def _standstill(motion: Motion) -> Spans | None:
+    """Return the samples around the longest time that a contact sticks, or around the first change
+    of mode if none sticks, in numbers and in words.
+    """
+    best: tuple[int, int, str] | None = None
+    for name, modes in motion.modes.items():
+        edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
+        for a, b in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
+            if b < modes.size and a > 0 and (best is None or b - a > best[1] - best[0]):
+                best = (int(a), int(b), f"around the longest time that {plotly.text(name)} sticks")
+    for name, modes in motion.modes.items():
+        turns = np.flatnonzero(np.diff(np.sign(modes)) != 0)
+        if best is None and turns.size:
+            first = int(turns[0])
+            best = (first, first + 1, f"around the first change of mode of {plotly.text(name)}")
+    if best is None:
+        return None
+    a, b, says = best
+    more = int(np.clip(2 * (b - a), 60, 600))
+    return np.arange(max(a - more, 0), min(b + more, motion.t.size - 1) + 1), says
+
+
+def channels(record: Record) -> dict[str, np.ndarray]:
+    """Return the measured outputs, and the velocities of measured positions."""
+    out: dict[str, np.ndarray] = {}
+    for name, values in record.outputs.items():
+        out[name] = values
+        rate = related_channel(name, VELOCITY_OF)
+        if rate and rate not in record.outputs:
+            out[rate] = smooth(record.t, values, min(50.0, 0.45 * record.rate)).v
+    return out
+
+
+def _unit(record: Record, name: str) -> str:
+    if name in record.units:
+        return record.units[name].si_name
+    return "rad/s" if name.endswith("w") else "m/s"
+
+
+# -- friction
+
+
+def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, Any] | None:
+    """Plot the friction of each contact over speed, with its confidence band and the friction
+    computed from the measured motion; None for a machine without friction.
+
+    The plot shows forces; without them torques; without both the coefficients of brakes and
+    clutches.
+    """
+    kinds: dict[str, dict[str, Any]] = {}
+    for name, part in _parts(found.model).items():
+        if isinstance(part, AbstractContact):
+            kinds.setdefault(_unit_of(found, part, study), {})[name] = part
+    si = next((unit for unit in ("N", "N.m", "") if unit in kinds), None)
+    if si is None:
+        return None
+    contacts, top = kinds[si], _top_speed(found, study)
+    v = np.linspace(1e-3 * top, top, 160)
+    own = any(u.record is not None for u in found.problem.unknowns)
+    label = next(iter(found.records)) if own else None
+    curves = {}
+    for name in contacts:
+        band = uncertainty.friction(name, np.concatenate([v, -v]), label=label)
+        for way, half in ((1, slice(v.size)), (-1, slice(v.size, None))):
+            curves[name, way] = [a[half] for a in (band.force, band.lower, band.upper)]
+    unit, size = prefixed(si, *(f for f, _, _ in curves.values())) if si else ("coefficient", 1.0)
+    traces, yaxis = [], plotly.axis(f"friction [{unit}]")
+    for k, ((name, way), curve) in enumerate(curves.items()):
+        colour = CYCLE[(k // 2) % 6] if len(contacts) > 1 else FORWARD if way > 0 else BACKWARD
+        x, (f, low, high) = way * v, (a / size for a in curve)
+        around, ends = np.concatenate([x, x[::-1]]), np.concatenate([low, high[::-1]])
+        fill = {"fill": "toself", "fillcolor": plotly.fade(colour), "hoverinfo": "skip"}
+        traces.append(plotly.line(around, ends, "rgba(0,0,0,0)", "") | fill)
+        traces.append(plotly.line(x, f, colour, f"{plotly.text(name)}, {WAYS[way]}", width=2.5))
+    measured = _measured_friction(study, contacts) if si else None
+    if measured is not None:
+        v, f = (a[:: max(a.size // 1500, 1)] for a in measured)
+        points = plotly.trace(v, f / size, "markers", "from the measured motion")
+        traces.insert(0, points | {"marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
+        # Single samples far outside do not set the scale.
+        most = 1.6 * float(np.quantile(np.abs(measured[1] / size), 0.98))
+        yaxis |= {"range": [-most, most]}
+    speed = "rad/s" if _turns(study, si) else "m/s"
+    return plotly.figure(traces, 420, xaxis=plotly.axis(f"velocity [{speed}]"), yaxis=yaxis)
+
+
+def _parts(machine: Any) -> dict[str, Any]:
+    if hasattr(machine, "named_parts"):
+        return dict(machine.named_parts())
+    return {name: getattr(machine, name, None) for name in vars(machine)}
+
+
+def _unit_of(found: FitResult, part: Any, study: Any) -> str:
+    """Return N or N.m for the law of a contact, "" for the coefficient of a pressed contact."""
+    if isinstance(part, AbstractPressed):
+        return ""
+    if not isinstance(found.model, Mechanism):  # Its parts do not name the bodies that they act on.
+        outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
+        return "N.m" if any(unit.rotational for unit in outputs) else "N"
+    turns = getattr(type(part), "rotational", None)
+    if turns is None:
+        body = _parts(found.model).get(str(getattr(part, "body", "")).partition(".")[0])
+        turns = _turns(study, "") if body is None else getattr(type(body), "rotational", None)
+    return "N.m" if turns else "N"
+
+
+def _turns(study: Any, unit: str) -> bool:
+    return unit == "N.m" or (
+        unit == "" and bool(study is not None and study.series and study.series[0].place == "rad")
+    )
+
+
+def _measured_friction(
+    study: Any, contacts: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return speed and friction computed from the measured motion: the force of the law minus the
+    missing force; None unless there is a single contact on a single body.
+    """
+    if (
+        study is None
+        or len(contacts) != 1
+        or len({s.of for s in study.series}) != 1
+        or not all(s.is_force for s in study.series)
+    ):
+        return None
+    series = [s for s in study.series if s.v is not None]
+    if not series:
+        return None
+    v, (part,) = np.concatenate([s.v for s in series]), contacts.values()
+    f = np.where(v >= 0, law_values(part.law(1), np.abs(v)), -law_values(part.law(-1), np.abs(v)))
+    return v, f - np.concatenate([s.e for s in series])
+
+
+def _top_speed(found: FitResult, study: Any) -> float:
+    series = [] if study is None else [s.v for s in study.series if s.v is not None]
+    if not series:
+        records = [r for r in found.records.values() if isinstance(r, Record)]
+        series = [v for r in records for name, v in channels(r).items() if name[-1] in "vw"]
+    return float(max((np.max(np.abs(v)) for v in series), default=1.0))
+
+
+# -- the search
+
+
+def starts_plot(found: FitResult) -> dict[str, Any] | None:
+    """Plot the sorted misfits at the ends of all starts; None for a single start."""
+    panel = starts_panel(found)
+    if panel is None:
+        return None
+    plot = plotly.plot_panels([panel], "start, the best first", 300)
+    plot["layout"]["yaxis"]["type"] = "log"
+    return plot
+
+
+def profile_plot(profile: Any) -> dict[str, Any]:
+    """Plot a profile likelihood with its threshold and interval."""
+    force = profile.unit.startswith("N")
+    unit, size = prefixed(profile.unit, profile.values) if force else (profile.unit, 1.0)
+    kept = profile.ratio <= 4 * profile.threshold
+    x = profile.values[kept] / size
+    curve = Curve(x, profile.ratio[kept], FORWARD, "", 6.0, "line and points")
+    ends = [end / size for end in (profile.lower, profile.upper) if np.isfinite(end)]
+    rules = [
+        _rule("x", "y", profile.threshold, BACKWARD, "dash"),
+        *(_rule("y", "x", end, FAINT, "dot") for end in ends),
+    ]
+    label = f"{plotly.text(profile.name)} [{unit}]"
+    return plotly.plot_panels([Panel("likelihood ratio", [curve])], label, 300, shapes=rules)
+
+
+def _rule(along: str, across: str, at: float, colour: str, dash: str) -> dict[str, Any]:
+    """Return a straight line through the whole panel."""
+    ends = {f"{along}ref": "paper", f"{along}0": 0, f"{along}1": 1}
+    place = {f"{across}0": at, f"{across}1": at}
+    return {"type": "line", **ends, **place, "line": {"color": colour, "dash": dash, "width": 1.2}}

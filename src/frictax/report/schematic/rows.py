@@ -1,0 +1,177 @@
+"""The connections of a machine, and the rows in which a schematic shows them.
+
+Each row is a chain of bodies and joints. A body that appears again in a later row is drawn there as
+a reference, so no line ever crosses another one.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from frictax.contacts import AbstractContact
+from frictax.mechanism import Fixed, HeatCapacitor, ThermalConductor
+from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
+from frictax.mechanism.gears import AbstractGear
+from frictax.mechanism.layout import BODIES
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A body, or a `Fixed` where it holds the body `holds`: it is drawn at each body that it holds.
+
+    A heat capacitor is also a node. The surroundings have the name of the conductor that leads to
+    them.
+    """
+
+    name: str
+    holds: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """A part that joins nodes, its first end first."""
+
+    name: str
+    ends: tuple[Node, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """Nodes, the links between them, and the names of the parts that act on one body only: drives
+    and friction against the housing.
+    """
+
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    attached: dict[str, tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A chain: `joints[i]` joins `nodes[i]` with `nodes[i + 1]`. Parallel links form one joint.
+
+    `references`: the nodes that an earlier row shows already.
+    """
+
+    nodes: tuple[Node, ...]
+    joints: tuple[tuple[Link, ...], ...]
+    references: frozenset[Node]
+
+
+def network(mechanism: Any) -> Network:
+    """Return which parts join which bodies."""
+    parts = dict(mechanism.named_parts())
+    bodies = [name for name, part in parts.items() if isinstance(part, (*BODIES, HeatCapacitor))]
+    attached: dict[str, list[str]] = {name: [] for name in bodies}
+    links: list[Link] = []
+    for name, part in parts.items():
+        ends = [end.partition(".")[0] for end in _ends(name, part)]
+        moving = [end for end in ends if end in bodies]
+        # A support that does not move is drawn as a ground under the body.
+        grounded = len(moving) == 1 and getattr(part, "support", None) is not None
+        if len(ends) > 1 and not grounded:
+            held = moving[0] if moving else ends[0]
+            nodes = (Node(end, None if end in bodies else held) for end in ends)
+            links.append(Link(name, tuple(nodes)))
+        elif moving:
+            attached[moving[0]].append(name)
+    shown = [*map(Node, bodies), *(end for link in links for end in link.ends)]
+    supports = {str(getattr(part, "support", "")).partition(".")[0] for part in parts.values()}
+    known = supports | {node.name for node in shown}
+    alone = [Node(n) for n, part in parts.items() if isinstance(part, Fixed) and n not in known]
+    acting = {name: tuple(names) for name, names in attached.items()}
+    return Network(tuple(dict.fromkeys([*shown, *alone])), tuple(links), acting)
+
+
+def _ends(name: str, part: Any) -> list[str]:
+    """Return the flanges on which the part `name` acts; none for a body."""
+    if isinstance(part, ThermalConductor):
+        return [part.a, name if part.b is None else part.b]
+    if isinstance(part, AbstractCompliant):
+        return [part.a, part.b]
+    if isinstance(part, AbstractSource | AbstractMotion):
+        return [part.body]
+    if isinstance(part, AbstractGear):
+        return list(part.joined())
+    if isinstance(part, AbstractContact) and not isinstance(part, BODIES):
+        body, support = part.between()
+        return [body] if support is None else [support, body]
+    return []
+
+
+def rows_of_machines(net: Network) -> list[list[Row]]:
+    """Return the rows of each set of joined bodies, in the order written."""
+    joints: dict[Any, tuple[Link, ...]] = {}
+    for link in net.links:
+        key = frozenset(link.ends) if len(link.ends) == 2 else link
+        joints[key] = (*joints.get(key, ()), link)
+    machines, left = [], list(net.nodes)
+    while left:
+        reached = set(_search(left[0], joints.values(), set()))
+        mine = [joint for joint in joints.values() if joint[0].ends[0] in reached]
+        machines.append(_rows([node for node in net.nodes if node in reached], mine))
+        left = [node for node in left if node not in reached]
+    return machines
+
+
+def _rows(nodes: list[Node], joints: list[tuple[Link, ...]]) -> list[Row]:
+    """Take the longest chain of the remaining joints as the next row, until all are shown."""
+    rows: list[Row] = []
+    drawn: set[Node] = set()
+    left = list(joints)
+    while left:
+        chains = [_longest_chain(node, left, drawn) for node in nodes]
+        row = max(chains, key=_merit)
+        rows.append(row)
+        drawn |= set(row.nodes)
+        left = [joint for joint in left if joint not in row.joints]
+    return rows + [Row((node,), (), frozenset()) for node in nodes if node not in drawn]
+
+
+def _longest_chain(start: Node, joints: list[tuple[Link, ...]], drawn: set[Node]) -> Row:
+    before = _search(start, joints, drawn)
+    chains: dict[Node, tuple[Any, ...]] = {}
+    # A node follows the one from which the search reached it.
+    for node, step in before.items():
+        chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
+    # A gear with four ends could occur twice in a chain.
+    longest = sorted(chains.values(), key=len, reverse=True)
+    best = next(chain for chain in longest if len(set(chain)) == len(chain))
+    return Row(best[::2], best[1::2], frozenset(best[::2]) & drawn)
+
+
+def _search(
+    start: Node, joints: Iterable[tuple[Link, ...]], ends: set[Node]
+) -> dict[Node, tuple[Node, tuple[Link, ...]] | None]:
+    """Search depth first and return from where, and by which joint, each node was reached.
+
+    The search does not continue behind a node of `ends`.
+    """
+    around: dict[Node, list[tuple[Link, ...]]] = {}
+    for joint in joints:
+        for node in joint[0].ends:
+            around.setdefault(node, []).append(joint)
+    reached: dict[Node, tuple[Node, tuple[Link, ...]] | None] = {}
+    stack: list[tuple[Node, tuple[Node, tuple[Link, ...]] | None]] = [(start, None)]
+    while stack:
+        node, step = stack.pop()
+        if node in reached:
+            continue
+        reached[node] = step
+        if node in ends and node != start:
+            continue
+        for joint in reversed(around.get(node, [])):
+            if step is None or joint is not step[1]:
+                stack += [(end, (node, joint)) for end in reversed(joint[0].ends)]
+    return reached
+
+
+def _merit(row: Row) -> tuple[int, int, bool]:
+    """Prefer a chain that is long, runs from first ends to second ends, and begins at a wall or at
+    a body that is drawn already.
+    """
+    forward = sum(
+        joint[0].ends[0] == node for node, joint in zip(row.nodes, row.joints, strict=False)
+    )
+    first = row.nodes[0]
+    return len(row.joints), forward, first.holds is not None or first in row.references

@@ -1,0 +1,353 @@
+"""Sliders of a page: each moves the curves of a fit along their derivative by one estimate.
+
+The range of a slider is where this linear approximation was tested by simulation.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.analysis.friction_curve import friction_at
+from frictax.fitting import Estimate, FitResult
+from frictax.fitting.problem.problem import bounds, predictions, upper_bounds
+from frictax.measurements import Record
+from frictax.text import alike, prefixed
+
+from . import plotly_json as plotly
+from .fit_curves import Channel, Units, channels_of, fit_panels, pick, with_gaps
+from .panels import Curve, Panel
+from .style import CYCLE, FAINT, FORWARD
+
+# Allowed error of the linear approximation (rms): half of the residuals, or 1 % of the standard
+# deviation of the curve. The page says so.
+_OF_RESIDUAL, _OF_CURVE = 0.5, 0.01
+_VISIBLE = 10.0  # allowed errors by which a slider moves the curves at least, if the range permits
+_TRIALS = 5  # simulations that test the range of one slider in one direction
+STEPS = 500  # steps of a slider, from the value found to the farther end
+_MOST_NUMBERS = 30_000  # numbers in a page for all thinned curves together, about 300 kB
+_MOST_RECORDS = 6  # records that are drawn
+_CURVE_POINTS = 120  # points of a friction curve, in each direction
+
+
+# -- the range of the linear approximation
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Range:
+    """How far one estimate can be moved from its value: `lower` <= 0 <= `upper` [SI].
+
+    `off`: the largest error of the linear approximation there, over the allowed error. It is above
+    1 if no step with an allowed error was found.
+    """
+
+    estimate: Estimate
+    lower: float
+    upper: float
+    off: float
+
+    @property
+    def size(self) -> float:
+        """The distance to the farther end [SI]."""
+        return max(-self.lower, self.upper)
+
+
+def ranges(
+    found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
+) -> list[Range | None]:
+    """Find by simulation how far the linear approximation holds for each estimate; None for an
+    estimate that does not move any curve.
+    """
+    x, shown = np.asarray(found.x), np.flatnonzero(found.shown)
+    room = bounds(found.problem.unknowns) - x, upper_bounds(found.problem.unknowns) - x
+    records = [u.record for u in found.problem.unknowns for _ in u.names]
+    out = []
+    for k, (i, estimate) in enumerate(zip(shown, estimates, strict=True)):
+        moved = [c for c in channels if c.rms(c.slopes[:, k]) > 0]
+        if not moved:
+            out.append(None)
+            continue
+        visible = max(c.rms(c.slopes[:, k]) / (_VISIBLE * _tolerance(c)) for c in moved)
+        error = estimate.standard_error
+        most = max(1 / visible, 3 * error if np.isfinite(error) else 0.0)
+        ends, worst = [0.0, 0.0], 0.0
+        for side, (sign, way) in enumerate(zip((-1.0, 1.0), room, strict=True)):
+            following, step, off = min(most, 0.9 * abs(float(way[i]))), 0.0, 0.0
+            for _ in range(_TRIALS if following > 0 else 0):
+                step, at = following, x.copy()
+                at[i] += sign * step
+                off = _linear_error(found, channels, at, k, sign * step, records[i])
+                if off <= 1:
+                    break
+                # The error grows with the square of the step, or faster.
+                less = 0.9 / np.sqrt(off) if np.isfinite(off) else 0.1
+                following = step * float(np.clip(less, 0.1, 0.7))
+            ends[side], worst = sign * step, max(worst, off)
+        out.append(Range(estimate, ends[0], ends[1], worst))
+    return out
+
+
+def _tolerance(channel: Channel) -> float:
+    """Return the allowed error of the linear approximation [SI], rms."""
+    shown = channel.measured[channel.counts]
+    of_curve = _OF_CURVE * float(np.std(shown)) if shown.size else 0.0
+    return max(_OF_RESIDUAL * channel.rms(channel.residual), of_curve, 1e-300)
+
+
+def _linear_error(
+    found: FitResult, channels: Sequence[Channel], x: Any, k: int, step: float, record: int | None
+) -> float:
+    """Return the largest error of the linear approximation at `x`, over the allowed error."""
+    worst = 0.0
+    for n, label in enumerate(found.records):
+        if record not in (None, n):
+            continue
+        simulated = np.asarray(predictions(found.problem, jnp.asarray(x), n))
+        for j, c in enumerate(c for c in channels if c.label == label):
+            wrong = np.ravel(simulated[..., j]) - c.fitted - step * c.slopes[:, k]
+            size = c.rms(wrong)
+            worst = max(worst, size / _tolerance(c) if np.isfinite(size) else np.inf)
+    return worst
+
+
+# -- plots and sliders
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sliders:
+    """The content of a page: `figures` by name with captions, the `rows` of the sliders, the `data`
+    for the script, and `still`, the names of estimates without effect.
+    """
+
+    figures: dict[str, dict[str, Any]]
+    captions: list[tuple[str, str]]
+    rows: list[dict[str, Any]]
+    data: dict[str, Any]
+    still: list[str]
+
+    def blocks(self) -> list[tuple[str, Any]]:
+        """Return the blocks of the page's section."""
+        blocks: list[tuple[str, Any]] = [("sliders", self)]
+        if self.rows:
+            blocks.append(
+                (
+                    "lead",
+                    "Each slider changes one parameter, and the curve follows its exact derivative"
+                    " (a linear approximation; this page does not simulate). “valid”: the range of"
+                    " the linear approximation, tested by simulation at the ends of the slider."
+                    " There its error is at most half of the rms residual, or 1 % of the standard"
+                    " deviation of the curve if that is more. The screen shows a part of the"
+                    " samples; each rms uses all samples and the linear approximation.",
+                )
+            )
+        if self.still:
+            blocks.append(("lead", f"No effect on these curves: {', '.join(self.still)}."))
+        return blocks
+
+
+def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sliders:
+    """Plot all curves that a fit compares, with a slider for each estimate that moves them.
+
+    `estimates` with the errors that the page states, those of the fit unless given.
+    """
+    channels = channels_of(found)
+    all_ranges = ranges(found, channels, found.estimates if estimates is None else estimates)
+    moving = [(k, r) for k, r in enumerate(all_ranges) if r is not None and r.upper > r.lower]
+    labels = list(found.records)[:_MOST_RECORDS]
+    drawn = [c for c in channels if c.label in labels]
+    figures, captions, moves = {}, [], []
+    for i, label in enumerate(labels):
+        mine, name = [c for c in drawn if c.label == label], f"fit-{i}"
+        bins = int(np.clip(_MOST_NUMBERS / (4 * len(drawn) * (4 + len(moving))), 20, 250))
+        figures[name], moved = _plot(found, label, mine, moving, bins)
+        moves += [{"plot": name, **move} for move in moved]
+        captions.append((name, _caption(found, label, mine)))
+    steps = []
+    for _, r in moving:
+        unit = r.estimate.shown.size
+        steps.append({"value": r.estimate.value / unit, "step": r.size / STEPS / unit})
+    rms = [_quadratic(c, moving) for c in channels]
+    data = {"steps": STEPS, "sliders": steps, "moves": moves, "rms": rms}
+    still = [e.name for e, r in zip(found.estimates, all_ranges, strict=True) if r is None]
+    return Sliders(figures, captions, [_slider(r) for _, r in moving], data, still)
+
+
+def _slider(r: Range) -> dict[str, Any]:
+    """Return the texts and numbers of a slider, in the unit of the page's table."""
+    e, row = r.estimate, r.estimate.shown
+    unit, one = row.unit, row.size
+    value, error = e.value / one, e.standard_error / one
+    low, high = alike([value + end / one for end in (r.lower, r.upper)], r.size / one / 20)
+    holds = f"valid {low} to {high} {unit}".rstrip()
+    if r.off > 1:
+        holds = (
+            f"{low} to {high} {unit}: the linear approximation is not valid here, its error is"
+            f" {r.off:.2g} times the tolerance"
+        )
+    known = f" ± {row.error}" if np.isfinite(error) else ""
+    return {
+        "name": e.name,
+        "unit": unit,
+        "least": round(STEPS * r.lower / r.size),
+        "most": round(STEPS * r.upper / r.size),
+        "found": f"{row.value}{known} {unit}".rstrip(),
+        "error": error if np.isfinite(error) else 0.0,
+        "holds": holds,
+        "doubtful": r.off > 1,
+    }
+
+
+def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:
+    """Turn slopes (n, p) into changes (n, k) by each slider at its farther end."""
+    if not moving:
+        return slopes[:, :0]
+    return np.stack([slopes[:, k] * r.size for k, r in moving], axis=1)
+
+
+def _quadratic(c: Channel, moving: Sequence[tuple[int, Range]]) -> dict[str, Any]:
+    """Return the sum of squared residuals over all samples, as a quadratic form of all sliders."""
+    unit, size = prefixed(c.unit, np.array([c.rms(c.residual)]))
+    moved, left = _scale(c.slopes, moving)[c.counts] / size, c.residual[c.counts] / size
+    return {
+        "says": f"{c.label}: {c.name}",
+        "unit": unit,
+        "n": int(c.counts.sum()),
+        "squares": float(left @ left),
+        "cross": (moved.T @ left).tolist(),
+        "gram": (moved.T @ moved).tolist(),
+    }
+
+
+def _caption(found: FitResult, label: str, mine: Sequence[Channel]) -> str:
+    kind = "the fit" if found.of_sweep else type(found.problem.objective).__name__
+    motion = isinstance(found.records[label], Record)
+    gives = "simulated" if motion else "fitted"
+    against = "" if motion else " Forces against the motion are positive."
+    windows = f", {mine[0].windows} windows" if mine[0].windows > 1 else ""
+    bands = []
+    for c in mine:
+        unit, size = prefixed(c.unit, np.array([2 * c.noise]))
+        bands.append(f"{c.name} ±{2 * c.noise / size:.3g} {unit}")
+    known = "given" if found.problem.noise_known else "found from the misfit"
+    return (
+        f"{label}: the residuals of {kind}{windows}. Below each pair: measured −"
+        f" {gives}; band: two"
+        f" standard deviations of the noise, as {known} ({'; '.join(bands)}).{against}"
+    )
+
+
+def _plot(
+    found: FitResult,
+    label: str,
+    mine: Sequence[Channel],
+    moving: Sequence[tuple[int, Range]],
+    bins: int,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the plot of a record, and how the sliders move its curves.
+
+    Each channel has three curves: measured, fitted, residual.
+    """
+    record = found.records[label]
+    panels: list[Panel] = []
+    moves: list[dict[str, Any]] = []
+    for c, channel in enumerate(mine):
+        rows = _thin(channel, bins)
+        if isinstance(record, Record):
+            pair, units = fit_panels(channel, rows, plotly.text(channel.name))
+            fitted, residual = pair[0].curves[1].y, pair[1].curves[0].y
+            slopes = _scale(channel.slopes, moving)[rows] / units.curve_size
+            factor = -units.curve_size / units.residual_size
+            both = [(3 * c + 1, fitted, 1.0), (3 * c + 2, residual, factor)]
+            moves.append(_move(both, slopes))
+        else:
+            pair, units = _sweep_panels(found, label, channel, rows, moving, moves)
+        panels += pair
+    sweep = not isinstance(record, Record)
+    what = f"velocity [{record.velocity_unit.name}]" if sweep else "time [s]"
+    return plotly.plot_panels(panels, what, 260 * len(mine) + 150), moves
+
+
+def _sweep_panels(
+    found: FitResult,
+    label: str,
+    channel: Channel,
+    rows: np.ndarray,
+    moving: Sequence[tuple[int, Range]],
+    moves: list[dict[str, Any]],
+) -> tuple[list[Panel], Units]:
+    """Return the panels of a sweep, with forces against the motion, and add to `moves`."""
+    sweep = found.records[label]
+    over, way = sweep.velocity_unit.si, sweep.direction
+    unit, size = prefixed(channel.unit, channel.measured[channel.counts])
+    residual = pick(way * channel.residual, rows)
+    residual_unit, residual_size = prefixed(channel.unit, residual[np.isfinite(residual)])
+    v, force, changes = _law(found, label, moving)
+    x, measured = pick(channel.x, rows) / over, pick(way * channel.measured, rows) / size
+    residual, force = residual / residual_size, force / size
+    curves = [
+        Curve(x, measured, FAINT, "measured", 6.0, "points"),
+        Curve(v / over, force, FORWARD, "fitted", 1.8),
+    ]
+    below = [Curve(x, residual, CYCLE[0], "", 6.0, "points")]
+    slopes = _scale(way[:, None] * channel.slopes, moving)[rows] / residual_size
+    moves.append(_move([(1, force, 1.0)], changes / size))
+    moves.append(_move([(2, residual, -1.0)], slopes))
+    name, noise = plotly.text(channel.name), 2 * channel.noise / residual_size
+    panels = [
+        Panel(f"{name} [{unit}]", curves, layout={"nticks": 6}),
+        Panel(f"residual [{residual_unit}]", below, "", 0.5, noise, layout={"nticks": 4}),
+    ]
+    return panels, Units(unit, size, residual_unit, residual_size)
+
+
+def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) -> dict[str, Any]:
+    """Return which traces move, from where and by which factor; slopes are 0 in a gap."""
+    return {
+        "targets": [
+            {"trace": trace, "base": plotly.short(base), "factor": factor}
+            for trace, base, factor in targets
+        ],
+        "slopes": [[float(f"{v:.4g}") for v in np.nan_to_num(column)] for column in slopes.T],
+    }
+
+
+def _law(
+    found: FitResult, label: str, moving: Sequence[tuple[int, Range]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return velocities, friction against the motion, and its changes by the sliders, for the law
+    fitted to a sweep; with a gap between the directions.
+    """
+    sweep = found.records[label]
+    contact = getattr(found.problem.prepared[found.number(label)], "contact", None)
+    top, least = (float(f(np.abs(sweep.velocity))) for f in (np.max, np.min))
+    v = np.linspace(min(least, 1e-3 * top) or 1e-3 * top, 1.03 * top, _CURVE_POINTS)
+    ways = [w for w in (-1, 1) if np.any(sweep.direction == w)]
+    v = np.concatenate([w * v for w in ways])
+    at = friction_at(found.problem, contact, v, label, list(found.records))
+    x = jnp.asarray(found.x)
+    force, slopes = np.asarray(at(x)), np.asarray(jax.jacfwd(at)(x))[:, found.shown]
+    force, slopes = np.sign(v) * force, np.sign(v)[:, None] * slopes
+    changes = _scale(slopes, moving)
+    if len(ways) == 1:
+        return v, force, changes
+    v, force = (np.insert(a, _CURVE_POINTS, np.nan) for a in (v, force))
+    return v, force, np.insert(changes, _CURVE_POINTS, 0.0, axis=0)
+
+
+def _thin(c: Channel, bins: int) -> np.ndarray:
+    """Return rows that look like all of them: the lowest and the highest value of each curve in
+    each of many bins; -1 between two windows.
+    """
+    n, rows = c.x.size, np.arange(c.x.size)
+    if n > 6 * bins:
+        kept = [[0, n - 1]]
+        for r in np.array_split(rows, bins):
+            for y in (c.measured, c.fitted, c.residual):
+                good = r[np.isfinite(y[r])]
+                if good.size:
+                    kept.append([good[np.argmin(y[good])], good[np.argmax(y[good])]])
+        rows = np.unique(np.concatenate(kept))
+    return with_gaps(rows, c)

@@ -1,0 +1,220 @@
+"""Texts on a fitted sweep: its data, law and quality in words, and Python code that repeats the
+fit.
+"""
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from frictax.fitting import FitResult, Squares
+from frictax.fitting.problem.steady import as_steady
+from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
+from frictax.measurements import Sweep
+from frictax.measurements.units import Unit
+from frictax.parameters import parameters
+from frictax.text import figures
+
+MEANING: Mapping[str, str] = {
+    "F_prop": "viscous friction per unit of speed",
+    "F_Coulomb": "dry friction at any speed",
+    "F_Stribeck": "excess of the friction at rest, which decays with speed",
+    "fexp": "inverse of the speed at which the excess decays",
+    "peak": "breakaway over sliding friction at rest",
+    "offset": "constant force of the rig, such as a payload's weight",
+    "f": "friction at a node of the table",
+}
+
+
+def meaning_of(path: str) -> str:
+    """Describe a parameter in a few words, with its direction if each direction has a law."""
+    branch, _, name = path.rpartition(".")
+    text = MEANING.get(name, "")
+    way = {"f_pos": "forward", "f_neg": "backward"}.get(branch, "")
+    return f"{way}: {text}" if way and text else way or text
+
+
+def formula(law: AbstractLaw) -> str:
+    """Return the law's formula over speed v >= 0."""
+    if isinstance(law, Coulomb):
+        return "f(v) = F_Coulomb + F_prop·v"
+    if isinstance(law, Stribeck):
+        exponent = float(law.exponent)
+        power = "fexp·v" if exponent == 1.0 else f"(fexp·v)^{exponent:g}"
+        return f"f(v) = F_Coulomb + F_prop·v + F_Stribeck·exp(−{power})"
+    if isinstance(law, Table):
+        return f"f(v): straight lines through {law.v.size} points"
+    return f"f(v) of the law {type(law).__name__}"
+
+
+def formulas(found: FitResult) -> list[str]:
+    """Return the formulas of the fitted laws, one line each."""
+    steady = as_steady(found.model)
+    if steady.f_neg is None:
+        both = found.sweep.both_directions
+        return [formula(steady.f_pos) + (", the same law mirrored for v < 0" if both else "")]
+    return [
+        f"v > 0: {formula(steady.f_pos)}",
+        f"v < 0: {formula(steady.f_neg)}, with v for the speed",
+    ]
+
+
+def describe_sweep(sweep: Sweep, force: Unit) -> list[tuple[str, str]]:
+    """Describe the measurement as pairs of a word and a text; forces are in the unit `force`."""
+    ways = [
+        (int(np.sum(sweep.direction == way)), text)
+        for way, text in ((1, "forward"), (-1, "backward"))
+    ]
+    rows = f"{sweep.n} ({' and '.join(f'{count} {text}' for count, text in ways if count)})"
+    out = [("name", sweep.name)]
+    if sweep.citation:
+        out.append(("source", sweep.citation))
+    out.append(("rows", rows))
+    if sweep.breakaway.any():
+        out.append(
+            ("of these", f"{int(sweep.breakaway.sum())} with the force at which motion began")
+        )
+    speeds, unit = sweep.velocity[~sweep.breakaway], sweep.velocity_unit
+    out.append(("velocity", _range(speeds / unit.si, unit.name)))
+    what = "torque" if sweep.rotational else "force"
+    reach = _range(sweep.force / force.si, force.name)
+    out.append((what, f"{reach}; positive where it opposes positive velocity"))
+    if sweep.sigma is None:
+        weight = "all rows count alike; the noise is estimated from the misfit"
+    elif sweep.sigma_known:
+        weight = "each row has a standard deviation that is taken as known"
+    else:
+        weight = (
+            "each row has a sigma that sets its relative weight; the noise is estimated from the"
+            " misfit"
+        )
+    return [*out, ("weights", weight)]
+
+
+def directions_of(sweep: Sweep) -> str:
+    """Return the directions of motion of a sweep, in words."""
+    if sweep.both_directions:
+        return "both directions"
+    return "forward, v > 0" if sweep.direction[0] > 0 else "backward, v < 0"
+
+
+def describe_quality(found: FitResult) -> str:
+    """Describe in one sentence how well the law fits."""
+    force = found.shown_force
+    misfit, size = (figures(x / force.si, 3) for x in (found.rms_force, found.noise_scale))
+    noise = f"the noise {size} {force.name}"
+    if found.sweep.sigma_known:
+        noise = "the noise is as given"
+    elif found.sweep.sigma is not None:
+        noise = f"the noise {found.noise_scale:.3g} times sigma"
+    squares = isinstance(found.loss, Squares)
+    loss = "least squares" if squares else f"the loss {type(found.loss).__name__}"
+    end = "" if found.converged else " It did not converge."
+    return (
+        f"The misfit is {misfit} {force.name} (root mean square), {noise},"
+        f" with {found.n} rows and {found.dof} degrees of freedom; AICc {found.aicc:.1f}, BIC"
+        f" {found.bic:.1f}. Fitted by {type(found.method).__name__} with {loss}.{end}"
+    )
+
+
+def _range(values: np.ndarray, unit: str) -> str:
+    return f"{np.min(values):.4g} to {np.max(values):.4g} {unit}"
+
+
+MOST_ROWS = 200  # rows of data in a text for people; a longer table is not read
+
+
+def python_text(found: FitResult) -> str:
+    """Return Python code with the rows of the sweep, the fitted model and the call that fits it.
+
+    The code defines `sweep`, `model` and, if only the form of a common law was given by the user,
+    `found`. Numbers are in SI units with all digits.
+    """
+    lines = [
+        "import jax",
+        "import frictax as fx",
+        "",
+        'jax.config.update("jax_enable_x64", True)',
+        "",
+        *_sweep_code(found.sweep),
+        "",
+        f"model = {_model(found)}",
+    ]
+    return "\n".join([*lines, *_call(found)])
+
+
+def _sweep_code(sweep: Sweep) -> list[str]:
+    if sweep.n > MOST_ROWS:
+        return [
+            f"# sweep = fx.Sweep.from_csv(...): the {sweep.n} rows of {sweep.name!r}, too many to"
+            " print"
+        ]
+    lines = ["sweep = fx.Sweep(", *_row("velocity", sweep.velocity), *_row("force", sweep.force)]
+    if sweep.sigma is not None:
+        lines += [*_row("sigma", sweep.sigma), f"    sigma_known={sweep.sigma_known},"]
+    if sweep.breakaway.any():
+        lines += _row("breakaway", sweep.breakaway)
+    lines.append(
+        f'    velocity_unit="{sweep.velocity_unit.si_name}",'
+        f' force_unit="{sweep.force_unit.si_name}", name={sweep.name!r},'
+    )
+    return [*lines, ")"]
+
+
+def _row(name: str, values: np.ndarray) -> list[str]:
+    text = f"{name}={values.tolist()!r},"
+    return textwrap.wrap(text, 120, initial_indent="    ", subsequent_indent="        ")
+
+
+def _model(found: FitResult) -> str:
+    steady = as_steady(found.model)
+    if steady is not found.model:
+        return _law_code(steady.f_pos)
+    f_neg = "" if steady.f_neg is None else f", f_neg={_law_code(steady.f_neg)}"
+    offset = "" if steady.offset is None else f", offset={float(steady.offset)!r}"
+    return (
+        f"fx.SteadyFriction({_law_code(steady.f_pos)}{f_neg}, peak={float(steady.peak)!r}{offset})"
+    )
+
+
+def _law_code(law: AbstractLaw) -> str:
+    if isinstance(law, Table):
+        how = "" if law.extrapolation == "linear" else f", extrapolation={law.extrapolation!r}"
+        return f"fx.Table({np.column_stack([law.v, law.f]).tolist()!r}{how})"
+    values = [f"{p.path}={float(p.value)!r}" for p in parameters(law)]
+    if isinstance(law, Stribeck):
+        values.append(f"exponent={float(law.exponent)!r}")
+    room = "fx." if isinstance(law, Coulomb | Stribeck) else ""
+    return f"{room}{type(law).__name__}({', '.join(values)})"
+
+
+def _call(found: FitResult) -> list[str]:
+    """Return the call of the fit, if the user gave only the form of the law."""
+    steady, sweep = as_steady(found.model), found.sweep
+    held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak", "v"}
+    laws = [steady.f_pos, *([steady.f_neg] if steady.f_neg is not None else [])]
+    if (
+        held
+        or found.problem.ties
+        or any(not isinstance(law, Coulomb | Stribeck | Table) for law in laws)
+        or (steady.f_neg is not None and not sweep.both_directions)
+    ):
+        return []
+    each = steady.f_neg is not None
+    arguments: list[Any] = [_start(steady.f_pos, "sweep.positive()" if each else "sweep"), "sweep"]
+    if steady.f_neg is not None:
+        arguments.append(f"f_neg={_start(steady.f_neg, 'sweep.negative()')}")
+    if steady.offset is not None:
+        arguments.append("offset=0.0")
+    if not isinstance(found.loss, Squares):
+        arguments.append(f"loss=fx.{found.loss!r}")
+    if found.level != 0.95:
+        arguments.append(f"level={found.level!r}")
+    return [f"found = fx.fit({', '.join(arguments)})", "print(found)"]
+
+
+def _start(law: AbstractLaw, rows: str) -> str:
+    nodes = f", nodes={law.v.tolist()}" if isinstance(law, Table) else ""
+    more = f", exponent={float(law.exponent)!r}" if isinstance(law, Stribeck) else nodes
+    return f"fx.starting_law(fx.{type(law).__name__}, {rows}{more})"

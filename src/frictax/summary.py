@@ -1,0 +1,55 @@
+"""The summary of a result, which a terminal shows as text and a notebook as HTML."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from .handover import Verb
+from .text import aligned
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """What is shown of a result.
+
+    - `title`; `above`: sentences between the title and the table.
+    - `table`: its head and its rows; `sides`: "l" or "r" for each column; `chosen`: the first cell
+      of the row to emphasise.
+    - `sentences` and `notices` below the table; `picture`: HTML for a notebook.
+    """
+
+    title: str = ""
+    table: tuple[Sequence[str], Sequence[Sequence[Any]]] = ((), ())
+    sides: str = ""
+    sentences: Sequence[str] = ()
+    notices: Sequence[str] = ()
+    above: Sequence[str] = ()
+    picture: str = ""
+    chosen: str | None = None
+
+    def text(self) -> str:
+        """Return the summary as lines; a notice follows an exclamation mark."""
+        head, rows = self.table
+        return "\n".join(
+            [
+                *([self.title] if self.title else []),
+                *self.above,
+                *(aligned(tuple(head), [tuple(row) for row in rows]) if head else []),
+                *self.sentences,
+                *(f"! {notice}" for notice in self.notices),
+            ]
+        )
+
+
+class Summarised:
+    """A result that shows its summary: printed, and as the last value of a notebook's cell."""
+
+    _summary: Any  # the method, or a `Verb`, that returns the `Summary`
+
+    def __str__(self) -> str:
+        return self._summary().text()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    _repr_html_ = Verb("frictax.report.cards:summary_html")
