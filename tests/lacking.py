@@ -7,7 +7,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.analysis.missing.terms import (
+from frictax.analysis.missing.candidates import (
     Shapes,
     WithTerms,
     push,

@@ -30,7 +30,7 @@ class SweepVerbs:
 class FitResultVerbs:
     predict = Verb("frictax.analysis.friction_curve:predict")
     band = Verb("frictax.analysis.friction_curve:band")
-    score = Verb("frictax.analysis.replay.score:score")
+    score = Verb("frictax.analysis.replay.validation:score")
     uncertainty = Verb("frictax.analysis.errors.uncertainty:uncertainty")
     step_error = Verb("frictax.fitting.result.step_error:step_error")
     free_run = Verb("frictax.analysis.replay.free_run:free_run")
@@ -63,7 +63,7 @@ class DerivedVerbs:
 
 
 class PosteriorVerbs:
-    derived = Verb("frictax.analysis.derived.draws:of_draws")
+    derived = Verb("frictax.analysis.derived.derived:derive_from_draws")
     plot = Verb("frictax.report.analysis_figures:draw_posterior")
     save = Verb("frictax.report.saving.fit_file:save_posterior")
     to_arviz = Verb("frictax.report.saving.inference_data:to_arviz")

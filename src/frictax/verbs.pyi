@@ -1,7 +1,6 @@
 """The signatures of what results do by code of rooms above, for editors and type checkers."""
 
-from frictax.analysis.derived.derived import derived as _derived
-from frictax.analysis.derived.draws import of_draws as _of_draws
+from frictax.analysis.derived.derived import derive_from_draws as _of_draws, derived as _derived
 from frictax.analysis.errors.posterior import posterior as _posterior
 from frictax.analysis.errors.profiles import profile_of as _profile_of
 from frictax.analysis.errors.uncertainty import in_words as _in_words, uncertainty as _uncertainty
@@ -9,9 +8,9 @@ from frictax.analysis.friction_curve import band as _band, predict as _predict
 from frictax.analysis.missing.missing import missing as _missing
 from frictax.analysis.missing.structures import structures as _structures
 from frictax.analysis.replay.free_run import free_run as _free_run
-from frictax.analysis.replay.score import score as _score
 from frictax.analysis.replay.validation import (
     leave_records_out as _leave_records_out,
+    score as _score,
     transfer as _transfer,
     validate as _validate,
 )

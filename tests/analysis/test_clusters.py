@@ -54,7 +54,7 @@ def by_matrices(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ids=["data", "with priors"],
 )
 def test_cr2_and_its_degrees_of_freedom_are_those_of_matrices_of_n_by_n(known: np.ndarray) -> None:
-    covariance, dof = bias_reduced(J, R, CLUSTER, known=known)
+    covariance, dof = bias_reduced(J, R, CLUSTER, priors=known)
     expected, freedom = by_matrices(known)
     np.testing.assert_allclose(covariance, expected, rtol=1e-8)
     np.testing.assert_allclose(dof(np.eye(3)), freedom, rtol=1e-8)

@@ -7,7 +7,7 @@ import pytest
 
 import frictax as fx
 from frictax.analysis.missing.candidates import catalogue
-from frictax.analysis.missing.chances import chance_of_waver, has_peak
+from frictax.analysis.missing.score_test import has_peak, p_of_slow_changes
 from rigs import FINE
 
 # -- a spring that is let go: no drive acts
@@ -65,12 +65,12 @@ def test_numbers_that_waver_are_as_seldom_as_said_in_white_noise() -> None:
     t = np.linspace(0.0, 1.0, 400)
     fitted = np.column_stack([np.exp(-3.0 * t) * np.sin(60.0 * t), t, t**2, 1e3 * t**2])
     rng = np.random.default_rng(0)
-    chances = [chance_of_waver(rng.standard_normal(t.size), fitted) for _ in range(400)]
+    chances = [p_of_slow_changes(rng.standard_normal(t.size), fitted) for _ in range(400)]
     assert 2 <= sum(x < 0.02 for x in chances) <= 20
     drifts = np.sin(60.0 * t) * t * np.exp(-3.0 * t)
     noise = rng.standard_normal(t.size)
-    assert chance_of_waver(10.0 * drifts + noise, fitted) < 1e-6
-    assert chance_of_waver(10.0 * fitted[:, 0] + noise, fitted) > 1e-3
+    assert p_of_slow_changes(10.0 * drifts + noise, fitted) < 1e-6
+    assert p_of_slow_changes(10.0 * fitted[:, 0] + noise, fitted) > 1e-3
 
 
 # -- a torque that is recorded with noise, which a flywheel adds up, and nothing for 1.5 s

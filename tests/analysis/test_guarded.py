@@ -10,8 +10,8 @@ from scipy.signal import lfilter
 from scipy.stats import f as F
 
 import frictax as fx
-from frictax.analysis.errors.homogeneity import spread_between, welch
-from frictax.analysis.errors.memory.series import lagged
+from frictax.analysis.errors.autoregression import lagged_products
+from frictax.analysis.errors.clusters import paule_mandel, welch_test
 from frictax.fitting.result.spread import Memoized
 from frictax.measurements.noise import noise_of
 
@@ -108,7 +108,7 @@ def test_the_account_of_each_number_is_printed(clean) -> None:
 def test_products_of_lagged_columns_sum_up_as_written_out() -> None:
     z = 3.0 + np.random.default_rng(0).standard_normal((30, 2))
     back = np.stack([z[4 - i : 30 - i] for i in range(5)])
-    assert lagged(z, 4) == pytest.approx(np.einsum("ita,jtb->ijab", back, back), rel=1e-13)
+    assert lagged_products(z, 4) == pytest.approx(np.einsum("ita,jtb->ijab", back, back), rel=1e-13)
 
 
 def test_what_was_found_of_the_same_directions_is_not_found_again() -> None:
@@ -224,7 +224,7 @@ def test_welch_has_its_level_with_unequal_variances_and_the_spread_between_is_fo
     for _ in range(count):
         variance = sd**2 * random.chisquare(dof) / dof
         x = sd * random.standard_normal(4)
-        hits += welch(x, variance, dof) < 0.05
-        found.append(spread_between(x + 0.6 * random.standard_normal(4), sd**2) ** 2)
+        hits += welch_test(x, variance, dof) < 0.05
+        found.append(paule_mandel(x + 0.6 * random.standard_normal(4), sd**2) ** 2)
     assert least < hits / count < most
     assert np.mean(found) == pytest.approx(0.36, rel=within)

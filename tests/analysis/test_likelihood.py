@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from frictax.analysis.errors.memory.wandering import SIZES
-from frictax.analysis.missing.columns import Columns
+from frictax.analysis.errors.autoregression import SIZES
 from frictax.analysis.missing.likelihood import DRAWN, Likelihood
+from frictax.analysis.missing.sensitivities import Sensitivities
 
 N = 240
 
 
 def seen(
     noise: np.ndarray, fitted: np.ndarray, tried: np.ndarray
-) -> tuple[Columns, list[list[np.ndarray]], np.ndarray]:
+) -> tuple[Sensitivities, list[list[np.ndarray]], np.ndarray]:
     """Columns of a fit that has taken what it can of `noise`, and what it left."""
     left = noise - fitted @ np.linalg.lstsq(fitted, noise, rcond=None)[0]
     n = len(noise)
-    columns = Columns(left, fitted, tried, np.zeros((n, 0)), np.full(n, -1))
+    columns = Sensitivities(left, fitted, tried, np.zeros((n, 0)), np.full(n, -1))
     return columns, [[np.arange(n)]], left
 
 
@@ -53,12 +53,12 @@ def test_a_walk_beside_white_noise_is_that_of_matrices(seed: int) -> None:
     fitted, tried = slow()
     columns, channels, left = seen(walking(seed, 3.0) + 2.0 * tried[:, 0], fitted, tried)
     likelihood = Likelihood(columns, channels, left)
-    assert likelihood.wanders
+    assert likelihood.has_walk
     assert likelihood.channels[0].order == 0
     both, size = np.column_stack([fitted, tried]), np.mean(left**2) / N * SIZES**2
     at = np.arange(1, N + 1)
     walk = np.minimum(at[:, None], at)
-    for own, x in ((likelihood.fitted([]), fitted), (likelihood.fitted([3]), both)):
+    for own, x in ((likelihood.maximize([]), fitted), (likelihood.maximize([3]), both)):
         value = own.size + N * np.log(left @ left)  # counted in units of their norm
         noise = own.states[0].noise * float(left @ left)
         dense = by_matrices(left, x, np.append(0.0, size / noise), walk)
@@ -71,7 +71,7 @@ def test_a_slow_column_is_worth_no_more_than_chance_beside_a_walk(times: float) 
     count = 150
     chances = np.array(
         [
-            Likelihood(*seen(walking(100 + s, times), fitted, tried)).chance([0])
+            Likelihood(*seen(walking(100 + s, times), fitted, tried)).p_value([0])
             for s in range(count)
         ]
     )
@@ -95,7 +95,7 @@ def test_noise_of_an_input_beside_white_noise_is_that_of_matrices() -> None:
     likelihood = Likelihood(columns, channels, left, draws)
     assert likelihood.channels[0].order == 0
     both, square = np.column_stack([fitted, tried]), float(left @ left)
-    for own, x in ((likelihood.fitted([]), fitted), (likelihood.fitted([3]), both)):
+    for own, x in ((likelihood.maximize([]), fitted), (likelihood.maximize([3]), both)):
         sizes = np.append(0.0, DRAWN**2) / (own.states[0].noise * square)
         dense = by_matrices(left, x, sizes, draws.T @ draws / len(draws))
         assert own.size + N * np.log(square) == pytest.approx(
@@ -111,11 +111,11 @@ def test_noise_of_an_input_over_a_gap_names_nothing_and_hides_little() -> None:
     draws, beside, alone = led(4, 40), 0, 0
     for s in range(100):
         noise = np.random.default_rng(700 + s).standard_normal(N) + led(900 + s, 1)[0]
-        beside += Likelihood(*seen(noise, fitted, tried), draws).chance([0]) < 0.01
-        alone += Likelihood(*seen(noise, fitted, tried)).chance([0]) < 0.01
+        beside += Likelihood(*seen(noise, fitted, tried), draws).p_value([0]) < 0.01
+        alone += Likelihood(*seen(noise, fitted, tried)).p_value([0]) < 0.01
         if s < 20:
             both = seen(noise + fast[:, 0], fitted, fast)
-            assert Likelihood(*both, draws).chance([0]) < 1e-4
+            assert Likelihood(*both, draws).p_value([0]) < 1e-4
     assert beside <= 3 < 20 < alone
 
 
@@ -124,6 +124,6 @@ def test_what_wanders_hides_no_column_that_is_fast_and_hardly_one_that_is_large(
     fast = np.random.default_rng(0).standard_normal((N, 1))
     for s in range(20):
         noise = walking(500 + s, 3.0)
-        assert Likelihood(*seen(noise + fast[:, 0], fitted, fast)).chance([0]) < 1e-4
+        assert Likelihood(*seen(noise + fast[:, 0], fitted, fast)).p_value([0]) < 1e-4
         white = walking(500 + s, 0.0)
-        assert Likelihood(*seen(white + 5.0 * bend[:, 0], fitted, bend)).chance([0]) < 1e-3
+        assert Likelihood(*seen(white + 5.0 * bend[:, 0], fitted, bend)).p_value([0]) < 1e-3

@@ -10,19 +10,24 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.analysis.missing import first_look, trials
-from frictax.analysis.missing.candidates import catalogue
-from frictax.analysis.missing.chances import is_even
-from frictax.analysis.missing.columns import columns, ranges_of
-from frictax.analysis.missing.table import Missing, MissingTerm
-from frictax.analysis.missing.terms import (
+from frictax.analysis.missing import missing as trials, screening
+from frictax.analysis.missing.candidates import (
     WIDTHS,
     MoreFriction,
     Shapes,
     WithTerms,
+    catalogue,
     push,
     rubbed_mass,
 )
+from frictax.analysis.missing.score_test import is_even
+from frictax.analysis.missing.sensitivities import (
+    Point,
+    Sensitivities,
+    operating_range,
+    sensitivities,
+)
+from frictax.analysis.missing.table import Missing, MissingTerm
 from frictax.parameters import Positive, Scalar, parameter
 from lacking import FREQUENCY, NAMES, SIZE, fitted
 
@@ -91,11 +96,10 @@ def test_forces_added_to_the_input_act_as_terms_of_the_machine_do() -> None:
     """The derivative by a drag: through the input along the motion, and through the law."""
     found = fitted("nothing", "white", 12)
     problem, tried = found.problem, catalogue(found)
-    ranges, _ = ranges_of(problem, np.asarray(found.x))
+    ranges, _ = operating_range(problem, np.asarray(found.x))
     size = sum(one.size for one in tried)
-    all_of = columns(
-        problem, tried, np.asarray(found.x), np.zeros(size), {}, {"mass": 0.05}, ranges
-    )
+    at = Point(np.asarray(found.x), np.zeros(size), {}, {"mass": 0.05})
+    all_of = sensitivities(problem, tried, at, ranges)
     begin = np.cumsum([0, *(one.size for one in tried)])
     x, residuals = jnp.asarray(found.x), eqx.filter_jit(lambda problem, x: problem.residuals(x))
     by_name = {one.name: all_of.tried[:, k] for one, k in zip(tried, begin, strict=False)}
@@ -104,7 +108,7 @@ def test_forces_added_to_the_input_act_as_terms_of_the_machine_do() -> None:
         return (np.asarray(residuals(changed, x)) - found.full_residuals) / by
 
     compared = 0
-    for name, column in first_look._tried(found, "drive", moved):
+    for name, column in screening._force_columns(found, "drive", moved):
         of_law = name.replace("of mass", "of friction")
         for other in (of_law, name):
             if other in by_name and "over position" not in other and "distance" not in other:
@@ -131,9 +135,12 @@ def test_derivatives_by_coefficients_are_those_of_differences() -> None:
     found = fitted("drag", "white", 3)
     problem, tried = found.problem, catalogue(found)
     x = np.asarray(found.x)
-    ranges, _ = ranges_of(problem, x)
+    ranges, _ = operating_range(problem, x)
     size = sum(one.size for one in tried)
-    at = lambda c: columns(problem, tried, x, c, {}, {"mass": 0.05}, ranges)  # noqa: E731
+
+    def at(c: np.ndarray) -> Sensitivities:
+        return sensitivities(problem, tried, Point(x, c, {}, {"mass": 0.05}), ranges)
+
     told = at(np.zeros(size))
     np.testing.assert_allclose(told.residuals, found.full_residuals, atol=1e-12)
     np.testing.assert_allclose(told.fitted, found.full_jacobian, rtol=1e-6, atol=1e-9)
@@ -316,14 +323,14 @@ def test_a_ripple_whose_period_cannot_be_moved_is_fitted_with_it_held(monkeypatc
     search = trials.Trials(found)
     wave = next(i for i, one in enumerate(search.tried) if one.kind == "wave")
     at = dataclasses.replace(search.point, periods={"mass": 0.05})
-    real = trials.columns
+    real = trials.sensitivities
 
     def ends(*args: Any) -> Any:
         made = real(*args)
-        moved = args[5]["mass"] != 0.05
+        moved = args[2].periods["mass"] != 0.05
         return dataclasses.replace(made, residuals=made.residuals * (np.nan if moved else 1.0))
 
-    monkeypatch.setattr(trials, "columns", ends)
+    monkeypatch.setattr(trials, "sensitivities", ends)
     seen = search.at_values(at, wave)
     assert np.all(seen.by_wave == 0.0)
     assert np.all(np.isfinite(search.with_accepted(seen).fitted))

@@ -8,7 +8,7 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.analysis.missing.in_series import divided
+from frictax.analysis.missing.split_bodies import split_body
 from lacking import FREE, FREQUENCY, RIGHT, SIZE, T
 
 
@@ -28,7 +28,7 @@ def carriage(soft: bool, u: np.ndarray | None = None) -> fx.Mechanism:
 
 @pytest.mark.slow
 def test_a_body_in_two_keeps_its_drive_and_its_sensor() -> None:
-    machine = divided(carriage(False), "mass", 3000.0)
+    machine = split_body(carriage(False), "mass", 3000.0)
     assert machine["friction"].body == machine["spring"].b == "beyond_mass"
     assert machine["drive"].body == "mass"
     assert float(machine["mass"].m) + float(machine["beyond_mass"].m) == pytest.approx(1.1)
@@ -36,7 +36,7 @@ def test_a_body_in_two_keeps_its_drive_and_its_sensor() -> None:
     still = carriage(False, 2.0 * np.sin(swing * T))
     rigid, soft = (
         np.asarray(fx.simulate(m, jnp.asarray(T), fx.OnSamples())["mass"].s)
-        for m in (still, divided(still, "mass", 3000.0))
+        for m in (still, split_body(still, "mass", 3000.0))
     )
     assert 1e-4 < np.max(np.abs(rigid - soft)) < 3e-3  # 2 N over the stiffness
 

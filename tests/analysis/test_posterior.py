@@ -254,7 +254,9 @@ def test_draws_are_the_same_to_the_last_bit_however_they_are_told_and_cut(
     asked: dict[str, Any] = {"samples": 30, "draws": 110, "warmup": 110, "chains": 2}
     plain = found.posterior(**asked)
     told = found.posterior(**asked, progress=lines.append)
-    monkeypatch.setattr("frictax.analysis.errors.nuts._SECONDS", 0.0)  # each draw in its own call
+    monkeypatch.setattr(
+        "frictax.analysis.errors.posterior._SECONDS", 0.0
+    )  # each draw in its own call
     cut = found.posterior(**asked, progress=lines.append)
     np.testing.assert_array_equal(told.all_draws, plain.all_draws)
     np.testing.assert_array_equal(cut.all_draws, plain.all_draws)

@@ -71,7 +71,9 @@ def test_what_has_no_end_is_refused() -> None:
 def test_more_numbers_than_the_residuals_are_worth_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("frictax.analysis.errors.posterior.worth", lambda found: 2.5)
+    monkeypatch.setattr(
+        "frictax.analysis.errors.posterior.posterior_sample_size", lambda found: 2.5
+    )
     with pytest.raises(
         ValueError,
         match=r"worth 2\.5 independent samples, no more than the 3 numbers that were fitted",

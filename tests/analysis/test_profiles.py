@@ -5,7 +5,7 @@ import pytest
 
 import frictax as fx
 from coloured import STICKING, T, X, clean, coloured, resting, white_fit
-from frictax.analysis.interval_end import interval_end
+from frictax.analysis.errors.profiles import interval_end
 from rigs import NOISE, block
 
 

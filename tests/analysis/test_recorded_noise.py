@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.errors.recorded_noise import InputNoise, _of_rounding
+from frictax.analysis.errors.input_noise import InputNoise, _rounding_covariance
 from frictax.measurements.noise import noise_of
 from rigs import FINE
 
@@ -106,7 +106,7 @@ def test_intervals_of_a_run_between_stops_with_a_noisy_force_hold_the_truth(clea
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.25])
-def test_the_covariance_of_rounding_is_that_of_many_zeros(noise: float) -> None:
+def test_the_covariance_rounding_covariance_is_that_of_many_zeros(noise: float) -> None:
     """Of a motion that comes back to the same places, where neighbours say nothing of it."""
     rng, n, step = np.random.default_rng(0), 400, 0.3
     s = 2.0 * np.sin(np.linspace(0.0, 12.0 * np.pi, n)) + 0.02 * np.linspace(0.0, 1.0, n)
@@ -116,7 +116,7 @@ def test_the_covariance_of_rounding_is_that_of_many_zeros(noise: float) -> None:
     off = step * np.round((seen + zero) / step) - zero - s
     drawn = np.cov(g @ off.T)
     size = np.sqrt(np.diag(drawn))
-    made = _of_rounding(g.T, s, step, noise * step)
+    made = _rounding_covariance(g.T, s, step, noise * step)
     np.testing.assert_allclose(made / size / size[:, None], drawn / size / size[:, None], atol=0.05)
     white = np.diag(g @ g.T) * (step**2 / 12 + (noise * step) ** 2)
     assert np.max(size / np.sqrt(white)) > (1.5 if noise < 0.2 else 0.95)

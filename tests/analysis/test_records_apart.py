@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.errors.homogeneity import records_apart
+from frictax.analysis.errors.clusters import records_apart
 
 T = np.linspace(0.0, 4.0, 401)
 FORCE = 3.0 * np.sin(4.0 * T) + 1.5 * np.sin(2.3 * T)

@@ -12,8 +12,7 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.analysis.residuals.effects import Columns
-from frictax.analysis.residuals.ripple import ripple
+from frictax.analysis.residuals.patterns import Columns, ripple
 from frictax.analysis.residuals.series import Series
 from frictax.parameters import Positive, Scalar, parameter
 
@@ -333,9 +332,9 @@ def test_no_ripple_has_a_period_beyond_half_of_the_travel(seeds: int) -> None:
         ) + 0.1 * random.standard_normal(T.size)
         keep = np.abs(V) > 0.05 * np.max(np.abs(V))
         x = Series("run", "mass", "N", True, T[keep], left[keep], S[keep], V[keep], "m", 20.0)
-        assert ripple(x, Columns.of(x), 0.005)[0].numbers["period"] <= 0.5001 * np.ptp(S[keep]), (
-            seed
-        )
+        assert ripple(x, Columns.from_series(x), 0.005)[0].numbers["period"] <= 0.5001 * np.ptp(
+            S[keep]
+        ), seed
 
 
 # -- sweeps

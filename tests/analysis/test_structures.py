@@ -15,7 +15,7 @@ import frictax as fx
 from frictax.analysis.selection.cross_validation import unfinished
 from frictax.analysis.selection.selection_rule import chosen
 from frictax.analysis.selection.structures_text import structures_rows
-from frictax.measurements.noise import memory
+from frictax.measurements.noise import integrated_autocorrelation_time
 from rigs import motion as simulated
 
 OBJECTIVE, START = fx.Windows(0.5, cutoff=20.0), fx.InverseDynamics(20.0)
@@ -246,7 +246,7 @@ def test_n_eff_of_an_autoregression_is_its_closed_form() -> None:
     noise = rng.standard_normal(x.size)
     for i in range(1, x.size):
         x[i] = 0.9 * x[i - 1] + noise[i]
-    assert memory(x) == pytest.approx((1 + 0.9) / (1 - 0.9), rel=0.1)
+    assert integrated_autocorrelation_time(x) == pytest.approx((1 + 0.9) / (1 - 0.9), rel=0.1)
 
 
 def test_the_usual_structures_are_starts_of_one_machine(alike: fx.StructureComparison) -> None:

@@ -7,8 +7,14 @@ from scipy.linalg import solve_triangular
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.analysis.errors.memory.series import Model, Series
-from frictax.analysis.errors.memory.wandering import Walk, _About, _Beside, wandering
+from frictax.analysis.errors.autoregression import (
+    AutoregressiveModel,
+    Series,
+    Walk,
+    _CenteredSeries,
+    _WalkLikelihood,
+    random_walk_noise,
+)
 from frictax.fitting import FitResult
 
 T = np.arange(0.0, 10.0, 0.01)
@@ -65,9 +71,9 @@ def test_the_restricted_likelihood_of_a_walk_is_that_of_matrices_of_n_by_n(phi) 
     one = series(y, x)
     assert one.each == 1
     others = np.diag([0.1, 0.2, 0.3])
-    about = _About(one, np.zeros(3), others)
-    model = Model(np.array(phi), 0.7, np.eye(len(phi)))
-    beside = _Beside(about, model)
+    about = _CenteredSeries(one, np.zeros(3), others)
+    model = AutoregressiveModel(np.array(phi), 0.7, np.eye(len(phi)))
+    beside = _WalkLikelihood(about, model)
 
     # the inverse of the noise's root, and the walk's covariance, written out
     root = np.zeros((n, n))
@@ -96,8 +102,8 @@ def test_what_is_left_beside_a_walk_is_the_noise(phi) -> None:
     e = np.asarray(lfilter([1.0], [1.0, *-np.array(phi)], e))
     one = series(e + walk, random.standard_normal((n, 1)) / np.sqrt(n))
     assert one.each == 1
-    about = _About(one, np.zeros(1), np.eye(1))
-    rest = _Beside(about, Model(np.array(phi), 1.0, np.eye(len(phi)))).rest
+    about = _CenteredSeries(one, np.zeros(1), np.eye(1))
+    rest = _WalkLikelihood(about, AutoregressiveModel(np.array(phi), 1.0, np.eye(len(phi)))).rest
     assert np.std(rest - e) < 0.5 * np.std(walk)
 
 
@@ -105,9 +111,9 @@ def test_of_stretches_too_short_for_lags_the_noise_is_white() -> None:
     random = np.random.default_rng(8)
     rows = [np.arange(5 * k, 5 * k + 5) for k in range(8)]
     one = Series(random.standard_normal(40), np.ones((40, 1)), np.eye(1), 0, 0.01, rows)
-    about = _About(one, np.zeros(1), np.eye(1))
+    about = _CenteredSeries(one, np.zeros(1), np.eye(1))
     about.most = 9
-    assert not about.of(random.standard_normal(40)).phi.size
+    assert not about.autoregression_of(random.standard_normal(40)).phi.size
 
 
 def test_a_walk_moves_estimates_as_its_covariance_says() -> None:
@@ -128,7 +134,7 @@ def test_a_walk_is_found_at_its_size_beside_white_noise_and_a_memory(rho, least,
         y = e + 0.1 * np.cumsum(random.standard_normal(n))
         one = series(y, np.random.default_rng(3).standard_normal((n, 1)) / np.sqrt(n), gap)
         one.fit(np.zeros(1), np.zeros((1, 1)))
-        walk = wandering(one, np.zeros(1), np.zeros((1, 1)), np.eye(1))
+        walk = random_walk_noise(one, np.zeros(1), np.zeros((1, 1)), np.eye(1))
         steps += [walk.step] if walk else []
         spreads += [walk.spread] if walk else []
     assert len(steps) >= least
@@ -145,7 +151,7 @@ def test_noise_without_a_walk_has_none_but_by_chance(rho: float, most: float) ->
         y = np.asarray(lfilter([1.0], [1.0, -rho], random.standard_normal(n)))
         one = series(y, np.random.default_rng(3).standard_normal((n, 1)) / np.sqrt(n))
         one.fit(np.zeros(1), np.zeros((1, 1)))
-        found.append(wandering(one, np.zeros(1), np.zeros((1, 1)), np.eye(1)) is not None)
+        found.append(random_walk_noise(one, np.zeros(1), np.zeros((1, 1)), np.eye(1)) is not None)
     assert np.mean(found) <= most
 
 

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from frictax.analysis.missing.columns import Columns
-from frictax.analysis.missing.likelihood import autoregression
-from frictax.analysis.missing.window_memory import memory_of
+from frictax.analysis.missing.likelihood import autoregression, window_autoregression
+from frictax.analysis.missing.sensitivities import Sensitivities
 
 COUNT, LONG = 15, 50  # windows, and samples of each
 
 
-def left(rho: float, seed: int) -> tuple[Columns, list[np.ndarray]]:
+def left(rho: float, seed: int) -> tuple[Sensitivities, list[np.ndarray]]:
     """Noise less what a start and a slope of each window and one number of all take from it."""
     random, n = np.random.default_rng(seed), COUNT * LONG
     e = np.asarray(lfilter([1.0], [1.0, -rho], random.standard_normal(n + 500)))[500:]
@@ -24,7 +23,7 @@ def left(rho: float, seed: int) -> tuple[Columns, list[np.ndarray]]:
     both = np.column_stack([own.reshape(n, -1), fitted])
     r = e - both @ np.linalg.lstsq(both, e, rcond=None)[0]
     stretches = [np.arange(LONG * k, LONG * (k + 1)) for k in range(COUNT)]
-    return Columns(r, fitted, np.zeros((n, 0)), starts, window), stretches
+    return Sensitivities(r, fitted, np.zeros((n, 0)), starts, window), stretches
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.95])
@@ -33,7 +32,9 @@ def test_what_starts_took_from_a_memory_is_put_back(rho: float, goes_on: bool) -
     found, variance, plain = [], [], []
     for seed in range(12):
         columns, stretches = left(rho, seed)
-        model = memory_of(columns, [np.concatenate(stretches)] if goes_on else stretches)
+        model = window_autoregression(
+            columns, [np.concatenate(stretches)] if goes_on else stretches
+        )
         found.append(model.phi.sum())
         variance.append(model.noise)
         plain.append(autoregression([columns.residuals[s] for s in stretches])[0].sum())
@@ -53,7 +54,9 @@ def test_numbers_that_are_alike_and_residuals_that_are_smooth_have_a_memory_too(
             columns.starts @ random.standard_normal((2, 3)) * (1.0 + 1e-9 * random.random((n, 3)))
         )
         smooth = np.asarray(lfilter([1.0], [1.0, -1.99, 0.9902], random.standard_normal(n)))
-        model = memory_of(dataclasses.replace(columns, residuals=smooth, fitted=alike), stretches)
+        model = window_autoregression(
+            dataclasses.replace(columns, residuals=smooth, fitted=alike), stretches
+        )
         assert 0 < model.noise < np.inf
         assert np.all(np.isfinite(model.phi))
 
@@ -61,4 +64,4 @@ def test_numbers_that_are_alike_and_residuals_that_are_smooth_have_a_memory_too(
 def test_stretches_too_short_for_a_memory_have_none() -> None:
     columns, _ = left(0.9, 0)
     stretches = [np.arange(LONG * k, LONG * k + 5) for k in range(COUNT)]
-    assert not memory_of(columns, stretches).phi.size
+    assert not window_autoregression(columns, stretches).phi.size

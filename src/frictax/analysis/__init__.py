@@ -1,16 +1,17 @@
 """Judge a fit: standard errors, residuals, missing terms and choice of models.
 
-Read in this order: `errors` (standard errors and intervals), `derived` (derived quantities),
-`residuals` (patterns in residuals), `missing` (score tests for missing terms), `selection` (laws
-and structures), `planning` (expected accuracy before a fit), `replay` (runs beside the record).
+- `errors`: standard errors and intervals; `derived`: derived quantities.
+- `residuals`: patterns in residuals; `missing`: score tests for missing terms.
+- `selection`: laws and structures; `planning`: expected accuracy before a fit.
+- `replay`: runs beside the record.
 """
 
 from .derived.derived import Derived as Derived
-from .errors.accounts import White as White
+from .errors.autoregression import Autoregression as Autoregression
 from .errors.clusters import Clustered as Clustered
 from .errors.guarded import Guarded as Guarded
 from .errors.hac_covariance import HAC as HAC
-from .errors.memory.autoregression import Autoregression as Autoregression
+from .errors.linearization import White as White
 from .errors.posterior import Posterior as Posterior
 from .errors.profiles import Profile as Profile, ProfilePair as ProfilePair
 from .errors.resampling import BlockBootstrap as BlockBootstrap, Jackknife as Jackknife
@@ -26,7 +27,7 @@ from .replay.validation import (
     Transfer as Transfer,
     Validation as Validation,
 )
-from .residuals.finding import Finding as Finding
+from .residuals.regression import Finding as Finding
 from .residuals.study import ResidualStudy as ResidualStudy
 from .selection.candidates import default_structures as default_structures
 from .selection.compare import (

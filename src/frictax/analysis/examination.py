@@ -1,6 +1,4 @@
-"""What belongs beside a fit to records in its report: residuals, motions, and what could be
-expected.
-"""
+"""The results beside a fit in its report: residual study, motions, outlook and missing terms."""
 
 import dataclasses
 import itertools
@@ -20,19 +18,19 @@ from .planning.outlook import outlook_of
 from .replay.motion import Motion, motion
 from .residuals.study import ResidualStudy
 
-# what is said of a fit that leaves more than noise
+# Codes of notices that the residuals are more than noise.
 _NOT_NOISE = {"term-missing", "residuals-unexplained", "remembers", "residuals-too-large"}
 _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examination:
-    """A fit looked at from all sides.
+    """The results beside a fit in its report.
 
-    - `study` of the residuals and `outlook`, what the records could be expected to tell at the
-      values that the fit started from; None where that cannot be told, and `notices` says why.
+    - `study` of the residuals, and `outlook` at the start values of the fit; None if a computation
+      was refused, and `notices` says why.
     - `motions`: record -> the free run beside it.
-    - `missing`: what the machine lacks; None where what is left is noise, or was not simulated.
+    - `missing`: the missing terms; None if the residuals are noise, or without a simulation.
     """
 
     study: ResidualStudy | None
@@ -42,25 +40,26 @@ class Examination:
     missing: Missing | None = None
 
 
-def examined(found: FitResult, pool: Workers, work: Work = SILENT) -> Examination:
-    """What belongs beside `found`, by the threads of `pool`."""
+def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examination:
+    """Return the results beside `found`, computed by the threads of `pool`."""
     objective = found.problem.objective
     free = objective if isinstance(objective, FreeRun) else None
     records = [label for label, record in found.records.items() if isinstance(record, Record)]
     left = any(notice.code in _NOT_NOISE for notice in found.notices)
-    done, of = itertools.count(1), len(records) + 2 + left
+    done, total = itertools.count(1), len(records) + 2 + left
 
-    def told(function: Callable[..., Any], *args: Any) -> Any:
+    def run_counted(function: Callable[..., Any], *args: Any) -> Any:
         try:
             return function(*args)
         finally:
-            work.count(next(done), of, "studies, motions, outlooks")
+            work.count(next(done), total, "studies, motions, outlooks")
 
-    runs = {label: pool.submit(told, motion, found, label, free) for label in records}
-    study, expected = pool.submit(told, found.residual_study), pool.submit(told, outlook_of, found)
-    lacking = pool.submit(told, found.missing) if left else None
+    runs = {label: pool.submit(run_counted, motion, found, label, free) for label in records}
+    study = pool.submit(run_counted, found.residual_study)
+    expected = pool.submit(run_counted, outlook_of, found)
+    lacking = pool.submit(run_counted, found.missing) if left else None
     motions = {label: result_of(job) for label, job in runs.items()}
-    # Too few samples that move, say, or no run from the start values: the fit stands all the same.
+    # The fit is valid even if too few samples move, or if the run from the start values fails.
     studied, not_studied = _unless_refused(study, "residuals-not-studied")
     before, not_expected = _unless_refused(expected, "outlook-not-asked")
     said = *not_studied, *not_expected
@@ -68,7 +67,7 @@ def examined(found: FitResult, pool: Workers, work: Work = SILENT) -> Examinatio
 
 
 def _unless_refused(job: Future[Any], code: str) -> tuple[Any, tuple[Notice, ...]]:
-    """What a job found; or why it refused."""
+    """Return the result of a job, or a notice why it was refused."""
     try:
         return result_of(job), ()
     except ValueError as why:

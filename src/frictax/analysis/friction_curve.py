@@ -1,4 +1,6 @@
-"""Friction over speed as a function of what is fitted: of a law, or of one contact of a machine."""
+"""Friction over speed as a function of the fitted parameters, for a law or one contact of a
+machine.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +15,7 @@ from frictax.contacts.contact import law_value
 from frictax.fitting import Band, FitResult
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.spread import Spread
+from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import UnknownName
 from frictax.programs import jitted
 
@@ -21,11 +23,12 @@ from frictax.programs import jitted
 def predict(
     found: FitResult, velocity: Any, contact: str | None = None, label: str | None = None
 ) -> Float[np.ndarray, " n"]:
-    """Sliding friction [N or N.m] at each velocity [m/s or rad/s]; at 0 the limit from forward
-    motion.
+    """Return the sliding friction [N or N.m] at each velocity [m/s or rad/s]; at 0, the limit from
+    forward motion.
 
-    With the constant force of a sweep, if it has one. `contact` of a machine, and the record
-    `label` where each has values of its own; of a contact under a normal force, the coefficient.
+    It includes the constant force of a sweep, if it was fitted. `contact` of a machine; `label` of
+    the record, if records have values of their own. For a contact under a normal force, the result
+    is the coefficient.
     """
     v = np.asarray(velocity, dtype=float)
     at = friction_at(found.problem, contact, np.ravel(v), label, list(found.records))
@@ -39,7 +42,7 @@ def band(
     contact: str | None = None,
     label: str | None = None,
 ) -> Band:
-    """`predict` with its pointwise confidence band, by the delta method.
+    """Return `predict` with its pointwise confidence band, by the delta method.
 
     **Source:** G. A. F. Seber, C. J. Wild, *Nonlinear Regression* (1989), section 5.1.
     """
@@ -52,10 +55,10 @@ def friction_band(
     velocity: Any,
     contact: str | None,
     label: str | None,
-    spread: Spread,
+    spread: CovarianceEstimate,
     level: float,
 ) -> Band:
-    """The friction with what an account of the residuals makes of its errors."""
+    """Return the friction with its band by the covariance `spread`."""
     v = np.atleast_1d(np.asarray(velocity, dtype=float))
     at = friction_at(found.problem, contact, v, label, list(found.records))
     f, g = (
@@ -72,12 +75,11 @@ def friction_at(
     label: str | None,
     labels: Sequence[str],
 ) -> Callable[[Any], Any]:
-    """From all fitted numbers to the friction of `contact` at each velocity.
+    """Return a function from all fitted parameters to the friction of `contact` at each
+    velocity, in the record `label`, one of `labels`.
 
-    In the record `label`, one of `labels`.
-
-    **Raises:** `KeyError` where there is no such contact or record; `ValueError` where each record
-    has values of its own and none is named.
+    **Raises:** `KeyError` for an unknown contact or record; `ValueError` if each record has
+    values of its own and none is named.
     """
     if problem.is_steady:
         return lambda x: as_steady(problem.setup_at(x, None).machine).predict(jnp.asarray(velocity))
@@ -112,9 +114,9 @@ def friction_at(
 
 
 def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """A law at many speeds >= 0 [m/s or rad/s], (n,): its friction, or a coefficient [1].
+    """Return a law at many speeds >= 0 [m/s or rad/s], (n,): its friction, or a coefficient [1].
 
-    Compiled once for all laws of a kind.
+    It is compiled once for all laws of a kind.
     """
     return np.asarray(_law_values(law, jnp.asarray(velocity)))
 

@@ -154,13 +154,13 @@ def _beyond_cubic(width: int) -> Float[np.ndarray, "k k"]:
     return np.eye(width) - basis @ basis.T
 
 
-def memory(r: Float[np.ndarray, " n"]) -> float:
+def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
     """Return the integrated autocorrelation time [samples], at least 1: 1 + 2 sum of the
     autocorrelations. So many samples carry the information of one independent sample.
 
     >>> import numpy as np
     >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)
-    >>> round(memory(slow))
+    >>> round(integrated_autocorrelation_time(slow))
     10
     """
     if r.size < 4 or not np.any(r):

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from frictax.text import suggestion
 
-from .noise import memory
+from .noise import integrated_autocorrelation_time
 from .record import Record
 from .units import Unit
 
@@ -70,7 +70,7 @@ def _average_run(
 ) -> SteadyRun:
     speed, force = float(np.mean(v)), float(np.mean(f))
     left = f - force
-    independent = f.size / memory(left)
+    independent = f.size / integrated_autocorrelation_time(left)
     error = float(np.std(f) / math.sqrt(max(independent - 1.0, 1.0)))
     reasons = []
     if np.std(v) > _JERKS * abs(speed):
@@ -103,7 +103,7 @@ def _drift(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> tuple[floa
     degree = min(_DEGREE, x.size // 4)
     curve = np.polynomial.Chebyshev.fit(t, x, degree)
     left = x - curve(t)
-    freedom = max(x.size / memory(left) - degree - 1.0, 1.0)
+    freedom = max(x.size / integrated_autocorrelation_time(left) - degree - 1.0, 1.0)
     return rise, float(np.std(left) / math.sqrt(np.mean(u**2) * freedom))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import frictax as fx
 from frictax.analysis import Guarded
-from frictax.analysis.examination import examined
+from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion
 from frictax.annotations import Checked
@@ -154,7 +154,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
                 pool.submit(_own_start, problem, found, label)
                 for label in content.validation.records
             ]
-        seen = examined(found, pool, rest)
+        seen = examine_fit(found, pool, rest)
         scores = tuple(results_of(judged))
     return Identification(
         problem,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import frictax as fx
-from frictax.analysis.replay.preview import Preview, preview
+from frictax.analysis.replay.motion import Preview, preview
 
 from .building import computed
 from .problem import Problem

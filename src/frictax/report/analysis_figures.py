@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
 from frictax.analysis import Derived, Finding, Posterior, ResidualStudy, StructureComparison
-from frictax.analysis.residuals.finding import Curve
+from frictax.analysis.residuals.regression import Curve
 from frictax.analysis.residuals.study import NAMES
 from frictax.analysis.selection.plausibility import visited_laws
 from frictax.parameters import UnknownName

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from frictax.analysis import FreeRunScore, Validation
-from frictax.analysis.examination import examined
+from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
 from frictax.fitting import Estimate, FitResult
@@ -112,7 +112,7 @@ def write_machine_report(
 
     def text() -> str:
         with Workers() as pool:
-            seen = examined(found, pool)
+            seen = examine_fit(found, pool)
         return machine_report_text(
             found,
             seen,
@@ -396,7 +396,7 @@ def preview_text(
     """Return one self-contained HTML page: each record, and the run of the machine with its start
     values.
 
-    **Arguments:** `previews`: of `frictax.analysis.replay.preview`; `title`, `notes` of the page;
+    **Arguments:** `previews`: of `frictax.analysis.replay.motion`; `title`, `notes` of the page;
     `command` that makes it again.
     """
     plots: dict[str, Any] = {}

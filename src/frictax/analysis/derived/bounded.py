@@ -1,4 +1,4 @@
-"""Draws of fitted numbers that stay within their bounds, for quantities that follow from them."""
+"""Draws of fitted parameters within their bounds, for derived quantities."""
 
 import dataclasses
 from statistics import NormalDist
@@ -10,50 +10,55 @@ from scipy.stats import truncnorm
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
-from frictax.fitting.result.spread import Spread
+from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-_NEAR = 3.0  # [standard errors] of a bound from a number that is called near it
-_DRAWS, _LEAST = 4000, 400
-_BATCHES = 20  # of draws, until enough of them are within all bounds
-_FAR = 4.0  # [standard deviations] from the fit, to which a profile is drawn from
-_GRID = 2001
-_HARDLY = 0.01  # of the noise: a number that does less over its whole size does not act
-_ON = 0.01  # of a number or of its start: so near its bound it lies on it
-_PROFILES = "profiles_near_bounds"  # the entry of a fit's `vars` that holds its profiles
-_SWEEPS = 30  # of Gibbs' sampler over the numbers at their bounds
+_NEAR = 3.0  # [standard errors] distance from a bound below which draws are used
+_DRAWS, _LEAST = 4000, 400  # draws, and the smallest number that is sufficient
+_BATCHES = 20  # batches of draws until enough of them are within all bounds
+_FAR = 4.0  # [standard deviations] distance from the fit to which a profile is extended
+_GRID = 2001  # points on which the density of a profile is integrated
+_HARDLY = 0.01  # [noise] effect of a parameter over its whole size below which it does not act
+_ON = 0.01  # [value or its start] distance from a bound at which a parameter is at its bound
+_PROFILES = "profiles_near_bounds"  # entry of a fit's `vars` that caches its profiles
+_SWEEPS = 30  # sweeps of the Gibbs sampler over the parameters at their bounds
 
 
-def is_near_bound(found: FitResult, spread: Spread) -> Bool[np.ndarray, " q"]:
-    """Whether each fitted number lies at a bound or within three standard errors of one."""
+def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
+    """Return whether each fitted parameter is at a bound or within three standard errors of one."""
     unknowns = found.problem.unknowns
     error = np.sqrt(np.maximum(np.diag(spread.covariance), 0.0))
     away = np.fmin(found.x - bounds(unknowns), upper_bounds(unknowns) - found.x)
-    return ~found.active | ((away < _NEAR * error) & ~_by_factors(found))
+    return ~found.active | ((away < _NEAR * error) & ~_has_log_scale(found))
 
 
-def on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
-    """Whether each fitted number without an error lies on its lower bound."""
+def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
+    """Return whether each fitted parameter without an error is at its lower bound."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
     return ~found.active & (x - low <= _ON * np.maximum(np.abs(x), start))
 
 
 def draws_within_bounds(
-    found: FitResult, spread: Spread, gradient: Float[np.ndarray, " q"], by: Any, hardly: bool
+    found: FitResult,
+    spread: CovarianceEstimate,
+    gradient: Float[np.ndarray, " q"],
+    by: Any,
+    hardly: bool,
 ) -> Float[np.ndarray, "n q"] | None:
-    """Draws (n, q) of all fitted numbers [SI] that lie within all bounds, for a quantity with the
-    derivatives `gradient` by these numbers.
+    """Return draws (n, q) of all fitted parameters [SI] that are within all bounds, for a
+    quantity with the derivatives `gradient` by these parameters.
 
-    None if hardly any draw is within all bounds. `hardly`: the quantity depends on a number at its
-    bound whose first derivative vanishes; then None, too, if the profile of that number is open.
+    Return None if hardly any draw is within all bounds. `hardly`: the quantity depends on a
+    parameter at its bound whose first derivative vanishes. Then the result is also None if the
+    profile of that parameter is open.
 
-    - The number near its bound that changes the quantity most is drawn from its profile
-      likelihood. The profile gives the values of the other numbers for each of its values.
+    - The parameter near its bound that changes the quantity most is drawn from its profile
+      likelihood. The profile gives the values of the other parameters for each of its values.
     - To these, errors are added by Student's t with the covariance of `spread`.
-    - Each further number at a bound has the density exp(-(g d + s d^2/2)) of its distance d from
+    - Each further parameter at a bound has the density exp(-(g d + s d^2/2)) of its distance d from
       the bound. g and s are slope and curvature of half the linearised misfit, at its minimum over
-      the other numbers. Both are divided by the ratio of the variances of `spread` to those of
+      the other parameters. Both are divided by the ratio of the variances of `spread` to those of
       white residuals.
     """
     rng = np.random.default_rng(0)
@@ -62,8 +67,8 @@ def draws_within_bounds(
     white = np.diag(found.full_covariance)[on]
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
-    moved, follow, slope, curvature = _at_bounds(found, wider)
-    profiled = _profiled(found, spread, gradient, moved, wider, by)
+    moved, follow, slope, curvature = _linearize_at_bounds(found, wider)
+    profiled = _profile_near_bound(found, spread, gradient, moved, wider, by)
     if hardly and (profiled is None or found.active[profiled.place]):
         return None
     if profiled is not None:
@@ -71,15 +76,15 @@ def draws_within_bounds(
         keep = np.flatnonzero(moved) != k
         moved[k] = False
         follow, slope, curvature = follow[:, keep], slope[keep], curvature[np.ix_(keep, keep)]
-        if covariance[k, k] > 0:  # of the others where this one is known
+        if covariance[k, k] > 0:  # The others are conditional on parameter k.
             covariance = covariance - np.outer(covariance[k], covariance[k]) / covariance[k, k]
             covariance[k] = covariance[:, k] = 0.0
     root, dof = _root(covariance), float(spread.dof((gradient * on)[None])[0])
-    by_factors, kept = _by_factors(found), list[np.ndarray]()
+    by_factors, kept = _has_log_scale(found), list[np.ndarray]()
     for _ in range(_BATCHES):
         step = np.zeros((_DRAWS, x.size))
         ends = low[moved] - x[moved], high[moved] - x[moved]
-        step[:, moved] = _beyond(slope, curvature, *ends, rng)
+        step[:, moved] = _sample_distances(slope, curvature, *ends, rng)
         heavy = np.sqrt(dof / rng.chisquare(dof, (_DRAWS, 1))) if 0 < dof < np.inf else np.ones(1)
         step[:, found.active] += step[:, moved] @ follow.T
         step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
@@ -95,8 +100,8 @@ def draws_within_bounds(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Profiled:
-    """The number at `place` by its profile: `values` (m,), sorted, the `root` of the likelihood
-    ratio there, and all numbers `others` (m, q).
+    """The parameter at `place` by its profile: `values` (m,), sorted, the `root` of the
+    likelihood ratio there, and all parameters `others` (m, q).
     """
 
     place: int
@@ -105,9 +110,7 @@ class _Profiled:
     others: Float[np.ndarray, "m q"]
 
     def draws(self, count: int, rng: np.random.Generator) -> Float[np.ndarray, "n q"]:
-        """Draws of it with a density exp(-root^2/2), and the other numbers as the profile has
-        them.
-        """
+        """Draw from the density exp(-root^2/2). The other parameters follow the profile."""
         v, root = self.values, self.root
         grid = np.linspace(v[0], v[-1], _GRID)
         density = np.exp(-0.5 * np.interp(grid, v, root) ** 2)
@@ -116,21 +119,21 @@ class _Profiled:
         return np.stack([np.interp(at, v, column) for column in self.others.T], axis=1)
 
 
-def _profiled(
+def _profile_near_bound(
     found: FitResult,
-    spread: Spread,
+    spread: CovarianceEstimate,
     gradient: Float[np.ndarray, " q"],
     moved: Bool[np.ndarray, " q"],
     wider: float,
     by: Any,
 ) -> _Profiled | None:
-    """The profile of the number near its bound that changes the quantity most; None where it has
-    none.
+    """Return the profile of the parameter near its bound that changes the quantity most; None
+    if it does not have one.
     """
-    near = is_near_bound(found, spread) & found.shown & (found.active | moved | on_bound(found))
+    near = is_near_bound(found, spread) & found.shown & (found.active | moved | is_on_bound(found))
     norms = np.linalg.norm(found.full_jacobian, axis=0)
     alone = found.noise_scale * np.sqrt(wider) / np.where(moved, norms, np.inf)
-    alone = np.where(on_bound(found) & ~moved, np.abs(found.x - found.problem.x0), alone)
+    alone = np.where(is_on_bound(found) & ~moved, np.abs(found.x - found.problem.x0), alone)
     size = np.where(found.active, np.sqrt(np.maximum(np.diag(spread.covariance), 0.0)), alone)
     share = np.where(near, np.abs(gradient) * size, 0.0)
     if not np.max(share) > 0:
@@ -141,12 +144,12 @@ def _profiled(
     if (name, by) not in made:
         try:
             made[name, by] = found.profile(name, by=by)
-        except ValueError:  # the data do not determine it
+        except ValueError:  # The data do not identify the parameter.
             made[name, by] = None
     profile = made[name, by]
     if profile is None or not (np.isfinite(profile.lower) and np.isfinite(profile.upper)):
         return None
-    # the ratio at which the profile's own interval ends is that of a normal number there
+    # The ratio at the end of the profile's interval is set to that of a normal distribution.
     usual = NormalDist().inv_cdf(profile.level if profile.one_sided else 0.5 + profile.level / 2)
     root = np.sqrt(np.maximum(profile.ratio, 0.0) / profile.threshold) * usual
     good = np.isfinite(root)
@@ -155,7 +158,7 @@ def _profiled(
     root, others = root[first], others[first]
     if values.size < 3:
         return None
-    for end, near_end in ((0, 1), (-1, -2)):  # further out along straight lines
+    for end, near_end in ((0, 1), (-1, -2)):  # Extend both ends along straight lines.
         bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
         rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
         if root[end] >= _FAR or rise * (1 if end else -1) <= 0:
@@ -173,8 +176,8 @@ def _profiled(
 
 
 def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:
-    """The interval of that level with `value` in it: the share of the draws below `value` is the
-    share of the draws outside of the interval that are below it.
+    """Return the interval of that level that contains `value`: the share of the draws below
+    `value` is also the share of the draws outside of the interval that are below it.
     """
     ordered = np.sort(draws[~np.isnan(draws)])
     below = (1.0 - level) * np.mean(ordered < value)
@@ -183,7 +186,7 @@ def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tu
     return float(min(low, value)), float(max(high, value))
 
 
-def _by_factors(found: FitResult) -> Bool[np.ndarray, " q"]:
+def _has_log_scale(found: FitResult) -> Bool[np.ndarray, " q"]:
     return np.array(
         [u.declaration.domain == LogScale() for u in found.problem.unknowns for _ in range(u.size)],
         dtype=bool,
@@ -195,9 +198,9 @@ def _root(covariance: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
     return v * np.sqrt(np.maximum(w, 0.0))
 
 
-def _at_bounds(found: FitResult, wider: float) -> tuple[np.ndarray, ...]:
-    """Which numbers lie at a bound and act, how the others follow them (k, m), and slope (m,) and
-    curvature (m, m) of half the misfit by them.
+def _linearize_at_bounds(found: FitResult, wider: float) -> tuple[np.ndarray, ...]:
+    """Return which parameters are at a bound and act, the derivatives (k, m) of the other
+    parameters by these, and slope (m,) and curvature (m, m) of half the misfit.
     """
     j, on = found.full_jacobian, found.active
     far = np.maximum(np.abs(found.x), np.abs(found.x - np.asarray(found.problem.x0)))
@@ -211,14 +214,14 @@ def _at_bounds(found: FitResult, wider: float) -> tuple[np.ndarray, ...]:
     return moved, follow, rest.T @ r / (found.noise_scale * np.sqrt(wider)), rest.T @ rest
 
 
-def _beyond(
+def _sample_distances(
     slope: Float[np.ndarray, " m"],
     curvature: Float[np.ndarray, "m m"],
     low: Float[np.ndarray, " m"],
     high: Float[np.ndarray, " m"],
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "n m"]:
-    """Draws of the distances from the bounds, by Gibbs' sampler."""
+    """Return draws of the distances from the bounds, by a Gibbs sampler."""
     out = np.zeros((_DRAWS, slope.size))
     for _ in range(_SWEEPS if slope.size > 1 else 1):
         for i, own in enumerate(np.diag(curvature)):

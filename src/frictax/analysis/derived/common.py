@@ -1,6 +1,11 @@
-"""Quantities that engineers ask of a machine, where it has them."""
+"""Quantities by name or by arithmetic: the common quantities of a machine, and expressions as
+text.
+"""
 
-from collections.abc import Callable, Iterator
+import ast
+import dataclasses
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
@@ -11,17 +16,17 @@ from frictax.measurements import Sweep
 from frictax.mechanism import Fixed, Force, Inertia, Mass, Mechanism, Torque
 from frictax.mechanism.attachments import is_rotational
 
-# name, from a machine to the number, SI unit
+# The name, a function from a machine to the value, and the SI unit.
 Quantity = tuple[str, Callable[[Any], Any], str]
 
 
 def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
-    """Those that are well defined for a machine, or for the friction that a sweep measures.
+    """Return the common quantities of a machine, or of the friction that a sweep measures.
 
-    - breakaway: peak times sliding friction at rest, of what is pressed on at `fn_max`;
-    - Stribeck velocity: 1/fexp, the speed at which the dip has fallen to 1/e, by any exponent;
-    - time constant: inertia over viscous friction of a body that slides on what stands still and
-      that no other part but drives acts on: how it would slow down were there no dry friction.
+    - breakaway: peak times sliding friction at rest; under a normal force, at `fn_max`;
+    - Stribeck velocity: 1/fexp, the speed at which the dip has decreased to 1/e, for any exponent;
+    - time constant: inertia over viscous friction, for a body that slides on a fixed support and on
+      which no other part except drives acts. It is that of the decay without dry friction.
     """
     if sweep is not None:
         yield from _of_sweep(model, sweep)
@@ -39,8 +44,8 @@ def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
             law = part.law(way)
             if isinstance(law, Stribeck):
                 title = f"{path}: Stribeck velocity"
-                yield title, lambda m, n=name, w=way: 1.0 / m[n].law(w).fexp, _speed(turns)
-            body = _carries(model, name, part)
+                yield title, lambda m, n=name, w=way: 1.0 / m[n].law(w).fexp, _speed_unit(turns)
+            body = _carried_body(model, name, part)
             if body is not None and isinstance(law, Coulomb | Stribeck) and float(law.F_prop) > 0:
                 title = f"{body}: time constant{where}"
                 yield (
@@ -66,11 +71,11 @@ def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
             yield (
                 f"{title}: Stribeck velocity",
                 lambda m, b=branch: 1.0 / getattr(as_steady(m), b).fexp,
-                _speed(turns),
+                _speed_unit(turns),
             )
 
 
-def _speed(turns: bool) -> str:
+def _speed_unit(turns: bool) -> str:
     return "rad/s" if turns else "m/s"
 
 
@@ -82,7 +87,7 @@ def _turns(model: Mechanism, part: Any) -> bool:
 
 
 def _ways(part: Any) -> Iterator[tuple[int, str, str]]:
-    """Directions that have a law of their own, with a word and the field of the law."""
+    """Return directions that have a law of their own, with a word and the field of the law."""
     forward = getattr(type(part), "forward", "f_pos")
     backward = forward.replace("_pos", "_neg")
     if part.law(-1) is part.law(1) or part.blocks_backward:
@@ -96,9 +101,11 @@ def _breakaway(part: Any, way: int) -> Any:
     return part.holds(way, part.scale(part.fn_max) if pressed else 1.0)
 
 
-def _carries(model: Mechanism, name: str, part: Any) -> str | None:
-    """The body whose speed is that of the contact; None where there is no such body, or what bears
-    the friction moves too, or a normal force scales it.
+def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
+    """Return the body whose speed is that of the contact.
+
+    It is None without such a body, if the support moves too, or if a normal force scales the
+    friction.
     """
     if isinstance(part, AbstractPressed) or isinstance(part, MassWithStopAndFriction):
         return None
@@ -112,3 +119,83 @@ def _carries(model: Mechanism, name: str, part: Any) -> str | None:
         for value in vars(acting).values()
     )
     return body if grounded and not held and isinstance(model[body], Mass | Inertia) else None
+
+
+_TWO: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Expression:
+    """Arithmetic as a function of all parameters by path; `paths`: the paths in it."""
+
+    function: Callable[[Mapping[str, Any]], Any]
+    paths: tuple[str, ...]
+
+    def __call__(self, by: Mapping[str, Any]) -> Any:
+        return self.function(by)
+
+
+def expression(text: str) -> Expression:
+    """Return `text` as a function of all parameters by path.
+
+    It can contain numbers, paths, an entry of a table by its number
+    (``friction.f_pos.f[2]``), ``+ - * / **`` and parentheses, and nothing else. No code of a
+    file is run.
+
+    >>> expression("2 * (rotor.J + load.J) / rotor.d**2")({"rotor.J": 3, "load.J": 1, "rotor.d": 2})
+    2.0
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        raise _expression_error(text, "that is no arithmetic") from None
+    paths: list[str] = []
+    return Expression(_meaning(tree, text, paths), tuple(dict.fromkeys(paths)))
+
+
+def _meaning(node: ast.AST, text: str, paths: list[str]) -> Callable[[Mapping[str, Any]], Any]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        number = float(node.value)
+        return lambda by: number
+    if isinstance(node, ast.BinOp) and type(node.op) in _TWO:
+        left, right, do = (
+            _meaning(node.left, text, paths),
+            _meaning(node.right, text, paths),
+            _TWO[type(node.op)],
+        )
+        return lambda by: do(left(by), right(by))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        of, sign = (
+            _meaning(node.operand, text, paths),
+            -1.0 if isinstance(node.op, ast.USub) else 1.0,
+        )
+        return lambda by: sign * of(by)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        of, k = _meaning(node.value, text, paths), node.slice.value
+        if isinstance(k, int):
+            return lambda by: of(by)[k]
+    path = _path(node)
+    if path is None:
+        raise _expression_error(text, f"{ast.unparse(node)!r} is none of these")
+    paths.append(path)
+    return lambda by: by[path]
+
+
+def _path(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    before = _path(node.value) if isinstance(node, ast.Attribute) else None
+    return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else None
+
+
+def _expression_error(text: str, why: str) -> ValueError:
+    return ValueError(
+        f"A derived quantity must be numbers and paths of parameters joined by + - * / ** and"
+        f" parentheses, got {text!r}: {why}. Write 'rotor.J / bearing.tau_pos.F_prop', say."
+    )

@@ -1,4 +1,6 @@
-"""Numbers made of fitted numbers, with errors by the delta method."""
+"""Derived and tied quantities, with errors by the delta method, by profiles near bounds, or by
+draws.
+"""
 
 import contextlib
 import dataclasses
@@ -15,34 +17,34 @@ from frictax.annotations import Checked
 from frictax.fitting import Estimate, FitResult, Knowledge
 from frictax.fitting.problem.ties import ByPath, Tie, differentiable
 from frictax.fitting.result.estimates import Estimated, quantile
-from frictax.fitting.result.spread import Spread
+from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.notice import Notice
 from frictax.parameters import LogScale, get, parameters
 from frictax.programs import jitted
 from frictax.text import aligned, suggestion
 from frictax.verbs import DerivedVerbs
 
-from .bounded import draws_within_bounds, ends_about, is_near_bound, on_bound
-from .common import Quantity, common
-from .expression import expression
+from ..errors.posterior import Posterior
+from .bounded import draws_within_bounds, ends_about, is_near_bound, is_on_bound
+from .common import Quantity, common, expression
 
-EXACT = 1e-13  # of the value: an error that is rounding
-_UNTOLD = 1e4  # times the value: an error of what the data do not tell
+EXACT = 1e-13  # [value] error below which a quantity is exact
+_UNKNOWN = 1e4  # [value] error above which the data do not identify a quantity
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Derived(Estimated, DerivedVerbs):
-    """Quantities that follow from fitted numbers. Print it.
+    """Quantities derived from fitted parameters. Print it.
 
     - `estimates`: one for each, with standard error, interval and degrees of freedom; `covariance`
       (k, k) of all; `level` of the intervals.
-    - `value`, `standard_error`, `interval`: numbers where it is one quantity, else arrays (k,) and
+    - `value`, `standard_error`, `interval`: numbers for one quantity, otherwise arrays (k,) and
       (k, 2).
-    - `gradient` (k, q): derivatives by all fitted numbers, 0 for those at their bounds, which are
-      taken to lie there.
-    - `draws` (chains, n, k), of a `Posterior`: what each draw makes of them, for the chance of
-      anything, ``(derived.draws > 6.0).mean()``, and for `plot()`; None of a fit. `fitted` (k,),
-      beside draws: the values at the fit.
+    - `gradient` (k, q): derivatives by all fitted parameters, 0 for those at their bounds,
+      which are taken as fixed.
+    - `draws` (chains, n, k), of a `Posterior`: the quantities for each draw, for the probability of
+      any event, ``(derived.draws > 6.0).mean()``, and for `plot()`; None for a fit. `fitted` (k,),
+      with draws: the values at the fit.
 
     **Example:** at `FitResult.derived`.
     """
@@ -58,17 +60,17 @@ class Derived(Estimated, DerivedVerbs):
 
     @property
     def value(self) -> Any:
-        return self._of(lambda e: e.value)
+        return self._values(lambda e: e.value)
 
     @property
     def standard_error(self) -> Any:
-        return self._of(lambda e: e.standard_error)
+        return self._values(lambda e: e.standard_error)
 
     @property
     def interval(self) -> Any:
-        return self._of(lambda e: (e.lower, e.upper))
+        return self._values(lambda e: (e.lower, e.upper))
 
-    def _of(self, ask: Callable[[Estimate], Any]) -> Any:
+    def _values(self, ask: Callable[[Estimate], Any]) -> Any:
         return ask(self.estimates[0]) if self.scalar else np.array([ask(e) for e in self.estimates])
 
     def __str__(self) -> str:
@@ -87,31 +89,32 @@ def derived(
     by: Any = None,
     label: Checked[str] | None = None,
 ) -> Derived:
-    """Quantities that follow from the fitted numbers, with errors by the delta method.
+    """Derive quantities from the fitted parameters, with errors by the delta method.
 
-    Of a function g of the fitted numbers x with covariance S the standard error is the root of
-    (dg/dx) S (dg/dx)', so that errors that go together count so; intervals are by Student's t at
-    the fit's level, from the same account of the residuals as those of the estimates. To first
-    order: of a strongly bent function, or one that cannot be negative, ask the draws,
-    ``found.posterior().derived(...)``. Where a number lies at its bound or within three standard
-    errors of it, error and interval are those of draws within the bounds, by the profile likelihood
-    of that number: such an interval is not symmetric, and holds no impossible value.
+    The standard error of a function g of the fitted parameters x with covariance S is the root of
+    (dg/dx) S (dg/dx)'. Intervals are by Student's t at the fit's level, from the same noise model
+    as those of the estimates. This is valid to first order. For a strongly nonlinear function, or
+    one that cannot be negative, use the draws, ``found.posterior().derived(...)``.
+
+    If a parameter is at its bound or within three standard errors of it, error and interval are
+    those of draws within the bounds, by the profile likelihood of that parameter. Such an interval
+    is not symmetric, and does not contain impossible values.
 
     **Arguments:**
 
-    - `function`: of all parameters by path to a number or several, by operations that JAX
-      differentiates; or text in place of it, such as ``"rotor.J / bearing.tau_pos.F_prop"``, or the
-      name of a common quantity; left out, all common quantities that are well defined here:
-      breakaway force or torque, Stribeck velocity, time constant.
+    - `function`: of all parameters by path to one or several numbers, by operations that JAX
+      differentiates; or text instead, such as ``"rotor.J / bearing.tau_pos.F_prop"``, or the name
+      of a common quantity. By default, all common quantities that are well defined here: breakaway
+      force or torque, Stribeck velocity, time constant.
     - `name`, `unit` (SI): of the quantity, or of each of several.
-    - `by`: another account of the residuals, as of `FitResult.uncertainty`, or an `Uncertainty`.
-    - `label` of a record, where parameters differ by record.
+    - `by`: another noise model, as for `FitResult.uncertainty`, or an `Uncertainty`.
+    - `label` of a record, if parameters differ by record.
 
     **Returns:** a `Derived`.
 
-    **Raises:** `ValueError` for what is no finite number, `KeyError` for a path that there is not.
+    **Raises:** `ValueError` for a value that is not finite, `KeyError` for an unknown path.
 
-    A mass and its viscous friction, known through what they do together:
+    A mass and its viscous friction, of which the record identifies the ratio:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 4.0, 401)
@@ -131,20 +134,22 @@ def derived(
     mass: time constant  ...     s     ...         ... to ...
     """
     record = None if label is None else found.number(label)
-    of, names, units, scalar = asked_for(found, function, name, unit, record)
-    made = followed_by(found, of, record, _spread(found, by))
-    return within_bounds(made.told(found, names, units, scalar), made, found, of, record, by)
+    of, names, units, scalar = requested_quantities(found, function, name, unit, record)
+    made = differentiate_quantity(found, of, record, _spread(found, by))
+    return refine_within_bounds(
+        made.with_names(found, names, units, scalar), made, found, of, record, by
+    )
 
 
-def asked_for(
+def requested_quantities(
     found: FitResult,
     function: Any,
     name: str | Sequence[str] | None,
     unit: str | Sequence[str],
     record: int | None,
 ) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
-    """What is asked for as a function of the setup to numbers (k,), with names and units, and
-    whether it is one number.
+    """Return the requested quantities as a function of the setup to numbers (k,), their names
+    and units, and whether it is one number.
     """
     known = {title: (of, si) for title, of, si in _common(found)}
     if function is None:  # 1/fexp is infinite where fexp went to 0
@@ -190,12 +195,14 @@ def asked_for(
 
 
 def is_title(text: str) -> bool:
-    """Whether a text is made like the name of a common quantity, and not like arithmetic."""
+    """Return whether a text has the form of the name of a common quantity, and not of
+    arithmetic.
+    """
     return re.fullmatch(r"[\w.]+: [\w ]+", text) is not None
 
 
 def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
-    """The common quantities that have a finite value."""
+    """Return the common quantities that have a finite value."""
     out: list[Estimate] = []
     for title, *_ in _common(found):
         with contextlib.suppress(ValueError):
@@ -207,7 +214,7 @@ def _common(found: FitResult) -> Iterator[Quantity]:
     return common(found.model, found.sweep if found.of_sweep else None)
 
 
-def _spread(found: FitResult, by: Any) -> Spread:
+def _spread(found: FitResult, by: Any) -> CovarianceEstimate:
     if by is None:
         return found.spread
     return by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
@@ -225,20 +232,20 @@ def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
     return out
 
 
-def within_bounds(
+def refine_within_bounds(
     out: Derived,
-    made: "Followed",
+    made: "DerivedValues",
     found: FitResult,
     of: Callable[[Any], Array],
     record: int | None,
     by: Any,
 ) -> Derived:
-    """`out` with errors and intervals by draws for each quantity that depends on a number at its
-    bound or near it.
+    """Return `out` with errors and intervals by draws for each quantity that depends on a
+    parameter at its bound or near it.
     """
-    depends, bound = made.slopes != 0, on_bound(found)
+    depends, bound = made.slopes != 0, is_on_bound(found)
     unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
-    # a number on its bound may act by its square alone, as peak does at 1
+    # A parameter at its bound can act by its square alone, as peak does at 1.
     hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
     uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
@@ -266,29 +273,31 @@ def within_bounds(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Followed:
-    """Values (k,) that follow from the fitted numbers, their derivatives (k, q) by those that have
-    errors, what is known of each where it depends on none of these, and what the account `spread`
-    makes of them. `slopes` (k, q): derivatives by all numbers, those without an error too.
+class DerivedValues:
+    """Values (k,) of derived quantities, and their derivatives.
+
+    `gradient` (k, q): by the parameters that have errors; `slopes` (k, q): by all parameters;
+    `held`: the knowledge of each quantity that depends on none with an error; `spread`: the
+    covariance.
     """
 
     value: Float[np.ndarray, " k"]
     gradient: Float[np.ndarray, "k q"]
     slopes: Float[np.ndarray, "k q"]
     held: tuple[Knowledge, ...]
-    spread: Spread
+    spread: CovarianceEstimate
 
-    def told(
+    def with_names(
         self, found: FitResult, names: Sequence[str], units: Sequence[str], scalar: bool
     ) -> Derived:
-        """With names and units."""
+        """Return the quantities with names and units."""
         g, k = self.gradient, len(self.value)
         half, dof = np.zeros(k), np.full(k, np.inf)
         moves = np.any(g != 0, axis=1)
         if moves.any():
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
-        # of several accounts the error is that of the one whose interval is widest
+        # The error is that of the noise model with the widest interval.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T
@@ -299,7 +308,7 @@ class Followed:
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
             if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
-            elif sd >= _UNTOLD * (abs(value) or 1.0):
+            elif sd >= _UNKNOWN * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
             shown = found.declared(unit, "", None, value) if unit else None
@@ -311,12 +320,13 @@ class Followed:
         )
 
 
-def followed_by(
-    found: FitResult, function: Callable[[Any], Array], record: int | None, spread: Spread
-) -> Followed:
-    """What `function` of the setup of a record, or of what all share, makes of the fitted
-    numbers.
-    """
+def differentiate_quantity(
+    found: FitResult,
+    function: Callable[[Any], Array],
+    record: int | None,
+    spread: CovarianceEstimate,
+) -> DerivedValues:
+    """Evaluate and differentiate `function` of the setup of a record, or of the shared setup."""
 
     def at(x: Array) -> tuple[Array, Array]:
         value = function(found.problem.setup_at(x, record))
@@ -329,13 +339,15 @@ def followed_by(
             f"`derived` must be a finite number with a derivative, got {value.tolist()} at the"
             " fitted values. Write it by operations that JAX differentiates, away from 0/0."
         )
-    moving, held = gradient * found.active, tuple(_held(found, gradient))
-    return Followed(value, moving, gradient, held, spread)
+    moving, held = gradient * found.active, tuple(_knowledge_without_errors(found, gradient))
+    return DerivedValues(value, moving, gradient, held, spread)
 
 
-def _held(found: FitResult, gradient: Float[np.ndarray, "k q"]) -> Iterator[Knowledge]:
-    """What is known of each quantity by the numbers that have no error: that the data do not tell
-    it, that it lies at a bound, or else that it is fixed.
+def _knowledge_without_errors(
+    found: FitResult, gradient: Float[np.ndarray, "k q"]
+) -> Iterator[Knowledge]:
+    """Return for each quantity what the parameters without errors imply: that the data do not
+    identify it, that it is at a bound, or that it is fixed.
     """
     known, names = (
         found.identifiability.knowledge,
@@ -348,14 +360,16 @@ def _held(found: FitResult, gradient: Float[np.ndarray, "k q"]) -> Iterator[Know
         yield Knowledge.UNKNOWN if Knowledge.UNKNOWN in kinds else at_bound
 
 
-def tied(found: FitResult, spread: Spread | None = None) -> tuple[Estimate, ...]:
-    """What is tied, with the errors that follow from those of what it is tied to; of a value that
-    differs by record one for each.
+def tied_estimates(
+    found: FitResult, spread: CovarianceEstimate | None = None
+) -> tuple[Estimate, ...]:
+    """Return the tied quantities, with the errors of the parameters that they are tied to. A
+    quantity that differs by record has one entry for each record.
     """
-    return tuple(_tied(found, found.spread if spread is None else spread))
+    return tuple(_iterate_tied(found, found.spread if spread is None else spread))
 
 
-def _tied(found: FitResult, spread: Spread) -> Iterator[Estimate]:
+def _iterate_tied(found: FitResult, spread: CovarianceEstimate) -> Iterator[Estimate]:
     problem = found.problem
     if not problem.ties:
         return
@@ -367,19 +381,21 @@ def _tied(found: FitResult, spread: Spread) -> Iterator[Estimate]:
         at = lambda setup, path=tie.path: jnp.ravel(jnp.asarray(get(setup, path)))  # noqa: E731
         records: Mapping[str, int | None] = {"": None}
         if own:
-            each = [followed_by(found, at, i, spread) for i in range(len(found.records))]
+            each = [differentiate_quantity(found, at, i, spread) for i in range(len(found.records))]
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain = found.unit_of(p), p.declaration.domain
-        if moved.get(_free_of(tie, problem.ties)) == LogScale():  # known by factors, as that is
+        if (
+            moved.get(_free_of(tie, problem.ties)) == LogScale()
+        ):  # Its error is a factor, as that of the source.
             domain = LogScale()
         for label, record in records.items():
-            made = followed_by(found, at, record, spread)
+            made = differentiate_quantity(found, at, record, spread)
             plain = np.shape(p.value) == ()
             names = [
                 f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(len(made.value))
             ]
-            for e in made.told(found, names, [unit] * len(names), plain).estimates:
+            for e in made.with_names(found, names, [unit] * len(names), plain).estimates:
                 lower, upper = domain.interval(e.value, e.upper - e.value)
                 yield dataclasses.replace(
                     e,
@@ -392,8 +408,52 @@ def _tied(found: FitResult, spread: Spread) -> Iterator[Estimate]:
 
 
 def _free_of(tie: Tie, ties: Sequence[Tie]) -> str:
-    """The path at the end of a chain of multiples; empty where a function stands in it."""
+    """Return the path at the end of a chain of multiples; empty if a function is in the chain."""
     others = {other.path: other for other in ties}
     while tie.source in others:
         tie = others[tie.source]
     return tie.source
+
+
+def derive_from_draws(
+    drawn: Posterior,
+    function: Any = None,
+    *,
+    name: str | Sequence[str] | None = None,
+    unit: str | Sequence[str] = "",
+    label: Checked[str] | None = None,
+) -> Derived:
+    """Derive quantities from the draws of a posterior: medians, standard deviations and intervals
+    of equal tails, for any nonlinear function.
+
+    Arguments as for `FitResult.derived`. The result contains the quantities of each draw in
+    `draws`. Print it, or draw it by `plot()`.
+    """
+    found = drawn.found
+    record = None if label is None else found.number(label)
+    of, names, units, scalar = requested_quantities(found, function, name, unit, record)
+    # One program computes the fit and the draws.
+    x = jnp.vstack([found.x, drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1])])
+    at = jitted(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    made = np.asarray(at(x), float)
+    fitted, values = made[0], made[1:]
+    tail = 0.5 * (1.0 - drawn.level)
+    low, middle, high = np.quantile(values, (tail, 0.5, 1.0 - tail), axis=0)
+    covariance = np.atleast_2d(np.cov(values, rowvar=False))
+    error, estimates = np.sqrt(np.diag(covariance)), []
+    for i, (title, si) in enumerate(zip(names, units, strict=True)):
+        number, sd, *ends = (float(a[i]) for a in (middle, error, low, high))
+        known = Knowledge.KNOWN if sd > EXACT * abs(number) else Knowledge.FIXED
+        shown = found.declared(si, "", record, number) if si else None
+        estimates.append(
+            Estimate(title, title, number, sd, ends[0], ends[1], si, known, np.nan, shown)
+        )
+    return Derived(
+        tuple(estimates),
+        covariance,
+        np.zeros((len(names), 0)),
+        drawn.level,
+        scalar,
+        draws=values.reshape(*drawn.all_draws.shape[:-1], len(names)),
+        fitted=fitted,
+    )

@@ -1,47 +1,64 @@
-"""Errors where what differs between pieces of the records is error, whatever makes it differ."""
+"""Errors from differences between windows, blocks of time, or records (cluster-robust).
 
+`Clustered` is the noise model. `compare_records` tests whether records agree in a parameter.
+"""
+
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
+from scipy.special import fdtrc
 
 from frictax.arguments import whole
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
+from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import listed
 from frictax.fitting.result.spread import Memoized
+from frictax.fitting.search.certificate import certify
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
 
-from .linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
+from .linearization import (
+    CovarianceEstimate,
+    Linearization,
+    LinearNoiseModel,
+    Samples,
+    inverse_root,
+    varies_by_record,
+)
+from .resampling import method_of, run_search, scale_weights
 
-_ALONE = 1 - 1e-6  # of what is known of a direction: more, and one cluster tells it alone
-_FEW, _ENOUGH = 6, 12  # windows
-_ROUGH = 2.5  # degrees of freedom: with fewer, an interval is an order of magnitude
+_ALONE = 1 - 1e-6  # [1] share of the information on a direction that a single cluster has
+_FEW, _ENOUGH = 6, 12  # windows: fewer than 6 get a notice, which asks for 12
+_ROUGH = 2.5  # degrees of freedom below which an interval is an order of magnitude
 
 
 @pytree_dataclass
-class Clustered(AbstractLinearErrors):
-    """Windows, or blocks of time, that do not depend on each other.
+class Clustered(LinearNoiseModel):
+    """Windows, or blocks of time, that are independent of each other.
 
-    Each window is a run of its own from the measurement. An error of its start, or of its input,
-    acts on all samples that follow, so that its residuals hang together; those of another window
-    know nothing of it. What counts is how far windows pull the estimates apart ("CR2"), with
-    Student's t of as many degrees of freedom as there are windows that tell a number. A window that
-    begins where the one before has ended belongs to it; the rows of a sweep are alone.
+    Each window is a run of its own that starts at the measurement. An error of its start or of its
+    input changes all later residuals of this window, but not those of another window. The errors
+    follow from the differences between windows ("CR2"). Student's t has as many degrees of freedom
+    as there are windows that determine a parameter. A window that begins where the previous one
+    ended belongs to the same cluster. Each row of a sweep is a cluster.
 
-    An error that lasts for many windows, such as a drift, it does not see: take `Jackknife`.
+    An error that lasts for many windows, such as a drift, is not visible: take `Jackknife`.
 
-    **Arguments:** `blocks`: compare so many blocks of equal length in all instead (each record is
-    cut in as many as it takes, in `blocks` each where records have numbers of their own), which any
-    objective has.
+    **Arguments:** `blocks`: compare this number of blocks of equal length instead, for any
+    objective. Each record is cut into as many blocks as it takes, or into `blocks` blocks if
+    records have values of their own.
 
     **Source:** R. M. Bell, D. F. McCaffrey, "Bias reduction in standard errors for linear
-    regression with multi-stage samples", Survey Methodology 28 (2002); what each cluster has to
-    itself: J. E. Pustejovsky, E. Tipton, Journal of Business & Economic Statistics 36 (2018).
+    regression with multi-stage samples", Survey Methodology 28 (2002); clusters that determine a
+    direction alone: J. E. Pustejovsky, E. Tipton, Journal of Business & Economic Statistics 36
+    (2018).
 
-    **Example:** all accounts side by side, at `FitResult.uncertainty`.
+    **Example:** all noise models side by side, at `FitResult.uncertainty`.
     """
 
     blocks: int | None = static(default=None)
@@ -58,32 +75,35 @@ class Clustered(AbstractLinearErrors):
                 " `Clustered(10)`."
             )
 
-    def of(self, linear: Linearized) -> LinearSpread:
-        problem = linear.found.problem
+    def estimate(self, linear: Linearization) -> CovarianceEstimate:
         if self.blocks is not None:
-            cluster, seconds = blocks(linear, self.blocks)
+            cluster, seconds = time_blocks(linear, self.blocks)
             says = f"scatter between {cluster[-1] + 1} blocks of {seconds:.2g} s"
-            covariance, dof = of_clusters(linear, cluster)
-            return LinearSpread(covariance, dof, says)
-        cluster, windows, single = _clusters(problem)
-        covariance, dof = of_clusters(linear, cluster)
-        pieces = _counted(windows) + (f" and {single} rows of sweeps" if single else "")
-        return LinearSpread(
-            covariance, dof, f"scatter between {pieces}", _doubts(linear, windows, dof)
-        )
+            return cluster_covariance(linear, cluster, says)
+        cluster, windows, single = _window_clusters(linear.found.problem)
+        pieces = _windows_in_words(windows) + (f" and {single} rows of sweeps" if single else "")
+        out = cluster_covariance(linear, cluster, f"scatter between {pieces}")
+        return dataclasses.replace(out, notices=_few_windows(linear, windows, out.dof))
 
 
 def has_windows(problem: Problem) -> bool:
-    """Whether records are cut in pieces, each a run of its own."""
+    """Return whether records are cut into windows, each a run of its own."""
     return any(not isinstance(p, PreparedSweep) and p.rows is not None for p in problem.prepared)
 
 
-def of_clusters(
-    linear: Linearized, cluster: Int[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, "p p"], Callable[[np.ndarray], Float[np.ndarray, " m"]]]:
-    """`bias_reduced` of a fit."""
-    j, r, at = linear.jacobian, linear.residuals, linear.axes
-    return bias_reduced(j, r, cluster, noise=linear.noise, known=linear.known, along=at)
+def cluster_covariance(
+    linear: Linearization, cluster: Int[np.ndarray, " n"], says: str
+) -> CovarianceEstimate:
+    """Return the covariance "CR2" of a linearised fit, see `bias_reduced`."""
+    covariance, dof = bias_reduced(
+        linear.jacobian,
+        linear.residuals,
+        cluster,
+        noise=linear.noise,
+        priors=linear.priors,
+        axes=linear.axes,
+    )
+    return CovarianceEstimate(covariance, dof, says)
 
 
 def bias_reduced(
@@ -92,44 +112,42 @@ def bias_reduced(
     cluster: Int[np.ndarray, " n"],
     *,
     noise: float = 1.0,
-    known: Float[np.ndarray, "k p"] | None = None,
-    along: tuple[np.ndarray, np.ndarray] | None = None,
+    priors: Float[np.ndarray, "k p"] | None = None,
+    axes: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[Float[np.ndarray, "p p"], Callable[[np.ndarray], Float[np.ndarray, " m"]]]:
-    """The covariance "CR2" of least squares, and a function that gives Satterthwaite's degrees of
-    freedom of each row (m, p) times the estimates.
+    """Return the covariance "CR2" of least squares, and a function that returns Satterthwaite's
+    degrees of freedom of each row (m, p) times the estimates.
 
     With Z = J inv(J'J)^(1/2), M_g = Z_g'Z_g of each cluster g and b = inv(J'J)^(1/2) c:
-    variance of c'x = sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2, which for white residuals is
-    right in the mean. Where a cluster alone tells a direction its residual there is 0, and the
-    `noise` stands for it, with 1 degree of freedom.
+    variance of c'x = sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2. For white residuals its mean is
+    right. If one cluster alone determines a direction, its residual there is 0. The `noise` then
+    replaces it, with 1 degree of freedom.
 
-    **Arguments:** `jacobian`, `residuals` and the number of each row's `cluster`, whose rows stand
-    together; a column of zeros has no variance. `noise`: standard deviation of white residuals;
-    `known`: rows that priors add to the Jacobian, in units of it, which have no residual; `along`:
-    the `axes` of both, found unless given.
+    **Arguments:** `jacobian`, `residuals`, and the number of the `cluster` of each row; the rows of
+    a cluster are neighbours. A column of zeros has no variance. `noise`: standard deviation of
+    white residuals; `priors`: rows that priors add to the Jacobian, in units of `noise`; `axes`:
+    the result of `inverse_root`, if it is known.
 
     **Source:** Bell and McCaffrey, see `Clustered`, equations 8 to 13.
     """
-    known = np.zeros((0, jacobian.shape[1])) if known is None else known
-    root, unseen = axes(jacobian, known) if along is None else along
+    priors = np.zeros((0, jacobian.shape[1])) if priors is None else priors
+    root, unseen = inverse_root(jacobian, priors) if axes is None else axes
     both = np.column_stack([jacobian @ root, residuals])
     ends = [0, *(np.flatnonzero(np.diff(cluster)) + 1), len(cluster)]
     grams = np.stack([both[a:b].T @ both[a:b] for a, b in itertools.pairwise(ends)])
     e, v = np.linalg.eigh(grams[:, :-1, :-1])
-    told = np.einsum("gij,gi->gj", v, grams[:, :-1, -1])
+    along = np.einsum("gij,gi->gj", v, grams[:, :-1, -1])
     only, e = e > _ALONE, np.clip(e, 0.0, _ALONE)
     lift = (v / np.sqrt(1.0 - e)[:, None]) @ v.transpose(0, 2, 1)
     share = (v * e[:, None]) @ v.transpose(0, 2, 1)
     lifted = (share @ lift).transpose(0, 2, 1)
-    scores = np.einsum("gij,gj->gi", v, np.where(only, 0.0, told / np.sqrt(1.0 - e)))
+    scores = np.einsum("gij,gj->gi", v, np.where(only, 0.0, along / np.sqrt(1.0 - e)))
     alone = noise**2 * np.einsum("gij,gj,gkj->ik", v, e * only, v)
-    of_data, prior = root @ (scores.T @ scores + alone) @ root.T, noise * known @ root @ root.T
-    # Along what nothing tells it is as enormous as that of `inverse_gram`.
+    of_data, prior = root @ (scores.T @ scores + alone) @ root.T, noise * priors @ root @ root.T
+    # Directions that are not identifiable have the very large variance of `inverse_gram`.
     covariance = of_data + prior.T @ prior + noise**2 * unseen.T @ unseen
-
-    return covariance, Memoized(
-        functools.partial(_satterthwaite, root, share, lifted, covariance, of_data)
-    )
+    dof = functools.partial(_satterthwaite, root, share, lifted, covariance, of_data)
+    return covariance, Memoized(dof)
 
 
 def _satterthwaite(
@@ -140,35 +158,36 @@ def _satterthwaite(
     of_data: Float[np.ndarray, "p p"],
     directions: Float[np.ndarray, "m p"],
 ) -> Float[np.ndarray, " m"]:
-    """The degrees of freedom of each row of `directions` times the estimates; `share` and `lifted`
-    of each cluster, see `bias_reduced`.
+    """Return the degrees of freedom of each row of `directions` times the estimates. `share` and
+    `lifted` belong to each cluster, see `bias_reduced`.
     """
     out = [np.zeros(0)]
     for c in np.array_split(directions, len(directions) // 500 + 1):
         b = c @ root
-        # Of the matrix whose quadratic form in white residuals the variance is: its diagonal,
-        # and products of vectors m_g that hold all else.
+        # The variance is a quadratic form in white residuals. Its matrix has this diagonal, and the
+        # products of the vectors m of the clusters elsewhere.
         diagonal = np.sum((b @ share) * b, axis=2)
         m = b @ lifted
         square = np.sum(np.einsum("gmi,gmj->mij", m, m) ** 2, axis=(1, 2))
         square += np.sum(diagonal**2, axis=0) - np.sum(np.sum(m**2, axis=2) ** 2, axis=0)
-        all_of_it, mine = (np.sum((c @ v) * c, axis=1) for v in (covariance, of_data))
+        whole, data = (np.sum((c @ v) * c, axis=1) for v in (covariance, of_data))
         with np.errstate(divide="ignore", invalid="ignore"):
             nu = np.maximum(diagonal.sum(axis=0) ** 2 / square, 1.0)
-            nu *= np.where(mine > 0, all_of_it / mine, 1.0) ** 2
+            nu *= np.where(data > 0, whole / data, 1.0) ** 2
         out.append(np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9))
     return np.concatenate(out)
 
 
-def blocks(linear: Linearized, count: int) -> tuple[Int[np.ndarray, " n"], float]:
-    """The number of each residual's block, and how long the longest blocks are [s]. Windows stay
-    whole; rows of sweeps are alone.
+def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"], float]:
+    """Return the number of the block of each residual, and the length of the longest blocks [s].
+
+    A window is not cut. Each row of a sweep is a block.
     """
-    problem = linear.found.problem
-    data, out, first, seconds = linear.found.records.values(), [], 0, 0.0
-    own = any(u.record is not None for u in problem.unknowns if not u.hidden)
+    problem, data = linear.found.problem, linear.found.records.values()
+    out, first, seconds = [], 0, 0.0
     swept = [isinstance(p, PreparedSweep) for p in problem.prepared]
-    each = count if own else max(-(-count // max(len(swept) - sum(swept), 1)), 1)
+    shared = max(-(-count // max(len(swept) - sum(swept), 1)), 1)
+    each = count if varies_by_record(problem) else shared
     for i, (record, prepared) in enumerate(zip(data, problem.prepared, strict=True)):
         size = len(prepared.weight)
         mine = np.arange(size) if swept[i] else np.arange(size) * min(each, size) // size
@@ -179,8 +198,10 @@ def blocks(linear: Linearized, count: int) -> tuple[Int[np.ndarray, " n"], float
     return np.concatenate(out), seconds
 
 
-def _clusters(problem: Problem) -> tuple[Int[np.ndarray, " n"], int, int]:
-    """The number of each residual's cluster; how many are windows, and how many rows of a sweep."""
+def _window_clusters(problem: Problem) -> tuple[Int[np.ndarray, " n"], int, int]:
+    """Return the number of the cluster of each residual, the number of windows, and the number of
+    rows of sweeps.
+    """
     out, count, first = [], [0, 0], 0
     for prepared in problem.prepared:
         weight = np.asarray(prepared.weight)
@@ -194,18 +215,179 @@ def _clusters(problem: Problem) -> tuple[Int[np.ndarray, " n"], int, int]:
     return np.concatenate(out), count[0], count[1]
 
 
-def _doubts(
-    linear: Linearized, windows: int, dof: Callable[[np.ndarray], np.ndarray]
+def _few_windows(
+    linear: Linearization, windows: int, dof: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[Notice, ...]:
-    """A notice where windows are too few."""
+    """Return a notice if the windows are too few."""
     if windows < _FEW:
-        numbers = {"count": windows, "windows": _counted(windows), "enough": _ENOUGH}
+        numbers = {"count": windows, "windows": _windows_in_words(windows), "enough": _ENOUGH}
         return (Notice("few-windows", "", numbers),)
     names = linear.found.names
-    rough = (dof(np.eye(len(names))) < _ROUGH) & linear.told
-    told = [n for n, on in zip(names, rough, strict=True) if on]
-    return (Notice("few-windows-tell", "", {"names": listed(told)}),) if told else ()
+    is_rough = (dof(np.eye(len(names))) < _ROUGH) & linear.acts
+    rough = [n for n, on in zip(names, is_rough, strict=True) if on]
+    return (Notice("few-windows-tell", "", {"names": listed(rough)}),) if rough else ()
 
 
-def _counted(windows: int) -> str:
+def _windows_in_words(windows: int) -> str:
     return f"{windows} window{'s' * (windows != 1)}"
+
+
+_STEPS = 60  # largest number of steps of the search for one record alone
+_LEVEL = 0.05  # significance level of all tests together
+
+
+def compare_records(
+    linear: Linearization, model: LinearNoiseModel
+) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
+    """Return in which estimates the records differ by more than their errors by `model`, and a
+    notice for each.
+
+    The values of one record are those of the linearised fit to this record.
+    """
+    found = linear.found
+    shared = _is_shared(found)
+    runs = [i for i, p in enumerate(found.problem.prepared) if not isinstance(p, PreparedSweep)]
+    if len(runs) < 2:
+        return np.zeros(len(shared), bool), ()
+    moved, variance, dof = (np.zeros((len(runs), len(shared))) for _ in range(3))
+    known = np.zeros((len(runs), len(shared)), bool)
+    for row, i in enumerate(runs):
+        one, moved[row] = linear.fit_to_record(i)
+        errors = model.estimate(one)
+        variance[row], dof[row] = np.diag(errors.covariance), errors.dof(np.eye(len(shared)))
+        known[row] = _identifies(one) & shared & (variance[row] > 0)
+    return _find_differences(found, moved, variance, dof, known)
+
+
+def _find_differences(
+    found: FitResult,
+    values: Float[np.ndarray, "k p"],
+    variance: Float[np.ndarray, "k p"],
+    dof: Float[np.ndarray, "k p"],
+    known: Bool[np.ndarray, "k p"],
+) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
+    """Return in which estimates the `values` of k records differ, and a notice for each. `known`:
+    whether a record identifies an estimate.
+    """
+    differ, notices = np.zeros(known.shape[1], bool), []
+    tests = max(int(np.sum(known.sum(axis=0) > 1)), 1)
+    unknowns = [u for u in found.problem.unknowns if not u.hidden for _ in u.names]
+    for k in np.flatnonzero(known.sum(axis=0) > 1):
+        mine = known[:, k]
+        probability = welch_test(values[mine, k], variance[mine, k], dof[mine, k])
+        if probability < _LEVEL / tests:
+            differ[k] = True
+            between = paule_mandel(values[mine, k], variance[mine, k])
+            value = abs(float(found.x[found.shown][k]))
+            numbers = {
+                "between": between,
+                "unit": found.unit_of(unknowns[k]),
+                "percent": 100 * between / value if value else np.inf,
+                "probability": probability,
+                "records": int(mine.sum()),
+            }
+            notices.append(Notice("records-differ", found.names[k], numbers))
+    return differ, tuple(notices)
+
+
+def records_apart(found: FitResult) -> tuple[Notice, ...]:
+    """Return notices of the parameters in which fits to each record alone differ. They are returned
+    if the common fit leaves more than noise, and two fits to one record alone leave noise only.
+
+    The values of each record alone are found by a search, not by the linearised common fit: if
+    records differ much, the common fit is far from them. Each search begins at the start of the
+    common fit. If it does not reach the noise, a second search begins at the end of the common fit.
+    """
+    whole, problem = found.certificate, found.problem
+    if whole is None or whole.at_noise or len(problem.prepared) < 2 or problem.priors:
+        return ()
+    record, each = Samples(problem).record, []
+    starts = [problem.coordinates(np.asarray(problem.x0)), found.z]
+    for i in range(len(problem.prepared)):
+        mine = scale_weights(problem, (record == i).astype(float))
+        for z in starts:
+            end = run_search(mine, method_of(found), z, _STEPS)
+            r = np.asarray(end.residuals)[: found.n]
+            alone = certify(mine, r)
+            if alone is not None and alone.at_noise:
+                break
+        else:
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            jacobian = np.nan_to_num(np.asarray(end.jacobian)[: found.n] / np.asarray(end.slope))
+        norms = np.linalg.norm(jacobian, axis=0)
+        free = int(np.sum(mine.weights() > 0)) - int(np.sum(norms > 0))
+        covariance = inverse_gram(np.linalg.qr(jacobian, mode="r"), norms, norms > 0)
+        variance = float(r @ r) / max(free, 1) * np.diag(covariance)
+        each.append((np.asarray(end.x), variance, np.full(norms.size, float(max(free, 1)))))
+    if len(each) < 2:
+        return ()
+    x, variance, dof = (np.array(a)[:, found.shown] for a in zip(*each, strict=True))
+    return _find_differences(found, x, variance, dof, (variance > 0) & _is_shared(found))[1]
+
+
+def scatter_between_records(linear: Linearization) -> CovarianceEstimate:
+    """Return errors from the differences between whole records."""
+    record = linear.samples.record
+    return cluster_covariance(linear, record, f"scatter between {record[-1] + 1} records")
+
+
+def welch_test(
+    x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"], dof: Float[np.ndarray, " k"]
+) -> float:
+    """Return the probability that k equal values with these variances differ by as much by chance.
+    `dof`: degrees of freedom of each variance.
+
+    F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L) with w = 1/variance, m their
+    weighted mean and L = sum (1 - w/sum w)**2 / dof, has k - 1 and (k**2 - 1)/(3 L) degrees of
+    freedom.
+
+    **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951).
+
+    >>> round(welch_test(np.array([1.0, 1.2, 1.8]), np.full(3, 0.04), np.full(3, 10.0)), 3)
+    0.03
+    """
+    k, w = len(x), 1.0 / variance
+    mean, share = w @ x / w.sum(), (1.0 - w / w.sum()) ** 2
+    away = float(np.sum(share / dof))
+    f = w @ (x - mean) ** 2 / (k - 1) / (1.0 + 2.0 * (k - 2) / (k**2 - 1) * away)
+    return float(fdtrc(k - 1, (k**2 - 1) / (3.0 * away), f))
+
+
+def paule_mandel(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
+    """Return the standard deviation of the true values of `x`, which were measured with these
+    variances.
+
+    **Source:** R. C. Paule, J. Mandel, "Consensus values and weighting factors", Journal of
+    Research of the National Bureau of Standards 87 (1982).
+
+    >>> round(paule_mandel(np.array([1.0, 2.0, 3.0]), np.full(3, 0.19)), 6)
+    0.9
+    """
+
+    def excess(between: float) -> float:
+        w = 1.0 / (variance + between**2)
+        return float(w @ (x - w @ x / w.sum()) ** 2) - (len(x) - 1)
+
+    low, high = 0.0, 2.0 * float(np.ptp(x))
+    for _ in range(60 if excess(0.0) > 0 else 0):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return low
+
+
+def _is_shared(found: FitResult) -> Bool[np.ndarray, " p"]:
+    """Return whether each estimate is one value for all records."""
+    return np.array(
+        [u.record is None for u in found.problem.unknowns if not u.hidden for _ in u.names]
+    )
+
+
+def _identifies(one: Linearization) -> Bool[np.ndarray, " p"]:
+    """Return which estimates a record identifies without the others."""
+    norms = np.linalg.norm(one.jacobian, axis=0)
+    _, unseen = one.axes
+    size = np.linalg.norm(unseen, axis=1, keepdims=True)
+    share = np.divide(unseen, size, out=np.zeros_like(unseen), where=size > 0) * norms
+    mixed = np.linalg.norm(share, axis=0) / np.maximum(np.linalg.norm(share), 1e-300) > 1e-4
+    return (norms > 0) & ~mixed

@@ -1,4 +1,6 @@
-"""Errors of the weak form of inverse dynamics, and whether the motion is large enough for them."""
+"""Errors of the weak form of inverse dynamics, and whether the motion exceeds the position
+noise.
+"""
 
 import dataclasses
 from typing import Any
@@ -13,37 +15,42 @@ from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import acting
 from frictax.fitting.problem.weak_form import band, force_band, terms
-from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
+from frictax.fitting.result.spread import CovarianceEstimate, SameDegreesOfFreedom
 from frictax.notice import Notice
 from frictax.programs import kept
 from frictax.pytree import pytree_dataclass
 
-from .linearized import AbstractLinearErrors, Linearized, LinearSpread
+from .linearization import Linearization, LinearNoiseModel
 
-LITTLE = 0.95  # share of motion: below it a notice
-START_ONLY = 0.80  # share of motion: below it intervals missed the true values in the tests
+SMALL_MOTION = 0.95  # [1] share of motion below which the errors get a notice
+# [1] share of motion below which a fit does not have intervals; they missed true values in tests
+START_ONLY = 0.80
 
 
 @pytree_dataclass
-class Whitened(AbstractLinearErrors):
-    """Residuals that a covariance of their own has made white, of variance 1 or more.
+class Whitened(LinearNoiseModel):
+    """Residuals that the objective has whitened by a covariance of its own, of variance 1 or more.
 
-    More than 1: what the covariance does not contain, such as a term that the machine lacks.
+    The variance is larger than 1 if this covariance is incomplete, for example if the machine lacks
+    a term.
     """
 
-    def of(self, linear: Linearized) -> LinearSpread:
+    def estimate(self, linear: Linearization) -> CovarianceEstimate:
         root, unseen = linear.axes
         covariance = linear.noise**2 * (root @ root.T + unseen.T @ unseen)
         dof = SameDegreesOfFreedom(linear.found.dof)
-        return LinearSpread(covariance, dof, "whitened residuals", remembers=False)
+        return CovarianceEstimate(
+            covariance, dof, "whitened residuals", allows_autocorrelation=False
+        )
 
 
 def motion_share(found: FitResult) -> float:
-    """The part of the whitened regressors that is motion and not noise of the measured positions,
-    in the worst direction; 0 if no stretch of the record is long enough, 1 for other objectives.
+    """Return the share of the whitened regressors that is motion and not noise of the measured
+    positions, in the worst direction. It is 0 if every stretch of the record is too short, and 1
+    for other objectives.
 
-    1 - the largest eigenvalue of inv(X'X) N, X the derivatives of the residuals by the parameters,
-    whitened, and N what the noise of the positions adds to X'X in the mean.
+    share = 1 - largest eigenvalue of inv(X'X) N. X are the whitened derivatives of the residuals by
+    the parameters, and N is the mean contribution of position noise to X'X.
     """
     problem, objective = found.problem, found.problem.objective
     if not isinstance(objective, InverseDynamics):
@@ -58,23 +65,22 @@ def motion_share(found: FitResult) -> float:
     gram, noise = both[:, active][:, :, active]
     size = np.sqrt(np.diag(gram))
     if not size.size or not np.all(size > 0):
-        return 1.0  # parameters that nothing identifies have notices of their own
+        return 1.0  # Parameters that are not identifiable have notices of their own.
     gram, noise = (a / np.outer(size, size) for a in (gram, noise))
     ridge = 1e-12 * np.eye(size.size)
     return 1.0 - float(np.max(np.linalg.eigvals(np.linalg.solve(gram + ridge, noise)).real))
 
 
-def without_intervals(found: FitResult, share: float) -> Spread:
-    """The errors of a fit that is a start only: unbounded."""
+def without_intervals(found: FitResult, share: float) -> CovarianceEstimate:
+    """Return errors without intervals, for a fit that serves as a start of another fit only."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
-    return _Unbounded(
-        found.full_covariance, SameDegreesOfFreedom(found.dof), None, "a start only", said
-    )
+    dof = SameDegreesOfFreedom(found.dof)
+    return _Unbounded(found.full_covariance, dof, "a start only", said)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Unbounded(Spread):
-    """Errors without an interval."""
+class _Unbounded(CovarianceEstimate):
+    """A covariance whose intervals are infinite."""
 
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]
@@ -86,7 +92,7 @@ class _Unbounded(Spread):
 def _products(
     problem: Problem, prepared: PreparedRecord, x: np.ndarray, i: int
 ) -> Float[np.ndarray, "2 p p"]:
-    """X'X, and what the noise of the positions adds to it."""
+    """Return X'X, and the mean contribution of position noise to X'X."""
     weak = prepared.weak
     assert weak is not None
     used = np.flatnonzero(np.asarray(weak.stretch) >= 0)
@@ -116,8 +122,9 @@ def _products(
 
 @kept
 def _derivatives(problem: Problem, x: Array, i: int) -> tuple[Array, Array, Array]:
-    """The covariance band of the residuals, their derivatives (K, c, p) by the parameters, and the
-    band of the noise of each two of these (p, p, K, c, d, c).
+    """Return the covariance band of the residuals and the derivatives (K, c, p) of the
+    residuals by the parameters. The third result is the noise band of each pair of
+    derivatives (p, p, K, c, d, c).
     """
     prepared: Any = problem.prepared[i]
     weak = prepared.weak

@@ -1,53 +1,360 @@
-"""What records and priors say of all numbers at once: draws from the posterior density."""
+"""Posterior density of all fitted parameters, by the No-U-Turn sampler.
+
+`Posterior` holds the draws, `posterior` computes them, and `run_chains` is the sampler: chains
+over a `Problem`, each in a thread of its own.
+"""
 
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Array, Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
-from frictax.fitting.problem.problem import bounds, upper_bounds
+from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
-from frictax.interrupts import defer_interrupt
+from frictax.interrupts import Workers, defer_interrupt, may_keep, results_of
 from frictax.notice import Notice
-from frictax.programs import jitted
-from frictax.progress import Progress, watched
+from frictax.programs import jitted, kept
+from frictax.progress import Progress, Work, watched
 from frictax.summary import Summarised, Summary
 from frictax.verbs import PosteriorVerbs
 
 from ..friction_curve import friction_at
-from .accounts import effective_samples
-from .refits import method_of
+from .linearization import effective_sample_size
+from .resampling import method_of, run_search
 
-_CURVES = 400  # draws that a band of friction is made of
+_BLOCK = 25  # draws that one random key gives
+_SECONDS = 0.5  # [s] duration of a call, between which a chain can be stopped and shows progress
+_ACCEPTED = 0.9  # acceptance rate to which the step size is adapted
+# [log density] largest distance of a start below the middle of the frame, in addition to 2 for
+# each parameter
+_FAR = 20.0
+_FEWEST = 100  # draws of each chain below which an interrupted posterior is discarded
+
+
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, the density's logarithm, its slope by u
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chains:
+    """Draws of the values (chains, n, q), the statistics of the sampler by name (chains, n), and
+    whether a key stopped the chains.
+    """
+
+    x: Float[np.ndarray, "c n q"]
+    stats: dict[str, np.ndarray]
+    interrupted: bool
+
+
+class Frame(eqx.Module):
+    """Coordinates u in which the density is approximately a standard normal: w = middle + root u,
+    and values x(w) within their bounds.
+
+    Far from its bound, x is linear in w, in steps of `scale`. Otherwise parameters that only their
+    combination identifies would lie on a curved ridge.
+    """
+
+    lower: Float[np.ndarray, " q"]
+    upper: Float[np.ndarray, " q"]
+    scale: Float[np.ndarray, " q"]
+    middle: Float[np.ndarray, " q"]
+    root: Float[np.ndarray, "q q"]
+
+    def values(self, w: Any) -> Array:
+        """Return the values: softplus above one bound, a logistic curve between two."""
+        lower, upper = (jnp.isfinite(b) for b in (self.lower, self.upper))
+        low, high = jnp.where(lower, self.lower, 0.0), jnp.where(upper, self.upper, 0.0)
+        wide = jnp.where(lower & upper, high - low, 1.0)
+        above = low + self.scale * jax.nn.softplus(w)
+        below = high - self.scale * jax.nn.softplus(-w)
+        between = low + wide * jax.nn.sigmoid(4.0 * self.scale / wide * w)
+        bounded = jnp.where(upper, jnp.where(lower, between, below), above)
+        return jnp.where(lower | upper, bounded, self.scale * w)
+
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        """Return the coordinates w of values inside their bounds."""
+        w = []
+        for low, high, scale, at in zip(self.lower, self.upper, self.scale, x, strict=True):
+            if np.isfinite(low) and np.isfinite(high):
+                w.append(np.log((at - low) / (high - at)) * (high - low) / (4.0 * scale))
+            elif np.isfinite(low) or np.isfinite(high):
+                far = (at - low if np.isfinite(low) else high - at) / scale
+                w.append((far + np.log(-np.expm1(-far))) * (1.0 if np.isfinite(low) else -1.0))
+            else:
+                w.append(at / scale)
+        return np.asarray(w)
+
+    def slopes(self, w: Any) -> Array:
+        """Return dx/dw."""
+        return jax.jvp(self.values, (w,), (jnp.ones_like(w),))[1]
+
+
+def run_chains(
+    problem: Problem,
+    method: Any,
+    frame: Frame,
+    samples: float,
+    counts: tuple[int, int, int],
+    seed: int,
+    tell: Work,
+) -> Chains:
+    """Draw from the posterior density.
+
+    `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: of chains,
+    of draws that adapt step size and metric, and of draws that are kept in each chain.
+    """
+    number, warmup, draws = counts
+    parts = tell.parts({f"chain {k + 1}": 1.0 for k in range(number)})
+    many = _Chain(problem, method, np.float64(samples), warmup, draws, parts)
+    keys = jax.random.split(jax.random.key(seed), number)
+    taken: list[list[dict[str, np.ndarray]]] = [[] for _ in range(number)]
+    interrupted = False
+    try:
+        with Workers() as pool:
+            each = zip(range(number), keys, taken, strict=True)
+            results_of([pool.submit(many.run, k, key, frame, own) for k, key, own in each])
+    except KeyboardInterrupt:
+        interrupted = True
+        tell.break_off()
+        if not may_keep() or min(map(_count, taken)) < _FEWEST:
+            raise
+    least = min(map(_count, taken))
+    stats = {
+        name: np.stack([np.concatenate([b[name] for b in blocks])[:least] for blocks in taken])
+        for name in taken[0][0]
+    }
+    x = np.asarray(frame.values(jnp.asarray(stats.pop("w"))))
+    return Chains(x, stats, interrupted)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Chain:
+    """The parts that all chains have in common."""
+
+    problem: Problem
+    method: Any
+    samples: np.float64
+    warmup: int
+    draws: int
+    tell: dict[str, Work]
+
+    def run(self, number: int, key: Any, frame: Frame, taken: list[dict[str, np.ndarray]]) -> None:
+        """Run one chain: half of the warm-up in `frame`, half in the frame of the first draws, and
+        then the draws, which are appended to `taken` with the statistics of the sampler.
+        """
+        tell = list(self.tell.values())[number]
+        key, own = jax.random.split(key)
+        state = self.draw_start(own, frame)
+        step, done, part = 0.5, 0, 1
+        halves = []
+        for count, moves in (
+            (self.warmup // 2, True),
+            (self.warmup - self.warmup // 2, True),
+            (self.draws, False),
+        ):
+            averaging, drawn = _averaging(step), []
+            while _count(drawn) < count:
+                key, own = jax.random.split(key)
+                own = np.asarray(jax.random.key_data(own))
+                at, last = 0, _BLOCK if moves else min(_BLOCK, count - _count(drawn))
+                while at < last:
+                    began, to = time.perf_counter(), min(at + part, last)
+                    state, averaging, stats = _draw_block(
+                        self.problem,
+                        frame,
+                        self.samples,
+                        own,
+                        state,
+                        averaging,
+                        (np.bool_(moves), np.float64(step)),
+                        (np.int32(at), np.int32(to)),
+                    )
+                    left = count - _count(drawn)
+                    drawn.append({name: np.asarray(a)[at:to][:left] for name, a in stats.items()})
+                    if not moves:
+                        taken.append(drawn[-1])
+                    done += min(left, to - at)
+                    tell.count(done, self.warmup + self.draws, "draws")
+                    each = (time.perf_counter() - began) / (to - at)
+                    at, part = to, int(np.clip(_SECONDS / each, 1, _BLOCK))
+            if moves:
+                step = float(np.exp(averaging[1]))
+                halves.append(np.concatenate([block["w"] for block in drawn]))
+            if moves and len(halves) == 1:
+                frame, state = _adapt_frame(frame, state, halves[0][len(halves[0]) // 3 :])
+
+    def draw_start(self, key: Any, frame: Frame) -> State:
+        """Return a random first state in the frame.
+
+        The draws come nearer to the middle of the frame if a run fails, or if the density is very
+        low and flat, for example where nothing moves.
+        """
+        random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
+        least = -np.inf if middle is None else middle[1] - _FAR - 2.0 * frame.middle.size
+        improbable = None
+        for nearer in range(12):
+            u = random.standard_normal(frame.middle.size) * 0.5**nearer
+            state = self.evaluate_state(u, frame)
+            if state is not None and state[1] >= least:
+                return state
+            improbable = improbable if state is None else state
+        if improbable is None:
+            raise ValueError(
+                "`posterior`: the runs fail close to the fitted values too. Fit on `Windows`, or"
+                " give `bounds`."
+            )
+        return improbable
+
+    def evaluate_state(self, u: np.ndarray, frame: Frame) -> State | None:
+        """Return the state at u of the frame; None if a run fails."""
+        w = frame.middle + frame.root @ u
+        z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
+        end = run_search(self.problem, self.method, z, 1)
+        if not np.isfinite(float(end.cost)):
+            return None
+        r, jacobian = jnp.asarray(end.residuals), jnp.asarray(end.jacobian)
+        at = jnp.asarray(w)
+        value, slope = _density_alone(self.problem, frame, at, r, jacobian, self.samples)
+        if not (np.isfinite(value) and np.all(np.isfinite(slope))):
+            return None
+        return u, np.asarray(value), frame.root.T @ np.asarray(slope)
+
+
+def _count(blocks: list[dict[str, np.ndarray]]) -> int:
+    return sum(len(block["w"]) for block in blocks)
+
+
+def _averaging(step: float) -> tuple[np.ndarray, ...]:
+    """Return the initial state of the dual averaging of the step size."""
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+    return tuple(np.asarray(x, dtype=float) for x in dual_averaging_adaptation(_ACCEPTED)[0](step))
+
+
+@kept
+def _draw_block(
+    problem: Problem,
+    frame: Frame,
+    samples: Any,
+    key: Any,
+    state: Any,
+    averaging: Any,
+    step_size: tuple[Any, Any],
+    span: tuple[Any, Any],
+) -> tuple[Any, Any, dict[str, Array]]:
+    """Continue from `state`, with the draws `span` of the `_BLOCK` draws of one key.
+
+    `step_size`: whether it follows the dual averaging, and otherwise its value.
+    """
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+    from blackjax.mcmc import hmc, nuts
+
+    (moves, size), (begin, end) = step_size, span
+    kernel, adapt = nuts.build_kernel(), dual_averaging_adaptation(_ACCEPTED)
+    root = jnp.asarray(frame.root)
+
+    def at(u: Array) -> tuple[Array, Array]:
+        w = frame.middle + root @ u
+        z = jnp.asarray(problem.coordinates(frame.values(w)))
+        value, slope = _density(problem, frame, w, *problem.evaluate(z, 1.0), samples)
+        good = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
+        return jnp.where(good, value, -jnp.inf), jnp.where(good, root.T @ slope, 0.0)
+
+    # Value and gradient come from one pass of forward mode. Reverse mode takes ten times as long.
+    density = jax.custom_vjp(lambda u: at(u)[0])
+    density.defvjp(at, lambda slope, c: (c * slope,))
+    kind = type(adapt[0](1.0))
+    draw: Any = kernel  # The types of blackjax allow neither traced steps nor array positions.
+    keys = jax.random.split(jax.random.wrap_key_data(key), _BLOCK)
+
+    def draw_one(state: Any, averaging: Any, key: Any) -> tuple[Any, Any, dict[str, Array]]:
+        now = kind(*averaging)
+        step = jnp.where(moves, jnp.exp(now.log_step_size), size)
+        new, info = draw(key, hmc.HMCState(*state), density, step, jnp.ones(root.shape[0]))
+        after = tuple(jnp.asarray(x, dtype=float) for x in adapt[1](now, info.acceptance_rate))
+        stats = {
+            "w": frame.middle + root @ new.position,
+            "lp": new.logdensity,
+            "diverging": info.is_divergent,
+            "acceptance_rate": info.acceptance_rate,
+            "tree_depth": info.num_trajectory_expansions,
+            "n_steps": info.num_integration_steps,
+        }
+        return tuple(new), after, stats
+
+    def draw_next(i: Any, carry: Any) -> Any:
+        state, averaging, stats = carry
+        state, averaging, new = draw_one(state, averaging, keys[i])
+        return state, averaging, jax.tree.map(lambda rows, row: rows.at[i].set(row), stats, new)
+
+    start = tuple(map(jnp.asarray, state)), tuple(jnp.asarray(x, dtype=float) for x in averaging)
+    _, _, like = jax.eval_shape(draw_one, *start, keys[0])
+    none = jax.tree.map(lambda x: jnp.zeros((_BLOCK, *x.shape), x.dtype), like)
+    return jax.lax.fori_loop(begin, end, draw_next, (*start, none))
+
+
+def _density(
+    problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any
+) -> tuple[Array, Array]:
+    """Return the log posterior density of the coordinates w, without its constant, and its
+    gradient, from the residuals and their Jacobian by the coordinates of the problem.
+    """
+    data = sum(int(np.prod(np.shape(p.weight))) for p in problem.prepared)
+    size = jnp.maximum(r[:data] @ r[:data], jnp.finfo(r.dtype).tiny)
+    volume = lambda w: jnp.sum(jnp.log(frame.slopes(w)))  # noqa: E731
+    value = -0.5 * samples * jnp.log(size) - 0.5 * r[data:] @ r[data:] + volume(w)
+    slope = -samples / size * (r[:data] @ jacobian[:data]) - r[data:] @ jacobian[data:]
+    by_value = slope / problem.values_and_slopes(problem.coordinates(frame.values(w)))[1]
+    return value, by_value * frame.slopes(w) + jax.grad(volume)(w)
+
+
+_density_alone = kept(_density)
+
+
+def _adapt_frame(frame: Frame, state: Any, drawn: Float[np.ndarray, "n q"]) -> tuple[Frame, Any]:
+    """Return the frame of the draws so far, and the state in the new frame."""
+    u, value, slope = (np.asarray(x) for x in state)
+    w, count = frame.middle + frame.root @ u, len(drawn)
+    old = frame.root @ frame.root.T
+    # A few draws do not determine many directions. The old covariance counts as five more draws, as
+    # in Stan.
+    covariance = (count * np.atleast_2d(np.cov(drawn, rowvar=False)) + 5.0 * old) / (count + 5.0)
+    new = dataclasses.replace(frame, middle=drawn.mean(axis=0), root=np.linalg.cholesky(covariance))
+    back = np.linalg.solve(frame.root.T, slope)
+    return new, (np.linalg.solve(new.root, w - new.middle), value, new.root.T @ back)
+
+
+_CURVES = 400  # draws that a band of friction is computed from
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Summarised, Estimated, PosteriorVerbs):
-    """Draws from the posterior density of the fitted numbers. Print it, or draw it by `plot()`.
+    """Draws from the posterior density of the fitted parameters. Print it, or draw it by `plot()`.
 
     - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails
       at `level`, in SI units.
     - `draws` (chains, n, p) in the order of `estimates`; `covariance` (p, p) of them; `all_draws`
       (chains, n, q) of `found.x`.
-    - `samples`: how many independent ones the residuals were taken to be worth; `widened`: what was
-      done to the draws besides, in words.
-    - `stats`: what the sampler says of each draw, (chains, n) by ArviZ's names: `lp` (but for a
-      constant, and before draws were widened), `diverging`, `acceptance_rate`, `tree_depth`,
-      `n_steps`.
-    - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
+    - `samples`: the number of independent residuals in the density; `widened`: in words, whether
+      the draws were widened.
+    - `stats`: the statistics of the sampler, (chains, n) by ArviZ's names: `lp` (without its
+      constant, before draws were widened), `diverging`, `acceptance_rate`, `tree_depth`, `n_steps`.
+    - `r_hat` (p,): 1 if the chains agree; `ess` (p,): effective sample size of the draws;
       `divergences`: draws at the end of a path that the sampler could not follow.
-    - `tied`: what follows from them; `derived(...)`: what is made of them, draw by draw.
-    - `notices`: what speaks against it; `warnings`: the same as plain sentences.
+    - `tied`: tied quantities; `derived(...)`: derived quantities, draw by draw.
+    - `notices`: reasons to doubt the draws; `warnings`: the same as plain sentences.
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
     R-hat", Bayesian Analysis 16 (2021), of `r_hat` and `ess`.
@@ -70,8 +377,8 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
     stats: Mapping[str, Shaped[np.ndarray, "c n"]] = dataclasses.field(default_factory=dict)
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
-        """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
-        draws; else as `Uncertainty.friction`.
+        """Return the friction of `contact` [N or N.m] at each velocity, with the pointwise band of
+        the draws. Arguments as for `Uncertainty.friction`.
         """
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
@@ -84,7 +391,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     @functools.cached_property
     def tied(self) -> tuple[Estimate, ...]:
-        """What follows from the numbers, over the draws."""
+        """The tied quantities, over the draws."""
         out: list[Estimate] = []
         for e in self.found.tied:
             path, _, label = e.path.partition("@")
@@ -102,7 +409,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     @property
     def title(self) -> str:
-        """How it was drawn."""
+        """The sampler, the number of draws, and the number of independent residuals."""
         chains, n = self.draws.shape[:2]
         return (
             f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
@@ -110,7 +417,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         )
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The head of its table, and the table."""
+        """Return the header of the table, and its rows."""
         interval = f"{100 * self.level:g} % interval"
         rows = [
             (*e.cells, f"{r:.3f}", f"{s:.0f}")
@@ -134,33 +441,34 @@ def posterior(
     seed: int = 0,
     progress: Checked[bool | Progress] = False,
 ) -> Posterior:
-    """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the
+    """Draw from the posterior density of all fitted parameters, on the objective of the fit, by the
     No-U-Turn sampler.
 
     density(x) ~ S(x)**(-n/2) * prior(x) within the bounds, S the sum of squared weighted residuals,
-    n the number of independent samples. That is what a normal likelihood becomes when its standard
-    deviation is unknown (1/sigma before the measurement) and integrated out. Where an interval of
-    `fit` is symmetric and stops at a bound, the density is as skew as the data have it, and a bound
-    cuts it off. Residuals of a record remember: taken for white they would count many times over.
-    So n is as many as make the density as wide as the errors that the fit prints, in the mean of
-    all directions; and as no one number is right for all estimates, the draws are stretched about
-    the fit until each is as wide, reflected at bounds. `samples` that are given are taken at their
-    word.
+    n the number of independent residuals. This is a normal likelihood whose unknown standard
+    deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric and stops at a
+    bound. The density is as skewed as the data require, and a bound cuts it off.
 
-    Numbers without a prior are equally probable everywhere between their bounds, in their own unit.
-    Where the data do not rule out large values, as for a Stribeck speed that hardly matters, give a
-    `Normal` prior or `bounds`, or the chains run off.
+    Autocorrelated residuals carry less information than their number. Therefore n is chosen so that
+    the density is as wide as the errors that the fit prints, in the mean of all directions. One n
+    is not right for all parameters, so the draws are then stretched about the fit until each
+    parameter has its printed error, and reflected at bounds. With `samples` given, the draws are
+    not stretched.
 
-    **Arguments:** `draws` kept of each chain, after `warmup` that adapt step and metric; `chains`;
-    `samples`, the n above; `level` of the intervals, that of the fit unless given; `seed`;
-    `progress` as in `fit`. A key stops it at once; what was drawn so far is returned, if that is
-    100 draws of each chain.
+    Parameters without a prior have a uniform prior between their bounds, in their own unit. If the
+    data do not rule out large values, as for a Stribeck speed that hardly matters, give a `Normal`
+    prior or `bounds`. Otherwise the chains diverge.
+
+    **Arguments:** `draws` kept of each chain, after `warmup` draws that adapt step and metric;
+    `chains`; `samples`, the n above; `level` of the intervals, by default that of the fit; `seed`;
+    `progress` as in `fit`. A key stops the sampler at once. The draws so far are returned if there
+    are 100 of each chain.
 
     **Returns:** a `Posterior`.
 
     **Raises:** `ImportError` without the extra ``pip install 'frictax[bayes]'``; `ValueError` for a
-    robust loss, which is no likelihood, for numbers that neither data nor priors tell, and where
-    runs fail around the fitted values.
+    robust loss, which is not a likelihood, for parameters that neither data nor priors identify,
+    and if runs fail around the fitted values.
 
     **Source:** M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning
     Research 15 (2014), by blackjax.
@@ -182,10 +490,9 @@ def posterior(
     """
     _check(found, draws, warmup, chains, samples, level)
     with defer_interrupt():
-        from . import nuts  # with blackjax
-
+        import blackjax  # noqa: F401
     level = found.level if level is None else level
-    n = worth(found) if samples is None else float(samples)
+    n = posterior_sample_size(found) if samples is None else float(samples)
     if n <= len(found.x):
         raise ValueError(
             f"`posterior`: the residuals are worth {n:.3g} independent samples, no more than the"
@@ -194,10 +501,10 @@ def posterior(
         )
     counts = chains, warmup, draws
     with watched(progress, "Drawing") as work:
-        drawn = nuts.chains(
-            found.problem, method_of(found), _frame(found, n), n, counts, seed, work
+        drawn = run_chains(
+            found.problem, method_of(found), _first_frame(found, n), n, counts, seed, work
         )
-    x = drawn.x if samples is not None else _stretched(found, drawn.x, n)
+    x = drawn.x if samples is not None else _stretch_draws(found, drawn.x, n)
     mine = x[..., found.shown]
     r_hat, ess = (np.atleast_1d(np.asarray(x)) for x in _agreement()(jnp.asarray(mine)))
     flat = mine.reshape(-1, mine.shape[-1])
@@ -211,7 +518,7 @@ def posterior(
             lower=float(a),
             upper=float(b),
             dof=np.nan,
-            # the fit's end lies at its bound, the draws lie inside
+            # The fit ended at the bound, but the draws lie inside.
             knowledge=Knowledge.KNOWN if e.knowledge is Knowledge.AT_BOUND else e.knowledge,
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
@@ -247,40 +554,41 @@ def posterior(
 
 @functools.cache
 def _agreement() -> Callable[[Any], Any]:
-    """R-hat and the number of independent draws, by a program for all posteriors: step by step they
-    take four times as long.
+    """Return a function for R-hat and effective sample size, compiled once for all posteriors. Step
+    by step, these take four times as long.
     """
     from blackjax.diagnostics import ess_bulk, rhat
 
     return jitted(lambda x: (rhat(x), ess_bulk(x)))
 
 
-def worth(found: FitResult) -> float:
-    """The number of independent samples at which the density is, in the mean of all directions, as
-    wide as the errors of the fit; of numbers that no error is known of, `effective_samples`.
+def posterior_sample_size(found: FitResult) -> float:
+    """Return the number of independent residuals for which the density is as wide as the errors of
+    the fit, in the mean of all directions. Without any known error it is `effective_sample_size`.
     """
-    here = np.ix_(*[_told(found)] * 2)
+    here = np.ix_(*[_identified_places(found)] * 2)
     if not here[0].size:
-        return effective_samples(found)
+        return effective_sample_size(found)
     white, printed = found.full_covariance[here], found.spread.covariance[here]
     narrower = (np.linalg.slogdet(white)[1] - np.linalg.slogdet(printed)[1]) / len(white)
     return len(found.x) + max(found.dof * float(np.exp(min(narrower, 0.0))), 1.0)
 
 
-def _told(found: FitResult) -> np.ndarray:
-    """Where the estimates stand of which the fit knows errors."""
-    told = [e.knowledge not in (Knowledge.UNKNOWN, Knowledge.AT_BOUND) for e in found.estimates]
-    return np.flatnonzero(found.shown)[np.array(told) & found.active[found.shown]]
+def _identified_places(found: FitResult) -> np.ndarray:
+    """Return the places of the estimates with known errors among all fitted parameters."""
+    unknown = (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
+    known = np.array([e.knowledge not in unknown for e in found.estimates])
+    return np.flatnonzero(found.shown)[known & found.active[found.shown]]
 
 
-def _stretched(found: FitResult, x: Float[np.ndarray, "c n q"], n: float) -> np.ndarray:
-    """Draws of the density of `n` samples, as wide as the errors of the fit by a linear map; those
-    that leave a bound are reflected.
+def _stretch_draws(found: FitResult, x: Float[np.ndarray, "c n q"], n: float) -> np.ndarray:
+    """Return draws of the density of `n` samples, stretched linearly to the errors of the fit.
+    Draws beyond a bound are reflected.
 
     **Source:** B. Shaby, "The open-faced sandwich adjustment for MCMC using estimating functions",
     Journal of Computational and Graphical Statistics 23 (2014).
     """
-    at = _told(found)
+    at = _identified_places(found)
     if not at.size:
         return x
     here, out = np.ix_(at, at), np.array(x)
@@ -297,7 +605,7 @@ def _stretched(found: FitResult, x: Float[np.ndarray, "c n q"], n: float) -> np.
 
 
 def _root(of: Float[np.ndarray, "p p"]) -> tuple[np.ndarray, np.ndarray]:
-    """The square root of a covariance, and its inverse."""
+    """Return the square root of a covariance, and its inverse."""
     size, turn = np.linalg.eigh(of)
     size = np.sqrt(np.maximum(size, 1e-12 * size[-1]))
     return turn * size @ turn.T, turn / size @ turn.T
@@ -307,12 +615,10 @@ def _ends(level: float) -> tuple[float, float, float]:
     return (0.5 - level / 2, 0.5, 0.5 + level / 2)
 
 
-def _frame(found: FitResult, n: float) -> Any:
-    """What the fit knows, as the chains' first frame; of numbers at a bound, about as far from it
-    as the data allow.
+def _first_frame(found: FitResult, n: float) -> Frame:
+    """Return the covariance of the fit as the first frame of the chains. Parameters at a bound are
+    moved inside by about as much as the data allow.
     """
-    from .nuts import Frame
-
     problem, x = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(x)) / n, 1.0))
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))

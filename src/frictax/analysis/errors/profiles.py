@@ -1,8 +1,9 @@
-"""Profile likelihood: how much worse the best fit becomes where one number, or two, are held
-elsewhere.
+"""Profile likelihood: the increase of the cost if one or two parameters are fixed at other
+values.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
@@ -18,26 +19,25 @@ from frictax.progress import SILENT, Progress, Work, watched
 from frictax.summary import Summarised, Summary
 from frictax.text import shown
 
-from ..interval_end import interval_end
-from .accounts import AbstractErrors, White
 from .guarded import Guarded
-from .refits import least_cost_with
+from .linearization import NoiseModel, White
+from .resampling import minimize_with_fixed
 from .uncertainty import Uncertainty
 
-_AT_BOUND = 0.1  # of a number at its bound or of its start: the first step of its profile
-_ON = 0.1  # of that step: so near its bound a number lies on it
-_USUAL = 14  # points that a profile takes
+# [value or its start] first step of the profile of a parameter at its bound, where it has no error
+_AT_BOUND = 0.1
+_ON_BOUND = 0.1  # [first steps] distance from the bound below which a parameter is at its bound
+_USUAL = 14  # points of a typical profile, for the progress bar
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Profile(Summarised):
-    """The profile of one fitted number. Print it.
+    """The profile of one fitted parameter. Print it.
 
     - `values` (n,), sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best - log L) there, 0 at
-      the best; `others` (n, q): all fitted numbers at each.
-    - `lower`, `upper`: ends of the interval; `one_sided`: whether the bound of the number's domain
-      lies in it, so that there is no lower end to find; `threshold` on `ratio` that it was found
-      with; `level`.
+      the best value; `others` (n, q): all fitted parameters there.
+    - `lower`, `upper`: ends of the interval; `one_sided`: whether the interval begins at the bound
+      of the parameter's domain; `threshold`: the value of `ratio` at the ends; `level`.
     - `sentence`: the interval in words.
 
     **Example:** at `FitResult.profile`.
@@ -64,8 +64,8 @@ class Profile(Summarised):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProfilePair:
-    """The profile of two fitted numbers: `ratio` (n, m) at `first` (n,) by `second` (m,) [SI];
-    inside `threshold` lies the region of that `level`.
+    """The profile of two fitted parameters: `ratio` (n, m) at `first` (n,) by `second` (m,) [SI].
+    The region of probability `level` is inside `threshold`.
 
     **Example:** at `FitResult.profile`.
     """
@@ -88,7 +88,7 @@ def profile_of(
     found: FitResult,
     path: str,
     *,
-    by: AbstractErrors | Uncertainty | None = None,
+    by: NoiseModel | Uncertainty | None = None,
     level: float | None = None,
     progress: Checked[bool | Progress] = False,
 ) -> Profile: ...
@@ -99,7 +99,7 @@ def profile_of(
     found: FitResult,
     path: tuple[str, str],
     *,
-    by: AbstractErrors | Uncertainty | None = None,
+    by: NoiseModel | Uncertainty | None = None,
     level: float | None = None,
     points: int = 15,
     progress: Checked[bool | Progress] = False,
@@ -115,8 +115,34 @@ def profile_of(
     points: Any = None,
     progress: Checked[bool | Progress] = False,
 ) -> Profile | ProfilePair:
-    """The profile likelihood of one fitted number, see `profile`, or of a pair on a grid of
-    `points` by `points`, see `profile_pair`; `progress` as in `fit`.
+    """Return the profile likelihood of one fitted parameter, or of a pair.
+
+    The parameter is fixed at values on both sides of its estimate, and all others are refitted at
+    each value. The interval ends where the misfit becomes too large. A pair is fixed on a grid of
+    `points` by `points` over three and a half standard errors in each direction, within the
+    domains.
+
+    Unlike a linearised interval, this interval accounts for a misfit that is not a parabola, and
+    for the bound of the parameter's domain. If the data do not rule out the bound, the interval
+    begins there. Its upper end is then where the ratio reaches the threshold of a one-sided test,
+    2.71 for 95 %: at a bound the ratio is 0 in half of all cases (50:50 mixture). Otherwise the
+    ratio is 3.84 at both ends, but no end is beyond the bound.
+
+    **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or
+    ``"mass.v@run2"``, or two of them; `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of
+    this fit; `level`: by default that of the fit; `progress` as in `fit`. The ratio is divided by
+    the variance of the noise model over that of white residuals, and the threshold has its degrees
+    of freedom. The default is the model of the fit's own errors.
+
+    An end that is not reached within 100 standard errors is open: inf, or the bound. If the data do
+    not rule out an upper bound given by the user, the interval ends there.
+
+    **Raises:** `KeyError` for a name that was not fitted; `ValueError` if the data do not identify
+    the parameter at all, or for a level outside 0.5 to 1.
+
+    **Source:** D. M. Bates, D. G. Watts, *Nonlinear Regression Analysis and Its Applications*
+    (1988), section 6.1; at a bound: S. G. Self, K.-Y. Liang, Journal of the American Statistical
+    Association 82 (1987), case 5.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -135,95 +161,48 @@ def profile_of(
                 f"`profile`: `points` is an option for a pair of numbers, got {points!r}. Leave it"
                 " out."
             )
-        return profile(found, path, by, level, progress=progress)
+        with watched(progress, "Profile") as work:
+            return _profile(found, path, by, level, work)
     if not (isinstance(path, tuple | list) and len(path) == 2):
         raise ValueError(
             f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There"
             f" are: {', '.join(found.names)}."
         )
     grid = 15 if points is None else points
-    return profile_pair(found, (path[0], path[1]), by, level, grid, progress=progress)
-
-
-def profile(
-    found: FitResult,
-    path: str,
-    by: AbstractErrors | Uncertainty | None = None,
-    level: float | None = None,
-    *,
-    progress: Checked[bool | Progress] = False,
-) -> Profile:
-    """Hold one number at values left and right of its estimate, fit all others anew at each, and
-    find where the misfit becomes too large.
-
-    The interval holds what a linearised one does not know: that the misfit is no parabola, and that
-    a number cannot lie beyond the bound of its domain. Where the bound itself is not ruled out, the
-    interval begins there and its upper end is where the ratio reaches the threshold of a one-sided
-    test, 2.71 for 95 % (at a bound the ratio is 0 in half of all cases, the 50:50 mixture); else
-    both ends are where it reaches 3.84, but none beyond the bound.
-
-    **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or
-    ``"mass.v@run2"``; `by`: an account of the residuals (`HAC()`, ...), or what it has made of this
-    fit, by whose error over that of white residuals the ratio is made smaller, and whose degrees of
-    freedom the threshold has, that of the fit's own errors unless given; `level`, that of the fit
-    unless given; `progress` as in `fit`.
-
-    An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user
-    gave an upper bound, and it is not ruled out, the interval ends there.
-
-    **Raises:** `KeyError` for a name that was not fitted; `ValueError` where the data do not tell
-    the number at all, or for a level outside 0.5 to 1.
-
-    **Source:** D. M. Bates, D. G. Watts, *Nonlinear Regression Analysis and Its Applications*
-    (1988), section 6.1; at a bound: S. G. Self, K.-Y. Liang, Journal of the American Statistical
-    Association 82 (1987), case 5.
-
-    >>> import frictax as fx
-    >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
-    >>> fx.fit(fx.Coulomb, sweep).profile("F_Coulomb")
-    F_Coulomb: 6.10 N, ... to ... N (95 %, profile likelihood, Guarded)
-    """
     with watched(progress, "Profile") as work:
-        return _profile(found, path, by, level, work)
+        return _profile_pair(found, (path[0], path[1]), by, level, grid, work)
 
 
 def _profile(
     found: FitResult,
     path: str,
-    by: AbstractErrors | Uncertainty | None,
+    by: NoiseModel | Uncertainty | None,
     level: float | None,
     work: Work,
 ) -> Profile:
-    i, estimate = _place(found, path)
-    level = _level(found, level)
-    stretch, dof = _stretch(found, [i], by)
+    i, estimate = _find_parameter(found, path)
+    level = _check_level(found, level)
+    stretch, dof = _variance_ratio(found, [i], by)
     two_sided = float(quantile(level, dof, False)) ** 2
     one_sided = float(quantile(2 * level - 1, dof, False)) ** 2
-    at = _Held(found, [i], stretch, work)
+    at = _LikelihoodRatio(found, [i], stretch, work)
     bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
     best = min(max(float(found.x[i]), bound), most)
-    step = np.sqrt(stretch * found.full_covariance[i, i])
-    if not found.active[i] or not np.isfinite(step) or not step > 0:
-        norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
-        usual = _AT_BOUND * max(abs(best), abs(start - bound))
-        if not np.isfinite(bound) or (norm == 0 and best - bound > _ON * usual):
-            raise _untold(path)
-        step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
-        if best - bound <= _ON * usual:  # where the first derivative may vanish, as of peak at 1
-            step = min(step, usual)
+    step = _first_step(found, i, path, best, bound, stretch)
     at([best])
     to_bound = at([bound]) if np.isfinite(bound) and best - bound < 30 * step else np.inf
     reaches = to_bound <= one_sided
     threshold = one_sided if reaches else two_sided
     to_most = at([most]) if np.isfinite(most) and most - best < 30 * step else np.inf
     upper = most if to_most <= threshold else interval_end(at, best, step, most, threshold)
-    lower = (
-        bound
-        if reaches
-        else interval_end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)))
+    lower = bound
+    if not reaches:
+        aim = min(two_sided, max(to_bound - 1e-9, one_sided))
+        lower = interval_end(at, best, -step, bound, aim)
+    order = np.argsort([v for v, _, _ in at.evaluated])
+    values, costs, others = (
+        np.asarray(column)[order] for column in zip(*at.evaluated, strict=True)
     )
-    order = np.argsort([v for v, _, _ in at.seen])
-    values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
     ends, declared = (float(lower), float(upper)), estimate.declared
     row = shown(best, float(step), estimate.unit, ends, declared)
     unit = "" if row.unit == "1" else f" {row.unit}"
@@ -249,57 +228,61 @@ def _profile(
     )
 
 
-def profile_pair(
+def _first_step(
+    found: FitResult, i: int, path: str, best: float, bound: float, stretch: float
+) -> float:
+    """Return the standard error of parameter i, or a replacement if it has none at its bound."""
+    step = np.sqrt(stretch * found.full_covariance[i, i])
+    if found.active[i] and np.isfinite(step) and step > 0:
+        return step
+    norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
+    usual = _AT_BOUND * max(abs(best), abs(start - bound))
+    is_on_bound = best - bound <= _ON_BOUND * usual
+    if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
+        raise _not_identifiable(path)
+    step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
+    # At a bound the first derivative can vanish, as that of peak does at 1.
+    return min(step, usual) if is_on_bound else step
+
+
+def _profile_pair(
     found: FitResult,
     paths: tuple[str, str],
-    by: AbstractErrors | Uncertainty | None = None,
-    level: float | None = None,
-    points: int = 15,
-    *,
-    progress: Checked[bool | Progress] = False,
+    by: NoiseModel | Uncertainty | None,
+    level: float | None,
+    points: int,
+    work: Work,
 ) -> ProfilePair:
-    """`profile` of two numbers on a grid of `points` by `points` over three and a half standard
-    errors either way, within their domains.
-    """
+    from scipy.stats import f
+
     first, second = paths
-    (i, a), (j, b) = _place(found, first), _place(found, second)
+    (i, a), (j, b) = _find_parameter(found, first), _find_parameter(found, second)
     if i == j:
         raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
-    level = _level(found, level)
-    stretch, dof = _stretch(found, [i, j], by)
+    level = _check_level(found, level)
+    stretch, dof = _variance_ratio(found, [i, j], by)
     axes = []
     for k, estimate in ((i, a), (j, b)):
         if not np.isfinite(estimate.standard_error):
-            raise _untold(estimate.name)
+            raise _not_identifiable(estimate.name)
         width = 3.5 * np.sqrt(stretch * found.full_covariance[k, k])
         least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
-        axes.append(
-            np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points)
-        )
+        ends = max(found.x[k] - width, least), min(found.x[k] + width, most)
+        axes.append(np.linspace(*ends, points))
     ratio = np.zeros((points, points))
-    with watched(progress, "Profile") as work:
-        at = _Held(found, [i, j], stretch, SILENT)
-        for n, x in enumerate(axes[0]):
-            # each begins where its neighbour ended
-            for m in range(points) if n % 2 == 0 else reversed(range(points)):
-                ratio[n, m] = at([x, axes[1][m]])
-                work.count(len(at.seen), points**2, "points")
-    from scipy.stats import f
-
-    return ProfilePair(
-        (first, second),
-        (a.unit, b.unit),
-        axes[0],
-        axes[1],
-        ratio,
-        2.0 * float(f.ppf(level, 2, dof)),
-        level,
-    )
+    at = _LikelihoodRatio(found, [i, j], stretch, SILENT)
+    for n, x in enumerate(axes[0]):
+        # Each search begins where its neighbour ended.
+        for m in range(points) if n % 2 == 0 else reversed(range(points)):
+            ratio[n, m] = at([x, axes[1][m]])
+            work.count(len(at.evaluated), points**2, "points")
+    threshold = 2.0 * float(f.ppf(level, 2, dof))
+    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, threshold, level)
 
 
-class _Held:
-    """The likelihood ratio with some numbers fixed, each search begun where the one before ended;
-    `seen`: value, cost, all numbers.
+class _LikelihoodRatio:
+    """The likelihood ratio with some parameters fixed. Each search begins at the end of the
+    previous one and at the end of the fit. `evaluated`: value, cost, and all fitted parameters.
     """
 
     def __init__(self, found: FitResult, places: list[int], stretch: float, work: Work) -> None:
@@ -310,42 +293,42 @@ class _Held:
         )
         self.which = np.zeros(len(self.z), bool)
         self.which[places] = True
-        self.seen: list[tuple[float, float, np.ndarray]] = []
-        self.least = float(self._end(self.z, np.zeros_like(self.which), found.x)[1])
+        self.evaluated: list[tuple[float, float, np.ndarray]] = []
+        self.least = float(self._minimize(self.z, np.zeros_like(self.which), found.x)[1])
 
     def __call__(self, values: list[float]) -> float:
         x = np.array(self.found.x)
         x[self.places] = values
-        ends = [self._end(z, self.which, x) for z in (self.z, self.found.z)]
+        ends = [self._minimize(z, self.which, x) for z in (self.z, self.found.z)]
         z, cost, everything = min(
             ends, key=lambda end: float(end[1]) if np.isfinite(end[1]) else np.inf
         )
         if np.isfinite(cost):
             self.z = np.where(self.which, self.found.z, z)
             self.least = min(self.least, float(cost))
-        self.seen.append((float(values[0]), float(cost), np.asarray(everything)))
-        count = len(self.seen)
+        self.evaluated.append((float(values[0]), float(cost), np.asarray(everything)))
+        count = len(self.evaluated)
         self.work(f"point {count}", min(count / _USUAL, 0.95))
         return float(self.ratios(np.asarray([cost]))[0])
 
-    def _end(self, z: Any, which: np.ndarray, x: np.ndarray) -> Any:
+    def _minimize(self, z: Any, which: np.ndarray, x: np.ndarray) -> Any:
         dof = np.float64(self.found.dof)
-        return least_cost_with(self.found.problem, z, which, x, self.noise, dof)
+        return minimize_with_fixed(self.found.problem, z, which, x, self.noise, dof)
 
     def ratios(self, costs: np.ndarray) -> np.ndarray:
-        """Costs as likelihood ratios."""
+        """Return costs as likelihood ratios."""
         variance = 2.0 * self.least / self.found.dof if self.noise == 1.0 else self.noise**2
         return 2.0 * (costs - self.least) / variance / self.stretch
 
 
-def _untold(name: str) -> ValueError:
+def _not_identifiable(name: str) -> ValueError:
     return ValueError(
         f"`profile`: the data do not tell {name}, so that it has no interval. Leave it out of"
         " `free`."
     )
 
 
-def _place(found: FitResult, path: str) -> tuple[int, Any]:
+def _find_parameter(found: FitResult, path: str) -> tuple[int, Any]:
     known = {e.name: e for e in found.estimates}
     ties = {tie.path: tie for tie in found.problem.ties}
     if path in ties:
@@ -359,7 +342,7 @@ def _place(found: FitResult, path: str) -> tuple[int, Any]:
     return names.index(path), known[path]
 
 
-def _level(found: FitResult, level: float | None) -> float:
+def _check_level(found: FitResult, level: float | None) -> float:
     level = found.level if level is None else level
     if not 0.5 < level < 1:
         raise ValueError(
@@ -368,18 +351,18 @@ def _level(found: FitResult, level: float | None) -> float:
     return level
 
 
-def _stretch(
-    found: FitResult, places: list[int], by: AbstractErrors | Uncertainty | None
+def _variance_ratio(
+    found: FitResult, places: list[int], by: NoiseModel | Uncertainty | None
 ) -> tuple[float, float]:
-    """How many times larger than for white residuals the variance of some numbers is, or of what of
-    them is told worst, and the least degrees of freedom of its account.
+    """Return the variance of some parameters over that for white residuals, in the worst direction,
+    and the smallest degrees of freedom of the noise model.
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):
         return 1.0, float(found.dof)
     if isinstance(by, Uncertainty) and found.active[places].all():
         free, spread = found, by.spread
-    else:  # at its bound a number has no error of its own
+    else:  # A parameter at its bound has no error in `found`.
         free = found.with_all_active()
         spread = free.uncertainty(account).spread
     at = np.ix_(places, places)
@@ -398,3 +381,42 @@ def _stretch(
     raise ValueError(
         f"`profile`: {type(account).__name__} says nothing of {names[places[0]]}. Leave out `by`."
     )
+
+
+_NEAR = 1e-3  # [root of the threshold] tolerance of the end of an interval
+_FAR = 100  # [standard errors] distance at which an interval counts as open
+
+
+def interval_end(
+    at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
+) -> float:
+    """Return where the ratio `at` reaches the threshold, from `best` on in the direction of `step`.
+
+    The root of the ratio is nearly a straight line, so the search is a regula falsi on the root.
+    """
+    aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
+    x = best + step * aim
+    for _ in range(60):
+        if (step < 0 and x <= bound) or (step > 0 and x >= bound):
+            x = bound + 1e-3 * (inside[0] - bound)
+        root = float(np.sqrt(max(at([x]), 0.0)))
+        if abs(root - aim) <= _NEAR * aim:
+            return x
+        if root < aim:
+            inside = (x, root)
+            if outside is None:
+                reach = 1.5 * reach  # The steps grow where the root is not a straight line.
+                x = x + reach * max(aim - root, 0.3 * aim)
+                if abs(x - best) > _FAR * abs(step):
+                    return bound
+                continue
+        else:
+            outside = (x, root)
+        # The root jumps at a kink. Therefore the next point stays away from both ends.
+        share = 0.5
+        if np.isfinite(outside[1]):
+            share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)
+        x = inside[0] + (outside[0] - inside[0]) * float(np.clip(share, 0.1, 0.9))
+        if abs(outside[0] - inside[0]) <= 1e-3 * abs(step):
+            return outside[0]
+    return x if outside is not None else bound

@@ -1,32 +1,116 @@
-"""Errors from fits to parts of the records: blocks drawn again, or one repeat left out."""
+"""Refit parts of the records: block bootstrap and jackknife, and the refits that other methods use.
 
+The refits start where the fit ended, with other weights of the samples or with some parameters
+fixed.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from frictax.arguments import whole
-from frictax.fitting import FitResult
+from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import PreparedSweep, Problem
-from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
+from frictax.fitting.result.spread import CovarianceEstimate, SameDegreesOfFreedom
+from frictax.fitting.search.levenberg_marquardt import descend
+from frictax.fitting.search.run import advanced, begun
+from frictax.interrupts import Workers
+from frictax.programs import kept
 from frictax.pytree import pytree_dataclass, static
 
-from .accounts import AbstractErrors, check_time
-from .refits import Samples, refitted
+from .linearization import NoiseModel, Samples, check_positive_time, varies_by_record
+
+_TOLERANCE = 1e-4  # relative decrease of the cost at which a search with fixed parameters ends
+_STEPS = 60  # largest number of steps of a refit
+
+
+def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
+    """Return the problem with the weight of each residual multiplied by its entry of `times`."""
+    rows = Samples(problem).rows
+    parts = [np.asarray(p.weight) * times[r] for p, r in zip(problem.prepared, rows, strict=True)]
+    return eqx.tree_at(lambda p: [prepared.weight for prepared in p.prepared], problem, parts)
+
+
+def run_search(
+    problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
+) -> Any:
+    """Return the end of a search of `steps` steps from the coordinates `z`. The first step only
+    evaluates the residuals.
+    """
+    return advanced(problem, method, begun(problem, z), steps, noise, dof)
+
+
+def method_of(found: FitResult) -> LevenbergMarquardt:
+    """Return the method of the fit if it is Levenberg-Marquardt, otherwise a
+    Levenberg-Marquardt.
+    """
+    if isinstance(found.method, LevenbergMarquardt):
+        return found.method
+    return LevenbergMarquardt(tolerance=1e-3)
+
+
+def refit_with_counts(
+    found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
+) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
+    """Refit k times; in refit i, the square of residual j counts `counts[i, j]` times. Return all
+    fitted numbers, and whether each search converged.
+
+    The searches start at the end of the fit, or at the coordinates `z`. They use the program that
+    is compiled for the fit, one search for each processor at a time.
+    """
+    problem = found.problem
+    noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
+    method = method_of(found)
+
+    def refit(count: np.ndarray) -> tuple[np.ndarray, bool]:
+        mine = scale_weights(problem, np.sqrt(count))
+        start = found.z if z is None else z
+        end = run_search(mine, method, start, _STEPS, noise, float(found.dof))
+        return np.asarray(end.x), bool(end.settled)
+
+    first = refit(counts[0])  # The first refit may compile, so it runs alone.
+    with Workers() as pool:
+        ends = [first, *pool.map(refit, counts[1:])]
+    return np.stack([x for x, _ in ends]), np.asarray([ok for _, ok in ends])
+
+
+@kept
+def minimize_with_fixed(
+    problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
+) -> tuple[Array, Array, Array]:
+    """Minimise the cost with the parameters `which` (bool, one for each coordinate) fixed at
+    `values`. Return the coordinates, the cost, and all fitted numbers.
+    """
+
+    def evaluate(z: Array) -> tuple[Array, Array]:
+        return problem.evaluate(z, noise, (which, values))
+
+    end = descend(evaluate, begun(problem, z), _STEPS, _TOLERANCE, dof, 1e-300)
+    return (
+        jnp.asarray(end.z),
+        jnp.asarray(end.cost),
+        jnp.where(which, values, problem.physical(end.z)),
+    )
 
 
 @pytree_dataclass
-class BlockBootstrap(AbstractErrors):
-    """Fits to records put together anew from blocks of the measured ones, drawn with replacement
-    (each block keeps its place in time and counts as often as it was drawn).
+class BlockBootstrap(NoiseModel):
+    """Refits to random blocks of the records, drawn with replacement.
 
-    The blocks must be longer than the residuals remember, and many: 20 or more to a record. Priors
-    are refused.
+    Each block keeps its place in time and counts as often as it was drawn. The blocks must be
+    longer than the correlation time of the residuals, and there must be 20 or more in a record. A
+    fit with priors raises `ValueError`.
 
-    **Arguments:** `length` of a block [s], a twentieth of the record unless given; `draws`: how
-    many fits; `seed`.
+    **Arguments:** `length` of a block [s], by default a twentieth of the record; `draws`: the
+    number of refits; `seed`.
 
-    **Source:** H. R. Künsch, Annals of Statistics 17 (1989); weights in place of copies: S.
+    **Source:** H. R. Künsch, Annals of Statistics 17 (1989); weights instead of copies: S.
     Chatterjee, A. Bose, Annals of Statistics 33 (2005).
 
-    **Example:** all accounts side by side, at `FitResult.uncertainty`.
+    **Example:** all noise models side by side, at `FitResult.uncertainty`.
     """
 
     length: float | None = static(default=None)
@@ -34,16 +118,18 @@ class BlockBootstrap(AbstractErrors):
     seed: int = static(default=0)
 
     def __post_init__(self) -> None:
-        check_time("`BlockBootstrap.length`", self.length, "for a twentieth of the record.")
+        check_positive_time(
+            "`BlockBootstrap.length`", self.length, "for a twentieth of the record."
+        )
         whole("`BlockBootstrap.draws`", self.draws, 20, "200 give errors to 5 %.")
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "BlockBootstrap")
 
-    def spread(self, found: FitResult) -> Spread:
+    def spread(self, found: FitResult) -> CovarianceEstimate:
         self.check(found.problem)
         samples, random = Samples(found.problem), np.random.default_rng(self.seed)
-        blocks = [_blocks(found, i, samples, self.length) for i in range(len(samples.sizes))]
+        blocks = [_block_numbers(found, i, n, self.length) for i, n in enumerate(samples.sizes)]
         numbers = [int(block[-1]) + 1 for block in blocks]
         few = min(numbers)
         if few < 4:
@@ -55,8 +141,8 @@ class BlockBootstrap(AbstractErrors):
         for _ in range(self.draws):
             drawn = [random.multinomial(k, np.full(k, 1.0 / k)) for k in numbers]
             times = [n[block].astype(float) for n, block in zip(drawn, blocks, strict=True)]
-            counts.append(samples.of(times))
-        x, ok = refitted(found, np.asarray(counts))
+            counts.append(samples.spread_out(times))
+        x, ok = refit_with_counts(found, np.asarray(counts))
         finite = np.all(np.isfinite(x), axis=1)
         x, done = x[finite], int(finite.sum())
         if done < 0.8 * self.draws:
@@ -64,31 +150,30 @@ class BlockBootstrap(AbstractErrors):
                 f"`BlockBootstrap`: only {done} of {self.draws} fits gave a number. Fit fewer"
                 " parameters, or on `Windows`."
             )
+        covariance = np.atleast_2d(np.cov(x, rowvar=False))
         says = (
             f"{done} fits to blocks drawn with replacement, {few} blocks to a"
-            f" record{_at_kinks(ok[finite])}"
+            f" record{_ends_at_kinks(ok[finite])}"
         )
-        return Spread(
-            np.atleast_2d(np.cov(x, rowvar=False)), SameDegreesOfFreedom(few - 1), x, says
-        )
+        return CovarianceEstimate(covariance, SameDegreesOfFreedom(few - 1), says, draws=x)
 
 
 @pytree_dataclass
-class Jackknife(AbstractErrors):
-    """Fits that leave out one repeat of the motion after the other: what differs between repeats is
-    error, whatever makes it differ.
+class Jackknife(NoiseModel):
+    """Refits that leave out one repeat of the motion after the other. Any difference between
+    repeats counts as error.
 
-    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom;
-    of several records, the sum over them (the degrees of freedom of one where records have numbers
-    of their own, else of all).
+    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom.
+    For several records it is the sum over the records. The degrees of freedom are then those of
+    one record if records have values of their own, otherwise the sum over all.
 
-    **Arguments:** `repeats`: how many equal parts each record is cut into, a cycle of its motion
+    **Arguments:** `repeats`: the number of equal parts of each record, one cycle of its motion
     each; None leaves out whole records.
 
     **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter
     3.
 
-    **Example:** all accounts side by side, at `FitResult.uncertainty`.
+    **Example:** all noise models side by side, at `FitResult.uncertainty`.
     """
 
     repeats: int | None = static(default=None)
@@ -104,28 +189,28 @@ class Jackknife(AbstractErrors):
                 "`Jackknife()` leaves out whole records, and there is one. Say how often its motion"
                 " repeats: Jackknife(4)."
             )
-        if self.repeats is None and _has_own(problem):
+        if self.repeats is None and varies_by_record(problem):
             raise ValueError(
                 "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often"
                 " each repeats: Jackknife(4)."
             )
 
-    def spread(self, found: FitResult) -> Spread:
+    def spread(self, found: FitResult) -> CovarianceEstimate:
         self.check(found.problem)
-        samples, own = Samples(found.problem), _has_own(found.problem)
+        samples, own = Samples(found.problem), varies_by_record(found.problem)
         counts, owners = [], []
         for i, (size, prepared) in enumerate(
             zip(samples.sizes, found.problem.prepared, strict=True)
         ):
-            # A sweep is no motion that repeats itself: it is left out whole, or stays.
+            # A sweep has no repeats. It is left out as a whole, or never.
             swept = isinstance(prepared, PreparedSweep)
             parts = 1 if self.repeats is None else 0 if swept else self.repeats
             for k in range(parts):
-                kept = [np.ones(n) for n in samples.sizes]
-                kept[i][slice(k * size // parts, (k + 1) * size // parts)] = 0.0
-                counts.append(samples.of(kept))
+                times = [np.ones(n) for n in samples.sizes]
+                times[i][slice(k * size // parts, (k + 1) * size // parts)] = 0.0
+                counts.append(samples.spread_out(times))
                 owners.append(0 if self.repeats is None else i)
-        x, ok = refitted(found, np.asarray(counts))
+        x, ok = refit_with_counts(found, np.asarray(counts))
         if not np.all(np.isfinite(x)):
             raise ValueError(
                 "`Jackknife`: a fit without one of the parts failed. Fit fewer parameters, or on"
@@ -137,20 +222,14 @@ class Jackknife(AbstractErrors):
             away = mine - mine.mean(axis=0)
             covariance += (len(mine) - 1) / len(mine) * away.T @ away
             dof.append(len(mine) - 1)
-        says = (
-            f"{len(x)} fits, each without one"
-            f" {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
-        )
-        return Spread(covariance, SameDegreesOfFreedom(min(dof) if own else sum(dof)), x, says)
-
-
-def _has_own(problem: Problem) -> bool:
-    """Whether records have numbers of their own."""
-    return any(u.record is not None for u in problem.unknowns if not u.hidden)
+        part = "record" if self.repeats is None else "repeat"
+        says = f"{len(x)} fits, each without one {part}{_ends_at_kinks(ok)}"
+        freedom = SameDegreesOfFreedom(min(dof) if own else sum(dof))
+        return CovarianceEstimate(covariance, freedom, says, draws=x)
 
 
 def _refuse(problem: Problem, kind: str) -> None:
-    """What fits to other weights of the samples cannot account for."""
+    """Raise `ValueError` for a problem whose errors refits with other weights do not show."""
     if problem.priors:
         raise ValueError(
             f"`{kind}` cannot draw priors anew, so that its errors would be too small. Take"
@@ -160,16 +239,16 @@ def _refuse(problem: Problem, kind: str) -> None:
         raise ValueError(f"`{kind}` knows `Squares()` only. Take `HAC()` or `Jackknife(...)`.")
 
 
-def _at_kinks(settled: np.ndarray) -> str:
-    """How many fits ended where a stop or a breakaway appears or vanishes, so that the misfit has a
-    kink.
+def _ends_at_kinks(settled: np.ndarray) -> str:
+    """Return in words how many searches ended at a kink of the misfit, where a stop or a breakaway
+    appears or disappears.
     """
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"
 
 
-def _blocks(found: FitResult, i: int, samples: Samples, length: float | None) -> np.ndarray:
-    """The number of the block of each sample of record i."""
-    data, size = list(found.records.values())[i], samples.sizes[i]
+def _block_numbers(found: FitResult, i: int, size: int, length: float | None) -> np.ndarray:
+    """Return the number of the block of each of the `size` samples of record i."""
+    data = list(found.records.values())[i]
     if isinstance(found.problem.prepared[i], PreparedSweep):
         return np.arange(size)
     step = data.duration / max(data.n - 1, 1)

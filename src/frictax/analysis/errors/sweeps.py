@@ -1,4 +1,6 @@
-"""Errors of a fit to sweeps: whether rows know of each other, in which order, and how much."""
+"""Errors of a fit to sweeps: whether rows are autocorrelated, in which order, or of unequal
+variance.
+"""
 
 import dataclasses
 import functools
@@ -7,67 +9,70 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import fdtrc
 
-from frictax.fitting.result.spread import Spread
+from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.fitting.result.sweep_checks import outliers, residuals_without
 from frictax.measurements import Sweep
 from frictax.notice import Notice
 
-from .clusters import of_clusters
-from .linearized import Linearized, LinearSpread
-from .memory.autoregression import Autoregression
+from .autoregression import Autoregression
+from .clusters import cluster_covariance
+from .linearization import Linearization
 
-_DRAWS = 199
-_SHORTEST = 6  # rows more than numbers: of fewer no memory can be told
-_ALIKE = 0.1
-_UNEVEN = 0.2  # in favour of uneven rows, which a test hardly finds among few
-_REPLICATES = 0.05
-_EXACT = 1e-9  # of the forces: what is left of data without noise
-_FEWEST = 3  # rows beyond the first of their speed
-# The autocorrelation of neighbouring rows that a sweep has to exclude. That of a machine that warms
-# up during the sweep is of this size.
+_DRAWS = 199  # draws of white noise; probabilities in steps of 0.5 %
+_SHORTEST = 6  # rows minus parameters below which an autocorrelation cannot be estimated
+_CHANCE_AUTOCORRELATED = 0.1  # share of draws of white noise with as large an autocorrelation
+# Share of draws of white noise with as large an error. It is large in favour of unequal variances,
+# which a test among few rows hardly detects.
+_CHANCE_UNEQUAL = 0.2
+_CHANCE_REPLICATES = 0.05  # significance level of the F test of lack of fit
+_EXACT = 1e-9  # [1] residuals over forces below which residuals are rounding errors
+_FEWEST = 3  # replicates, that is rows beyond the first of their speed, for a test of lack of fit
+# Autocorrelation of neighbouring rows that a sweep has to exclude. It is typical of a machine that
+# warms up during the sweep.
 _CORRELATION = 0.8
-_CHANCE = 0.03  # of excluding this autocorrelation although it is the true one
-_ERROR_DRAWS = 999
-_MANY = 100  # degrees of freedom from which an autocorrelation is always found or excluded
-_WIDER = 1.2  # times as wide as printed: from there on an interval is named
+_CHANCE = 0.03  # probability of excluding this autocorrelation although it is the true one
+_ERROR_DRAWS = 999  # draws of autocorrelated errors
+_MANY = 100  # degrees of freedom above which an autocorrelation is always found or excluded
+_WIDER = 1.2  # [printed widths] width from which a notice names an interval
 
 
-def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
-    """What the rows support beside white errors, and for which numbers (p,) each speaks.
+def sweep_noise_models(linear: Linearization) -> list[tuple[CovarianceEstimate, np.ndarray]]:
+    """Return the noise models that the rows support in addition to white noise, and for which
+    parameters (p,) each one applies.
 
-    Rows as a series that remembers, in the order in which they stand and in order of speed in each
-    direction; where replicates are more alike than rows of other speeds, speed by speed. Rows whose
-    errors are large where they count, for the numbers whose error white noise would hardly make so
-    much larger.
+    - An autoregression of the rows, in the order of the table and in order of speed in each
+      direction. If replicates are closer to each other than to other speeds, speed by speed.
+    - Rows with unequal variances, for the parameters whose errors they increase by more than white
+      noise usually does.
     """
     out = []
-    long = np.sum(linear.counted) - np.sum(linear.told) >= _SHORTEST
+    is_long = np.sum(linear.counted) - np.sum(linear.acts) >= _SHORTEST
     for one in _in_order(linear):
         by_replicates = len(one.residuals) < len(linear.residuals)
-        if by_replicates or (long and _alike(one)):
-            made = Autoregression().of(one)
-            if by_replicates or made.remembers:
-                out.append((made, np.ones(len(linear.told), bool)))
-    uneven = _uneven(linear)
-    if uneven.any() and not linear.found.problem.noise_known:
+        if by_replicates or (is_long and _is_autocorrelated(one)):
+            errors = Autoregression().estimate(one)
+            if by_replicates or errors.allows_autocorrelation:
+                out.append((errors, np.ones(len(linear.acts), bool)))
+    unequal = _find_unequal_variances(linear)
+    if unequal.any() and not linear.found.problem.noise_known:
         rows = np.arange(len(linear.residuals))
-        made = of_clusters(linear, rows)
-        says = "rows with unequal errors"
-        out.append((LinearSpread(*made, says, remembers=False), uneven))
+        errors = cluster_covariance(linear, rows, "rows with unequal errors")
+        out.append((dataclasses.replace(errors, allows_autocorrelation=False), unequal))
     return out
 
 
-def is_exact(linear: Linearized) -> bool:
+def is_exact(linear: Linearization) -> bool:
     """Return whether the residuals are rounding errors."""
     prepared = linear.found.problem.prepared
     forces = np.concatenate([np.ravel(p.weight * p.measured) for p in prepared])
     return bool(np.linalg.norm(linear.residuals) < _EXACT * np.linalg.norm(forces))
 
 
-def _in_order(linear: Linearized) -> list[Linearized]:
-    """The rows as series: in order of speed, and as they stand where that is another order.
+def _in_order(linear: Linearization) -> list[Linearization]:
+    """Return the rows as series: in order of speed, and also in the order of the table if it is
+    different.
 
-    Outliers are taken out, because two of them in neighbouring rows look like an autocorrelation.
+    Outliers are removed, because two of them in neighbouring rows look like an autocorrelation.
     """
     found, record = linear.found, linear.samples.record
     linear = dataclasses.replace(linear, residuals=_without_outliers(linear))
@@ -79,16 +84,18 @@ def _in_order(linear: Linearized) -> list[Linearized]:
         as_they_stand.append((i, 1.0, [mine]))
         by_speed.append((i, 1.0, np.split(order, cut)))
         others |= any(np.any(np.abs(np.diff(part)) != 1) for part in by_speed[-1][2])
-    of_speed = _collapsed(linear, by_speed) or dataclasses.replace(linear, rows=tuple(by_speed))
+    of_speed = _average_replicates(linear, by_speed) or dataclasses.replace(
+        linear, rows=tuple(by_speed)
+    )
     stand = dataclasses.replace(
         linear, rows=tuple(as_they_stand), order="in the order of the table"
     )
     return [of_speed, stand] if others else [of_speed]
 
 
-def _without_outliers(linear: Linearized) -> Float[np.ndarray, " n"]:
-    """Return the residuals without outliers: those of the law that the other rows have, 0 for
-    outliers, scaled so that the sum of squares is the same.
+def _without_outliers(linear: Linearization) -> Float[np.ndarray, " n"]:
+    """Return residuals without outliers: those of the law that fits the other rows, 0 for
+    outliers, scaled to the same sum of squares.
     """
     found, r, columns = linear.found, linear.residuals, linear.jacobian
     sweeps = list(found.records.values())
@@ -103,11 +110,11 @@ def _by_speed(sweep: Sweep, rows: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"
     return np.lexsort((np.abs(sweep.velocity[rows]), sweep.direction[rows]))
 
 
-def _collapsed(
-    linear: Linearized, series: list[tuple[int, float, list[np.ndarray]]]
-) -> Linearized | None:
-    """Replicates as one row each, their mean with the weight of them all, where speeds differ by
-    more than the rows of one (F test of lack of fit); else None.
+def _average_replicates(
+    linear: Linearization, series: list[tuple[int, float, list[np.ndarray]]]
+) -> Linearization | None:
+    """Return one row for each speed, the weighted mean of its replicates. Return None unless speeds
+    differ by more than the replicates of one speed (F test of lack of fit).
 
     **Source:** N. R. Draper, H. Smith, *Applied Regression Analysis*, 3rd ed. (1998), section 2.1.
     """
@@ -125,7 +132,7 @@ def _collapsed(
         parts.append((i, 1.0, mine))
     counted = np.flatnonzero(linear.counted)
     size = np.bincount(count[counted], minlength=last + 1)
-    n, m, p = counted.size, last + 1, int(np.sum(linear.told))
+    n, m, p = counted.size, last + 1, int(np.sum(linear.acts))
     if n - m < _FEWEST or m - p < 1:
         return None
     both = np.column_stack([linear.jacobian, linear.residuals])[counted]
@@ -134,7 +141,7 @@ def _collapsed(
     sums /= np.sqrt(size)[:, None]
     between = float(np.sum(sums[:, -1] ** 2))
     within = max(float(np.sum(both[:, -1] ** 2)) - between, 1e-300)
-    if fdtrc(m - p, n - m, between / (m - p) / (within / (n - m))) > _REPLICATES:
+    if fdtrc(m - p, n - m, between / (m - p) / (within / (n - m))) > _CHANCE_REPLICATES:
         return None
     return dataclasses.replace(
         linear,
@@ -147,33 +154,35 @@ def _collapsed(
     )
 
 
-def _alike(linear: Linearized) -> bool:
-    """Whether neighbours are more alike than in most draws of white normal noise, among which the
-    criterion of an autoregression's order is easily misled where rows are few.
+def _is_autocorrelated(linear: Linearization) -> bool:
+    """Return whether neighbours are more similar than in most draws of white normal noise. With few
+    rows, the criterion for the order of an autoregression alone is not reliable.
     """
-    r = _drawn(linear)
+    r = _with_white_draws(linear)
     pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in linear.rows for part in parts]
     after, before = np.concatenate(pairs, axis=1)
     likeness = np.sum(r[after] * r[before], axis=0) / np.maximum(np.sum(r**2, axis=0), 1e-300)
-    return float(np.mean(likeness >= likeness[0] - 1e-12)) <= _ALIKE
+    return float(np.mean(likeness >= likeness[0] - 1e-12)) <= _CHANCE_AUTOCORRELATED
 
 
-def _uneven(linear: Linearized) -> Bool[np.ndarray, " p"]:
-    """Of which numbers the error is larger, by the squares of single residuals ("HC2"), than all
-    but a few draws of white normal noise make it.
+def _find_unequal_variances(linear: Linearization) -> Bool[np.ndarray, " p"]:
+    """Return the parameters whose error by the squares of single residuals ("HC2") is larger than
+    in most draws of white normal noise.
     """
     root, _ = linear.axes
     seen = linear.jacobian @ root
     left = 1.0 - np.sum(seen**2, axis=1)
     share = np.divide(1.0, left, out=np.zeros_like(left), where=left > 1e-6) * linear.counted
     weight = (seen @ root.T) ** 2 * share[:, None]
-    squares = _drawn(linear) ** 2
+    squares = _with_white_draws(linear) ** 2
     ratio = weight.T @ (squares / np.maximum(squares.sum(axis=0), 1e-300))
-    return np.mean(ratio >= ratio[:, :1] * (1 - 1e-9), axis=1) <= _UNEVEN
+    return np.mean(ratio >= ratio[:, :1] * (1 - 1e-9), axis=1) <= _CHANCE_UNEQUAL
 
 
-def _drawn(linear: Linearized) -> Float[np.ndarray, "n k"]:
-    """The residuals, and what the same fit would leave of draws of white normal noise."""
+def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
+    """Return the residuals, and next to them the residuals of the same fit to white normal
+    noise.
+    """
     root, _ = linear.axes
     basis, _ = np.linalg.qr(linear.jacobian @ root)
     noise = np.where(linear.counted[:, None], _noise(len(linear.residuals)), 0.0)
@@ -185,16 +194,18 @@ def _noise(n: int) -> Float[np.ndarray, "n k"]:
     return np.random.default_rng(0).standard_normal((n, _DRAWS))
 
 
-def not_excluded(linear: Linearized, spread: Spread, allows: bool) -> tuple[Notice, ...]:
+def autocorrelation_not_excluded(
+    linear: Linearization, spread: CovarianceEstimate, allows: bool
+) -> tuple[Notice, ...]:
     """Return a notice if the residuals do not exclude an autocorrelation of 0.8 at which the
-    intervals of `spread` are too narrow. `allows`: whether these allow for an autocorrelation.
+    intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
 
     The test compares the sum of squares of generalised least squares at that autocorrelation with
     the sum of ordinary least squares. Its distribution, and the widths, are those of 999 draws of
     such errors. Therefore the chance of a wrong exclusion is 3 % for any number of rows.
     """
-    found, wider = linear.found, np.zeros(len(linear.told))
-    rows, told = int(np.sum(linear.counted)), linear.told
+    found, wider = linear.found, np.zeros(len(linear.acts))
+    rows, told = int(np.sum(linear.counted)), linear.acts
     if rows - np.sum(told) > _MANY:
         return ()
     half = spread.half_width(found.level, np.eye(len(told)))
@@ -211,7 +222,7 @@ def not_excluded(linear: Linearized, spread: Spread, allows: bool) -> tuple[Noti
     return (Notice("autocorrelation-not-excluded", "", numbers),)
 
 
-def _half_widths(one: Linearized, level: float, is_noise_known: bool) -> Float[np.ndarray, " p"]:
+def _half_widths(one: Linearization, level: float, is_noise_known: bool) -> Float[np.ndarray, " p"]:
     """Return half of each interval for rows with the autocorrelation, 0 if it is excluded."""
     n = len(one.residuals)
     root = np.eye(n)
@@ -223,11 +234,11 @@ def _half_widths(one: Linearized, level: float, is_noise_known: bool) -> Float[n
     errors = np.where(one.counted[:, None], np.column_stack([one.residuals, root @ noise]), 0.0)
     axes, _ = one.axes
     columns = one.jacobian @ axes
-    ordinary = _left(columns, errors)
-    general = _left(np.linalg.solve(root, columns), np.linalg.solve(root, errors))
+    ordinary = _residual_squares(columns, errors)
+    general = _residual_squares(np.linalg.solve(root, columns), np.linalg.solve(root, errors))
     ratio = general / np.maximum(ordinary, 1e-300)
     if np.mean(ratio >= ratio[0] * (1 - 1e-9)) < _CHANCE:
-        return np.zeros(len(one.told))
+        return np.zeros(len(one.acts))
     moved = np.abs(axes @ (columns.T @ errors[:, 1:]))
     if is_noise_known:
         return np.quantile(moved, level, axis=1)
@@ -235,7 +246,7 @@ def _half_widths(one: Linearized, level: float, is_noise_known: bool) -> Float[n
     return np.quantile(moved / np.maximum(size[1:], 1e-300), level, axis=1) * size[0]
 
 
-def _left(
+def _residual_squares(
     columns: Float[np.ndarray, "n s"], y: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, " k"]:
     """Return the sums of squares of the columns of `y` after a fit by `columns`."""

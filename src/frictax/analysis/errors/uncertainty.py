@@ -1,4 +1,4 @@
-"""How well a fit to records knows its numbers, where the residuals are not white noise."""
+"""Standard errors and intervals of a fit by one noise model, as a table."""
 
 import dataclasses
 
@@ -9,34 +9,33 @@ from frictax.annotations import ArrayLike, Checked
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
-from frictax.fitting.result.spread import Spread
+from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.notice import Notice
 from frictax.summary import Summarised, Summary
 
-from ..derived.derived import tied
+from ..derived.derived import tied_estimates
 from ..friction_curve import friction_band
-from .accounts import AbstractErrors, White
 from .guarded import Guarded
-from .refits import Samples
+from .linearization import NoiseModel, Samples, White
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Uncertainty(Summarised, Estimated):
-    """What an account of the residuals makes of a fit. Print it.
+    """Errors and intervals of a fit by one noise model. Print it.
 
-    - `found`: the fit; `by`: the account; `says`: how the errors were found; `notices`: what
-      speaks against them; `warnings`: the same as sentences.
+    - `found`: the fit; `by`: the noise model; `says`: its assumption about the residuals in words;
+      `notices`: reasons to doubt the errors; `warnings`: the same as sentences.
     - `estimates`: the fitted values with these errors, intervals and degrees of freedom;
-      `covariance` (p, p); `ratio`: its errors over those of white noise.
-    - `dof`: the least degrees of freedom of Student's t in the intervals; `level`; `draws` (k, p):
-      the values of all fits, where there were many.
+      `covariance` (p, p); `ratio`: these errors over those of white noise.
+    - `dof`: the smallest degrees of freedom of Student's t in the intervals; `level`; `draws` (k,
+      p): the values of all refits, if the noise model refits.
 
     **Example:** at `FitResult.uncertainty`.
     """
 
     found: "FitResult"
-    by: AbstractErrors
-    spread: Spread
+    by: NoiseModel
+    spread: CovarianceEstimate
     estimates: tuple[Estimate, ...]
 
     @property
@@ -53,7 +52,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def full(self) -> Float[np.ndarray, "q q"]:
-        """The covariance of all fitted numbers, the starts of windows too."""
+        """The covariance of all fitted parameters, including the starts of windows."""
         return self.spread.covariance
 
     @property
@@ -72,12 +71,12 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def tied(self) -> tuple[Estimate, ...]:
-        """What follows from them, with these errors."""
-        return tied(self.found, self.spread)
+        """The tied quantities, with these errors."""
+        return tied_estimates(self.found, self.spread)
 
     @property
     def half_widths(self) -> Float[np.ndarray, " p"]:
-        """Half of each interval, as far as no bound cuts it off."""
+        """Half of each interval, before a bound cuts it off."""
         half = self.spread.half_width(self.level, np.eye(len(self.found.shown))[self.found.shown])
         return np.where(np.isfinite([e.standard_error for e in self.estimates]), half, np.nan)
 
@@ -85,44 +84,46 @@ class Uncertainty(Summarised, Estimated):
     def freedom(self) -> str:
         """The degrees of freedom in words."""
         known = [e.dof for e in self.estimates if e.knowledge is not Knowledge.UNKNOWN]
-        told = [dof for dof in known if np.isfinite(dof)] or [self.dof]
+        finite = [dof for dof in known if np.isfinite(dof)] or [self.dof]
         ends = dict.fromkeys(
-            f"{x:.0f}" if x >= 10 else f"{x:.1f}".removesuffix(".0") for x in (min(told), max(told))
+            f"{x:.0f}" if x >= 10 else f"{x:.1f}".removesuffix(".0")
+            for x in (min(finite), max(finite))
         )
         return f"{' to '.join(ends)} degrees of freedom"
 
     @property
     def ratio(self) -> dict[str, float]:
-        """How many times as large as those of white residuals the errors are, by name."""
+        """The errors over those of white residuals, by name."""
         white = np.sqrt(np.diag(self.found.full_covariance)[self.found.shown])
         pairs = zip(self.estimates, white, strict=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             return {e.name: float(e.standard_error / w) for e, w in pairs}
 
     def friction(self, contact: str | None, velocity: ArrayLike, label: str | None = None) -> Band:
-        """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these
-        errors (delta method); for a contact under a normal force, the coefficient. `label`: the
-        record, where the contact has values of each record's own.
+        """Return the friction of `contact` [N or N.m] at each velocity, with the pointwise band of
+        these errors (delta method). For a contact under a normal force it is the coefficient.
+        `label`: the record, if the contact has values of its own for each record.
         """
         return friction_band(self.found, velocity, contact, label, self.spread, self.level)
 
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
-        """Lower and upper end of the pointwise band of what the objective predicts of record
-        `label` (delta method) [SI]; of the prediction, without the noise of a next measurement; nan
-        where a sample has no weight.
+        """Return lower and upper end of the pointwise band of the prediction that the objective
+        compares with record `label` (delta method) [SI].
+
+        The band is that of the prediction, without the noise of a new measurement. It is nan where
+        a sample has no weight.
         """
         i = self.found.number(label)
         weight = np.asarray(self.found.problem.prepared[i].weight)
-        here = Samples(self.found.problem).record == i
-        g = self.found.full_jacobian[: len(here)][here]
-        half = self.spread.half_width(self.level, g)
+        rows = np.ravel(Samples(self.found.problem).rows[i])
+        half = self.spread.half_width(self.level, self.found.full_jacobian[rows])
         with np.errstate(divide="ignore", invalid="ignore"):
             half = half.reshape(weight.shape) / np.where(weight > 0, weight, np.nan)
         middle = self.found.predicted(label)
         return middle - half, middle + half
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The head of its table, and the table."""
+        """Return the header of the table, and its rows."""
         head = ("parameter", "value", "unit", "std. error")
         rows = [
             (*e.cells, f"{ratio:.1f}" if np.isfinite(ratio) else "")
@@ -133,7 +134,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def title(self) -> str:
-        """Whose account it is, and what it makes of the residuals."""
+        """The noise model, and its assumption about the residuals."""
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
         return f"{type(self.by).__name__}: {self.says}{freedom}"
 
@@ -142,7 +143,7 @@ class Uncertainty(Summarised, Estimated):
 
 
 def in_words(found: FitResult) -> list[str]:
-    """Which account of the residuals the intervals are of, and how much wider that makes them."""
+    """Return the noise model of the intervals in words, and how much wider it makes them."""
     u, white = found.uncertainty(), found.uncertainty(White())
     with np.errstate(divide="ignore", invalid="ignore"):
         wider = u.half_widths / white.half_widths
@@ -159,19 +160,18 @@ def in_words(found: FitResult) -> list[str]:
     return [f"{out} The usual formula for white noise would give intervals {how}."]
 
 
-def usual_spread(found: FitResult) -> Spread:
-    """What the usual account makes of a fit."""
+def usual_spread(found: FitResult) -> CovarianceEstimate:
+    """Return the covariance by the default noise model."""
     return Guarded().spread(found)
 
 
-def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> Uncertainty:
-    """Errors and intervals by an account of the residuals: `Guarded()`, `Autoregression()`,
-    `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`.
+def uncertainty(found: FitResult, by: Checked[NoiseModel] | None = None) -> Uncertainty:
+    """Return errors and intervals by a noise model: `Guarded()`, `Autoregression()`,
+    `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`. The default is the model
+    of the fit's own errors, `Guarded()`.
 
-    Unless given, that of the fit's own errors: `Guarded()`.
-
-    An error of the sensor that keeps 0.9 of itself from sample to sample. Errors for white noise
-    are three times too small:
+    Here, an error of the sensor keeps 0.9 of its value from sample to sample. Errors for white
+    noise are three times too small:
 
     >>> import frictax as fx, numpy as np
     >>> from scipy.signal import lfilter
@@ -202,7 +202,7 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
     parameter                 value   unit  std. error  95 % interval     x white
     friction.f_pos.F_Coulomb  1.2521  N     0.0011      1.2499 to 1.2542  3.1
     """
-    if by is not None and not isinstance(by, AbstractErrors):
+    if by is not None and not isinstance(by, NoiseModel):
         raise ValueError(
             "`uncertainty` takes Guarded(), Autoregression(), Clustered(), HAC(), BlockBootstrap(),"
             f" Jackknife() or White(), got {by!r}."
@@ -221,7 +221,7 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
     for i, (n, u) in enumerate(named):
         path, known = n if "@" in n else u.path, found.identifiability.knowledge[n]
         low, high = u.declaration.domain.interval(float(x[i]), float(half[i]))
-        if known is Knowledge.AT_BOUND:  # of which one end is known
+        if known is Knowledge.AT_BOUND:  # The bound is one end of the interval.
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
         value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))
         unit = found.unit_of(u)

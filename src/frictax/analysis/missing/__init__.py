@@ -1,1 +1,1 @@
-"""Which term a model lacks."""
+"""Find terms that a fitted machine lacks."""

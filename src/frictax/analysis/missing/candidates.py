@@ -1,8 +1,13 @@
-"""What may be missing in a machine on its rig: the catalogue, and the setup that holds it all."""
+"""The catalogue of candidate terms, and the machine that contains all of them with coefficient 0.
+
+First the shapes of the terms, as laws and as forces on a body. Then `Candidate` and `catalogue`.
+Then `augmented_setup`, in which the coefficients are parameters.
+"""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,25 +18,188 @@ from frictax.contacts import MassWithStopAndFriction
 from frictax.contacts.contact import AbstractByLaws
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import Setup
+from frictax.laws import AbstractLaw
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.mechanism.attachments import BODIES, coordinates_of, turns_about
 from frictax.mechanism.axis import AbstractAxis
 from frictax.mechanism.forces import AbstractSource
-from frictax.parameters import get, parameters, replace
+from frictax.parameters import Number, Numbers, Values, get, parameters, replace
 from frictax.parameters.declaration import Declaration
+from frictax.signals import Drive, as_signal
 
-from .terms import (
-    DIP,
-    OF_FORCE,
-    OTHER_WAY,
-    WIDTHS,
-    MoreFriction,
-    Shapes,
-    push,
-    pushed_axis,
-    rubbed_mass,
-)
+WIDTHS = 0.05, 0.2  # [highest speed] widths of the two dips; a dip of another width is their sum
+# Terms of a law over the speed v >= 0, which is at most vmax. Each is smooth slightly below 0. The
+# first argument is jax.numpy or numpy.
+OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "viscous": lambda xp, v, vmax: v,
+    "drag": lambda xp, v, vmax: v * v,
+    "Stribeck, narrow": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[0] * vmax)),
+    "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[1] * vmax)),
+    "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
+}
+# This term is more friction forward and less backward. The others are equal in both directions.
+OTHER_WAY = "other way"
+LAW_TERMS = (*OF_LAW, OTHER_WAY)
+# The two columns of the candidate "Stribeck".
+DIP = ("Stribeck, narrow", "Stribeck, wide")
+
+# Forces over the time since the middle of the record, the position from the middle of the travel,
+# and the speed. Friction opposes the motion and is 0 at rest.
+OF_FORCE: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "offset": lambda xp, t, s, v: xp.ones_like(v),
+    "spring": lambda xp, t, s, v: -s,
+    "cubic spring": lambda xp, t, s, v: -(s**3),
+    "offset drifts": lambda xp, t, s, v: t,
+    "friction drifts": lambda xp, t, s, v: -xp.sign(v) * t,
+    "friction over position": lambda xp, t, s, v: -xp.sign(v) * s,
+    "friction over distance": lambda xp, t, s, v: -xp.sign(v) * xp.abs(s),
+}
+
+
+def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
+    """Return the force on a body by a term of `OF_FORCE` or, as friction, of `LAW_TERMS`."""
+    if term == OTHER_WAY:
+        return -xp.abs(xp.sign(v))
+    if term in OF_LAW:
+        return -xp.sign(v) * OF_LAW[term](xp, xp.abs(v), vmax)
+    return OF_FORCE[term](xp, t, s, v)
+
+
+class WithTerms(AbstractLaw):
+    """A law plus the sum of `c` (k,) times `terms` of `OF_LAW`. "other way" is +1 in motion forward
+    and -1 backward (`way`).
+    """
+
+    base: AbstractLaw
+    c: Float[Numbers, " k"]
+    vmax: Number
+    terms: tuple[str, ...] = eqx.field(static=True)
+    way: int = eqx.field(static=True)
+
+    def _more(self, v: Values | float) -> Any:
+        shapes = (
+            self.way * jnp.ones_like(v) if term == OTHER_WAY else OF_LAW[term](jnp, v, self.vmax)
+            for term in self.terms
+        )
+        return sum((c * shape for c, shape in zip(self.c, shapes, strict=True)), jnp.zeros(()))
+
+    def __call__(self, v: Values | float) -> Values:
+        return self.base(v) + self._more(jnp.asarray(v))
+
+    @property
+    def f0(self) -> Number:
+        return self.base.f0 + self._more(jnp.zeros(()))
+
+    @property
+    def breaks(self) -> Float[Numbers, " n"]:
+        return self.base.breaks
+
+    @property
+    def is_smooth(self) -> bool:
+        return self.base.is_smooth
+
+    def on_piece(self, v: Number, piece: Any) -> Number:
+        return self.base.on_piece(v, piece) + self._more(v)
+
+
+class Shapes(eqx.Module):
+    """A force on one body: the sum of `c` times `terms` of `OF_FORCE` or, as friction, of `OF_LAW`,
+    and of `wave` (2,) times cosine and sine of its position over `period`.
+    """
+
+    c: Float[Numbers, " k"]
+    wave: Float[Numbers, "2"]
+    period: Number
+    centre: Number
+    middle: Number
+    vmax: Number
+    terms: tuple[str, ...] = eqx.field(static=True)
+
+    def __call__(self, t: Any, s: Any, v: Any) -> Any:
+        turn = 2 * jnp.pi * (s - self.centre) / self.period
+        at = jnp, t - self.middle, s - self.centre, jnp.asarray(v), self.vmax
+        parts = (c * force_of(term, *at) for c, term in zip(self.c, self.terms, strict=True))
+        wave = self.wave[0] * jnp.cos(turn) + self.wave[1] * jnp.sin(turn)
+        return sum(parts, wave)
+
+
+def _clock(t: Any) -> Any:
+    return t
+
+
+class _Push(AbstractSource):
+    """`Shapes` as a force on a flange. Its signal is the time."""
+
+    shapes: Shapes
+    clock: Drive = eqx.field(converter=as_signal, default=_clock)
+
+    def signal_name(self) -> str:
+        return "clock"
+
+    def driven(self, value: Any, s: Number, v: Number) -> Number:
+        return self.shapes(jnp.asarray(value), s, v)
+
+
+class _Slide(_Push):
+    rotational: ClassVar[bool] = False
+
+
+class _Turn(_Push):
+    rotational: ClassVar[bool] = True
+
+
+def push(body: str, rotational: bool, shapes: Shapes) -> AbstractSource:
+    """Return a part of a mechanism that applies `shapes` to `body`."""
+    return (_Turn if rotational else _Slide)(body, shapes)
+
+
+def pushed_axis(axis: AbstractAxis, shapes: Shapes) -> AbstractAxis:
+    """Return a user's axis with `shapes` added to its load."""
+    kind = type(axis)
+
+    def load(self: Any, t: Any, y: Any, args: Any) -> Any:
+        return kind.load(self, t, y, args) + self.more(t, y[0], y[1])
+
+    return _with_more(axis, shapes, {"load": load})
+
+
+class MoreFriction(eqx.Module):
+    """The sum of `c` times `terms` of `LAW_TERMS`, to be added to a law."""
+
+    c: Float[Numbers, " k"]
+    vmax: Number
+    terms: tuple[str, ...] = eqx.field(static=True)
+
+    def on(self, base: AbstractLaw, way: int) -> WithTerms:
+        """Return `base` for motion in direction `way` with the terms."""
+        return WithTerms(base, self.c, self.vmax, self.terms, way)
+
+
+def rubbed_mass(mass: MassWithStopAndFriction, more: MoreFriction) -> MassWithStopAndFriction:
+    """Return a mass between stops with `more` added to its laws."""
+    kind = type(mass)
+
+    def law(self: Any, direction: int) -> AbstractLaw:
+        return self.more.on(kind.law(self, direction), direction)
+
+    return _with_more(mass, more, {"law": law})
+
+
+_CLASSES: dict[type, type] = {}  # classes with more terms, by the class that they extend
+
+
+def _with_more(part: Any, more: Any, methods: dict[str, Any]) -> Any:
+    """Return `part` as an object of a derived class with other `methods` and the field `more`."""
+    kind = type(part)
+    if kind not in _CLASSES:
+        fields = {**methods, "more": None, "__annotations__": {"more": Any}}
+        _CLASSES[kind] = types.new_class(kind.__name__, (kind,), {}, lambda ns: ns.update(fields))
+    new = object.__new__(_CLASSES[kind])
+    for name, value in (*vars(part).items(), ("more", more)):
+        object.__setattr__(new, name, value)
+    return new
+
 
 _NAMES = {
     "viscous": "viscous friction",
@@ -49,29 +217,31 @@ _NAMES = {
     "friction over position": "friction over position",
     "friction over distance": "friction over distance from the middle",
 }
-# Terms that only brake, and the number of a law that is the same term.
+# Terms that can only brake, and the field of a law that is the same term.
 _BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
 _AT_BOUND = 1e-9  # [SI] rounding of a coefficient at its bound
-_PEAK = 5.0  # at most: beyond, a slope at 1 that hardly anything breaks away by says nothing
-_BEARING = ("viscous", "drag")  # of a body without friction of its own
-# How friction departs that has no cause of its own.
+_PEAK = 5.0  # [1] largest `peak`; a derivative at 1 says little about larger values
+_BEARING = ("viscous", "drag")  # terms of a body without friction
+# Terms that describe a deviation of friction without a cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
-_OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # in the order of plainness
-_OF_STOPS = "law"  # of a mass between stops
-_OFF_AXIS = "axis"  # what a machine of one's own pushes itself by
+_OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # the simplest first
+_OF_STOPS = "law"  # name of the law of a mass between stops
+_OFF_AXIS = "axis"  # name of the body of a user's machine with one degree of freedom
 SMOOTH = "smooth course of the inputs between their samples"
-_SMOOTHEST = 1.5  # times what `bend_of` bends them: three samples tell a curve's bend roughly
+# [interpolation error of `bend_of`] largest coefficient: `bend_of` uses three samples of a curve
+_SMOOTHEST = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
     """A term that may be missing.
 
-    - `name`: what it is called; `kind`: "law", "force", "wave", "held", "compliance" or "bends" (of
-      the inputs between samples); `of`: the path of the law, body, parameter or channel; `term`:
-      which of the kind's; `unit` of its coefficient; `size`: how many columns it has; `least`,
-      `most`: how far its coefficient may go. Friction brakes, so `least` of viscous friction, of
-      drag and of a dip is minus the value that the machine has of them.
+    - `name` in the table; `kind`: "law", "force", "wave", "held", "compliance" or "bends" (of the
+      inputs between samples); `of`: the path of the law, body, parameter or channel; `term`: which
+      term of this kind.
+    - `unit` of the coefficient; `size`: the number of columns; `least`, `most`: bounds of the
+      coefficient. Friction brakes, so `least` of viscous friction, of drag and of a dip is minus
+      the value that the machine has already.
     """
 
     name: str
@@ -85,12 +255,12 @@ class Candidate:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """What its columns are of."""
+        """The term of each column."""
         return DIP if self.term == "Stribeck" else (self.term,)
 
     @property
     def numbers(self) -> int:
-        """How many numbers it brings."""
+        """The number of parameters that the term adds to the model."""
         return 3 if self.kind == "wave" else self.size
 
     def is_possible(self, c: Float[np.ndarray, " k"]) -> bool:
@@ -99,7 +269,7 @@ class Candidate:
 
     @property
     def rank(self) -> int:
-        """The plainer the less: how candidates that a record cannot tell apart are ordered."""
+        """The order of candidates that a record cannot separate, the simplest first."""
         if self.term in ("gain", "offset", "drift", "delay") and self.kind == "held":
             return 1
         if self.kind == "held" or "spring" in self.term:
@@ -107,9 +277,9 @@ class Candidate:
         return int(self.kind == "compliance" or self.term in _GENERIC)
 
 
-class Ranges(eqx.Module):
-    """What a record covers: of each body `centre` and `vmax`, of each friction `slip`, and the time
-    in its `middle`.
+class OperatingRange(eqx.Module):
+    """The range of the records: `centre` of the travel and `vmax` of each body, `slip` of each
+    contact, and the time in the `middle`.
     """
 
     centre: dict[str, Float[Array, ""]]
@@ -119,56 +289,85 @@ class Ranges(eqx.Module):
 
 
 def catalogue(found: FitResult) -> tuple[Candidate, ...]:
-    """What is tried on the machine of a fit."""
-    machine, problem = found.model, found.problem
+    """Return the candidate terms for the machine of a fit."""
     out: list[Candidate] = []
-    held = any(isinstance(r, Record) and r.hold for r in found.records.values())
-    if found.bends is not None and not held:
+    is_held = any(isinstance(r, Record) and r.hold for r in found.records.values())
+    if found.bends is not None and not is_held:
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, _SMOOTHEST))
-    fitted = {u.path for u in (*problem.unknowns, *problem.ties)}
-    # A fitted value would be a new constant of the program that is compiled for the candidates.
-    numbers = {
+    out += _law_candidates(found)
+    out += _body_candidates(found.model)
+    out += _parameter_candidates(found)
+    out += _compliance_candidates(found)
+    return tuple(out)
+
+
+def _fitted_paths(found: FitResult) -> set[str]:
+    return {u.path for u in (*found.problem.unknowns, *found.problem.ties)}
+
+
+def _law_candidates(found: FitResult) -> Iterator[Candidate]:
+    """Return the terms of the friction laws."""
+    machine, fitted = found.model, _fitted_paths(found)
+    # The candidates are constants of a compiled program. A fitted value would compile a new one.
+    values = {
         p.path: np.inf if p.path in fitted else float(p.value)
         for p in parameters(machine)
         if not np.ndim(p.value)
     }
-    for path, rotational in laws(machine).items():
-        unit = "1" if _is_pressed(machine, path) else "N.m" if rotational else "N"
+    for path, rotational in laws_of(machine).items():
+        pressed = isinstance(machine, Mechanism) and hasattr(machine[_part(path)], "f_normalized")
+        unit = "1" if pressed else "N.m" if rotational else "N"
         law = path.removesuffix(f".{_OF_STOPS}")
-        has = {term: numbers.get(f"{law}.{field}", 0.0) for term, field in _BRAKES.items()}
-        out += [_of_law(term, path, unit, rotational, has.get(term, 0.0)) for term in _OF_LAW]
-    for body, rotational in bodies(machine).items():
+        for term in _OF_LAW:
+            has = values.get(f"{law}.{_BRAKES[term]}", 0.0) if term in _BRAKES else 0.0
+            yield _of_law(term, path, unit, rotational, has)
+
+
+def _body_candidates(machine: Any) -> Iterator[Candidate]:
+    """Return the forces on bodies."""
+    rubbed = {contact_bodies(machine, path)[0] for path in laws_of(machine)}
+    for body, rotational in bodies_of(machine).items():
         unit = "N.m" if rotational else "N"
-        more = () if _has_friction(machine, body) else _BEARING
-        out += [
-            dataclasses.replace(_of_law(term, body, unit, rotational), kind="force")
-            for term in more
-        ]
-        out += [_of_force(term, body, unit, rotational) for term in OF_FORCE]
-        out.append(Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2))
-    laws_viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws(machine)}
-    unit_of = found.unit_of
+        for term in () if body in rubbed else _BEARING:
+            yield dataclasses.replace(_of_law(term, body, unit, rotational), kind="force")
+        for term in OF_FORCE:
+            yield _of_force(term, body, unit, rotational)
+        yield Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2)
+
+
+def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
+    """Return the parameters of machine and sensors that were not fitted."""
+    problem, fitted = found.problem, _fitted_paths(found)
+    # Viscous friction is among the terms of the laws.
+    viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws_of(found.model)}
     for p in parameters(problem.setup):
-        if p.path in fitted or np.ndim(p.value) or p.path.endswith((".dtmax", ".fexp")):
+        is_term = p.path in viscous or p.path.endswith((".dtmax", ".fexp"))
+        if p.path in fitted or np.ndim(p.value) or is_term:
             continue
-        if p.path in laws_viscous:
-            continue
-        # where forces are balanced, and all of them are fitted, none at all would leave nothing
+        # If the objective balances forces and all of them are fitted, a gain of 0 would explain
+        # everything.
         is_gain = p.path.startswith("inputs.") and p.path.endswith(".gain")
         if is_gain and not problem.objective.in_units_of_outputs():
             continue
-        out.append(_held(p.path, float(p.value), p.declaration, unit_of(p)))
-    if isinstance(machine, Mechanism) and problem.objective.in_units_of_outputs():
-        for name in _positions(machine, found):
-            body = name.rpartition(".")[0]
-            of, size = f"compliance at {body}", 1 + bool(drives_of(machine, body))
-            unit = "rad/(N.m)" if bodies(machine)[body] else "m/N"
-            out.append(Candidate(of, "compliance", name, "a", unit if size > 1 else "s2", size))
-    return tuple(out)
+        yield _parameter_candidate(p.path, float(p.value), p.declaration, found.unit_of(p))
+
+
+def _compliance_candidates(found: FitResult) -> Iterator[Candidate]:
+    """Return the compliances between bodies and their position sensors."""
+    machine, problem = found.model, found.problem
+    if not (isinstance(machine, Mechanism) and problem.objective.in_units_of_outputs()):
+        return
+    recorded = {n for p in problem.prepared for n in p.names}
+    for body, rotational in bodies_of(machine).items():
+        position, _ = motion_of(machine, body)
+        if position in recorded:
+            size = 1 + bool(drives_of(machine, body))
+            unit = ("rad/(N.m)" if rotational else "m/N") if size > 1 else "s2"
+            yield Candidate(f"compliance at {body}", "compliance", position, "a", unit, size)
 
 
 def drives_of(machine: Mechanism, body: str) -> list[str]:
-    """The channels of the forces that drives push `body` with."""
+    """Return the channels of the forces by which drives push `body`."""
     return [
         f"{name}.{'tau' if getattr(part, 'rotational', False) else 'f'}"
         for name, part in machine.named_parts()
@@ -178,8 +377,8 @@ def drives_of(machine: Mechanism, body: str) -> list[str]:
     ]
 
 
-def laws(machine: Any) -> dict[str, bool]:
-    """The paths of the laws of motion forward, and whether it turns."""
+def laws_of(machine: Any) -> dict[str, bool]:
+    """Return the paths of the laws of motion forward, and whether the motion is a rotation."""
     if isinstance(machine, Mechanism):
         return {
             f"{name}.{getattr(part, 'forward', _OF_STOPS)}": bool(turns_about(machine, name))
@@ -187,13 +386,13 @@ def laws(machine: Any) -> dict[str, bool]:
             if isinstance(part, AbstractByLaws | MassWithStopAndFriction)
         }
     if isinstance(machine, AbstractAxis):
-        return {"friction.f_pos": bodies(machine)[_OFF_AXIS]}
+        return {"friction.f_pos": bodies_of(machine)[_OFF_AXIS]}
     return {}
 
 
-def bodies(machine: Any) -> dict[str, bool]:
-    """The names of bodies, and whether they turn; of a machine of one's own with one degree of
-    freedom "axis".
+def bodies_of(machine: Any) -> dict[str, bool]:
+    """Return the names of bodies, and whether they rotate. A user's machine with one degree of
+    freedom has the body "axis".
     """
     if isinstance(machine, Mechanism):
         return {n: bool(p.rotational) for n, p in machine.named_parts() if isinstance(p, BODIES)}
@@ -203,44 +402,51 @@ def bodies(machine: Any) -> dict[str, bool]:
 
 
 def motion_of(machine: Any, body: str) -> tuple[str, str]:
-    """The channels that hold its position and speed."""
+    """Return the channels of the position and speed of a body."""
     if isinstance(machine, Mechanism):
         s, v = coordinates_of(machine[body])
         return f"{body}.{s}", f"{body}.{v}"
     return machine.states()[0], machine.states()[1]
 
 
-def between(machine: Any, path: str) -> tuple[str, str | None]:
-    """The bodies whose relative motion a law is of; None: the housing."""
+def contact_bodies(machine: Any, path: str) -> tuple[str, str | None]:
+    """Return the bodies whose relative motion a law acts on; None is the housing."""
     if not isinstance(machine, Mechanism):
         return _OFF_AXIS, None
     part = machine[_part(path)]
     if isinstance(part, MassWithStopAndFriction):
         return _part(path), None
     ends = (None if e is None else e.partition(".")[0] for e in part.between())
-    moving = bodies(machine)
+    moving = bodies_of(machine)
     here, there = (e if e in moving else None for e in ends)
     return (there, None) if here is None and there is not None else (here or "", there)
 
 
-def augmented(
+def augmented_setup(
     setup: Setup,
     tried: tuple[Candidate, ...],
     c: Float[Array, " k"],
     periods: Mapping[str, Any],
-    ranges: Ranges,
+    ranges: OperatingRange,
 ) -> Setup:
-    """The setup with the coefficients `c` of all candidates in it; those of a compliance act on
-    what is seen instead, and are left out.
+    """Return the setup with all candidates and their coefficients `c`, except compliances, which
+    act on the outputs.
     """
-    at = dict(zip(tried, starts_of(tried), strict=True))
-    mine = lambda kind: [x for x in tried if x.kind == kind]  # noqa: E731
-    setup = replace(setup, {x.of: get(setup, x.of) + c[at[x]] for x in mine("held")})
-    machine = setup.machine
-    for path in dict.fromkeys(x.of for x in mine("law")):
-        own = [x for x in mine("law") if x.of == path]
-        values = jnp.concatenate([c[at[x] : at[x] + x.size] for x in own])
-        more = MoreFriction(values, ranges.slip[path], sum((x.terms for x in own), ()))
+    values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
+    held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
+    setup = replace(setup, held)
+    machine = _with_law_terms(setup.machine, values, ranges)
+    machine = _with_forces(machine, values, periods, ranges)
+    return Setup(machine, setup.inputs, setup.outputs)
+
+
+def _with_law_terms(machine: Any, values: Mapping[Candidate, Any], ranges: OperatingRange) -> Any:
+    """Return the machine with the terms of its laws."""
+    of_law = [one for one in values if one.kind == "law"]
+    for path in dict.fromkeys(one.of for one in of_law):
+        own = [one for one in of_law if one.of == path]
+        coefficients = jnp.concatenate([values[one] for one in own])
+        more = MoreFriction(coefficients, ranges.slip[path], sum((one.terms for one in own), ()))
         part_path, _, field = path.rpartition(".")
         part = get(machine, part_path)
         if field == _OF_STOPS:
@@ -251,20 +457,30 @@ def augmented(
         backward = getattr(part, back) if getattr(part, back) is not None else forward
         part = with_fields(part, {field: more.on(forward, 1), back: more.on(backward, -1)})
         machine = _with_part(machine, part_path, part)
+    return machine
+
+
+def _with_forces(
+    machine: Any,
+    values: Mapping[Candidate, Any],
+    periods: Mapping[str, Any],
+    ranges: OperatingRange,
+) -> Any:
+    """Return the machine with the forces and ripples on its bodies."""
     pushes = {}
-    for body, rotational in bodies(machine).items():
-        own = [x for x in mine("force") if x.of == body]
-        wave = [x for x in mine("wave") if x.of == body]
+    for body, rotational in bodies_of(machine).items():
+        own = [one for one in values if one.kind == "force" and one.of == body]
+        wave = [one for one in values if one.kind == "wave" and one.of == body]
         if not own and not wave:
             continue
         shapes = Shapes(
-            jnp.stack([c[at[x]] for x in own]) if own else jnp.zeros(0),
-            c[at[wave[0]] : at[wave[0]] + 2] if wave else jnp.zeros(2),
+            jnp.stack([values[one][0] for one in own]) if own else jnp.zeros(0),
+            values[wave[0]] if wave else jnp.zeros(2),
             jnp.asarray(periods[body]),
             ranges.centre[body],
             ranges.middle,
             ranges.vmax[body],
-            tuple(x.term for x in own),
+            tuple(one.term for one in own),
         )
         if isinstance(machine, AbstractAxis):
             machine = pushed_axis(machine, shapes)
@@ -273,11 +489,13 @@ def augmented(
     if pushes:
         assert isinstance(machine, Mechanism)
         machine = Mechanism(**dict(machine.named_parts()), **pushes)
-    return Setup(machine, setup.inputs, setup.outputs)
+    return machine
 
 
-def instruments_of(found: FitResult) -> dict[str, Any]:
-    """The instrument of each channel of a fit's records, by ``"inputs.drive"`` and the like."""
+def fitted_instruments(found: FitResult) -> dict[str, Any]:
+    """Return the instrument of each channel of a fit's records, by ``"inputs.drive"`` and the
+    like.
+    """
     out: dict[str, Any] = {}
     for record in found.records.values():
         for side in ("inputs", "outputs"):
@@ -287,29 +505,29 @@ def instruments_of(found: FitResult) -> dict[str, Any]:
     return out
 
 
-def starts_of(tried: tuple[Candidate, ...]) -> list[int]:
-    """Where the columns of each candidate begin."""
+def first_columns(tried: tuple[Candidate, ...]) -> list[int]:
+    """Return the first column of each candidate."""
     return np.concatenate([[0], np.cumsum([x.size for x in tried])])[:-1].astype(int).tolist()
 
 
-def delayed(tried: tuple[Candidate, ...]) -> frozenset[str]:
-    """The channels whose delay is tried."""
+def delayed_channels(tried: tuple[Candidate, ...]) -> frozenset[str]:
+    """Return the channels whose delay is a candidate."""
     return frozenset(
         x.of.removesuffix(".delay") for x in tried if x.kind == "held" and x.term == "delay"
     )
 
 
-def named(term: str, of: str) -> str:
-    """What a term of a law or force of `of` is called."""
+def term_name(term: str, of: str) -> str:
+    """Return the name of a term of a law or force of `of`."""
     return f"{_NAMES.get(term, term)} {'on' if term in OF_FORCE else 'of'} {of}"
 
 
 def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0) -> Candidate:
-    """A term of the law at `path`, which `has` so much of this term already."""
+    """Return a term of the law at `path`, which has the coefficient `has` of this term already."""
     speed = "rad" if rotational else "m"
     of = "" if unit == "1" else f"{unit}."
     units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}
-    name, size = named(term, path.partition(".")[0]), len(DIP) if term == "Stribeck" else 1
+    name, size = term_name(term, path.partition(".")[0]), len(DIP) if term == "Stribeck" else 1
     least = -has if term in _BRAKES else -np.inf
     return Candidate(name, "law", path, term, units.get(term, unit), size, least)
 
@@ -324,10 +542,10 @@ def _of_force(term: str, body: str, unit: str, rotational: bool) -> Candidate:
         "friction over position": f"{unit}/{place}",
         "friction over distance": f"{unit}/{place}",
     }
-    return Candidate(named(term, body), "force", body, term, units.get(term, unit))
+    return Candidate(term_name(term, body), "force", body, term, units.get(term, unit))
 
 
-def _held(path: str, value: float, declaration: Declaration, unit: str) -> Candidate:
+def _parameter_candidate(path: str, value: float, declaration: Declaration, unit: str) -> Candidate:
     side, _, rest = path.partition(".")
     channel, _, what = rest.rpartition(".")
     name = path
@@ -338,26 +556,12 @@ def _held(path: str, value: float, declaration: Declaration, unit: str) -> Candi
     return Candidate(name, "held", path, last, unit, 1, domain.bound() - value, most - value)
 
 
-def _positions(machine: Mechanism, found: FitResult) -> list[str]:
-    """Channels that are positions of bodies and recorded."""
-    seen = {n for p in found.problem.prepared for n in p.names}
-    return [motion_of(machine, b)[0] for b in bodies(machine) if motion_of(machine, b)[0] in seen]
-
-
 def _part(path: str) -> str:
     return path.partition(".")[0]
 
 
-def _is_pressed(machine: Any, path: str) -> bool:
-    return isinstance(machine, Mechanism) and hasattr(machine[_part(path)], "f_normalized")
-
-
-def _has_friction(machine: Any, body: str) -> bool:
-    return any(between(machine, path)[0] == body for path in laws(machine))
-
-
 def with_fields(part: Any, fields: Mapping[str, Any]) -> Any:
-    """`part` with other `fields`, unchecked: their values are traced."""
+    """Return `part` with other `fields`, without checks, because their values are traced."""
     new = object.__new__(type(part))
     for field in dataclasses.fields(part):
         value = fields[field.name] if field.name in fields else getattr(part, field.name)

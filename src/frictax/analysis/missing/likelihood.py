@@ -1,5 +1,7 @@
-"""How much better residuals with a memory are explained: both that memory and all coefficients by
-maximum likelihood, without a candidate and with it.
+"""Likelihood-ratio tests of candidates with autoregressive noise, and the noise on windows.
+
+`Likelihood` fits noise and coefficients by maximum likelihood, without and with a candidate.
+`window_autoregression` estimates the noise of residuals whose windows have fitted starts.
 """
 
 import dataclasses
@@ -9,15 +11,21 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import fdtrc
 
-from ..errors.memory.autoregression import walks
-from ..errors.memory.wandering import SIZES, slowest_waves
-from .columns import Columns
+from ..errors.autoregression import (
+    SIZES,
+    AutoregressiveModel,
+    lagged_products,
+    random_walks,
+    select_autoregression,
+    slowest_waves,
+)
+from .sensitivities import Sensitivities
 
-_ROUNDS = 6
-_ORDER = 12  # of the autoregression, at most
-_RIDGE = 1e-13
-DRAWN = np.geomspace(0.1, 1.5, 10)  # times the noise that is read from inputs
-_SEEN = 1e-12  # of the largest eigenvalue of sums of lagged products
+_ROUNDS = 6  # alternations between coefficients and noise
+_ORDER = 12  # largest order of an autoregression
+_RIDGE = 1e-13  # [diagonal] added to normal equations
+DRAWN = np.geomspace(0.1, 1.5, 10)  # [noise read from the inputs] sizes of input noise on the grid
+_RCOND = 1e-12  # [largest eigenvalue] smallest eigenvalue of sums of lagged products
 
 # For each channel of a record, the numbers of its residuals in the order of time, in stretches.
 Stretches = list[list[Int[np.ndarray, " _"]]]
@@ -25,8 +33,9 @@ Stretches = list[list[Int[np.ndarray, " _"]]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _State:
-    """The noise of a channel: its autoregression, the variance of what is new in it, that of the
-    steps of the walk over it, and how many of the waves of that stand `above` the noise.
+    """The noise of a channel: coefficients of its autoregression, variance of the innovations,
+    `ratio`: variance of the steps of its walk over that of the innovations, and `above`: the
+    effective number of waves of the walk that exceed the noise.
     """
 
     phi: Float[np.ndarray, " q"]
@@ -37,8 +46,8 @@ class _State:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fitted:
-    """`size`: the sum over channels of n*log(variance of what is left); `effective`: how many
-    independent samples there are; the `states` of their noise.
+    """A maximum of the likelihood. `size`: sum over channels of n*log(variance of the innovations);
+    `effective`: number of independent samples; `states` of the noise of each channel.
     """
 
     size: float
@@ -47,17 +56,18 @@ class Fitted:
 
 
 class Likelihood:
-    """Residuals of each channel as an autoregression of fixed order, about linear columns, and
-    where they wander beside a random walk (`walks`), or else beside what `draws` (k, n) of noise of
-    the inputs would do, as much of it as is likeliest.
+    """The residuals of each channel as an autoregression of fixed order about linear columns.
 
-    Conditional on the first samples of each stretch, so that sums of products of lagged columns are
-    all that is needed: they are formed once for all candidates.
+    If a channel drifts, a random walk is added (`random_walks`). If `draws` (k, n) are given, the
+    effect of noise of the inputs is added instead, of the most likely size.
+
+    The likelihood is conditional on the first samples of each stretch. Therefore it needs only sums
+    of products of lagged columns, which are computed once for all candidates.
     """
 
     def __init__(
         self,
-        columns: Columns,
+        columns: Sensitivities,
         stretches: Stretches,
         left: Float[np.ndarray, " n"],
         draws: Float[np.ndarray, "k n"] | None = None,
@@ -80,53 +90,54 @@ class Likelihood:
         self.before: Fitted | None = None
 
     @property
-    def wanders(self) -> bool:
-        """Whether there is a walk beside the noise of any channel."""
+    def has_walk(self) -> bool:
+        """True if a walk, or the effect of input noise, is added to any channel."""
         return any(one.waves for one in self.channels)
 
-    def chance(self, at: list[int]) -> float:
-        """That the columns `at` explain as much by chance.
+    def p_value(self, at: list[int]) -> float:
+        """Return the p value of the columns `at`.
 
-        Where there is a walk the lesser of two, times 2: beside as much of it as without them, and
-        beside what is left of it, which is then known from as many numbers as it has waves above
-        the noise. How large the noise of inputs is has been read from them: of that the first.
+        With a walk it is twice the smaller of two p values. For the first, the walk has the same
+        size as without the columns. For the second, its size is refitted, and the degrees of
+        freedom are the number of waves of the walk above the noise. The size of input noise is
+        known from the inputs, so only the first p value is used for it.
         """
         if not self.channels:
             return 1.0
         if self.before is None:
-            self.before = self.fitted([])
-        after = self.fitted([1 + self.p + j for j in at])
-        if not self.wanders:
-            return self._chance(after, len(at), np.inf)
-        same = self.fitted([1 + self.p + j for j in at], self.before.states)
-        chance = self._chance(same, len(at), np.inf)
+            self.before = self.maximize([])
+        after = self.maximize([1 + self.p + j for j in at])
+        if not self.has_walk:
+            return self._p_value(after, len(at), np.inf)
+        same = self.maximize([1 + self.p + j for j in at], self.before.states)
+        p = self._p_value(same, len(at), np.inf)
         if self.of_draws:
-            return chance
-        of_walk = self._chance(after, len(at), sum(s.above for s in self.before.states))
-        return min(2.0 * min(of_walk, chance), 1.0)
+            return p
+        of_walk = self._p_value(after, len(at), sum(s.above for s in self.before.states))
+        return min(2.0 * min(of_walk, p), 1.0)
 
-    def _chance(self, after: Fitted, k: int, most: float) -> float:
-        """Likewise, with at most so many degrees of freedom."""
+    def _p_value(self, after: Fitted, k: int, most: float) -> float:
+        """Return the p value with at most `most` degrees of freedom."""
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)
         gain = np.expm1(max(self.before.size - after.size, 0.0) / n)
         return float(fdtrc(k, dof, gain * max(n - self.p - k, 1) / k))
 
-    def fitted(self, more: list[int], same: list[_State] | None = None) -> Fitted:
-        """With the columns `more`, where it is likeliest over all coefficients; `same`: with its
-        walks.
+    def maximize(self, more: list[int], same: list[_State] | None = None) -> Fitted:
+        """Maximise the likelihood with the columns `more` over all coefficients. `same`:
+        states whose walks are kept.
         """
         whole = [0, *range(1, 1 + self.p), *more]
         states = [one.begin for one in self.channels]
         steps = [None if same is None else s.ratio * s.noise for s in same or states]
         total = effective = 0.0
-        for _ in range(_ROUNDS):  # the first without a memory
+        for _ in range(_ROUNDS):  # The first round has white noise.
             a = np.zeros((len(whole), len(whole)))
             for one, state in zip(self.channels, states, strict=True):
-                a += one.told(whole, state)
+                a += one._whitened_products(whole, state)
             ridge = _RIDGE * np.diag(np.diag(a[1:, 1:])) + 1e-300 * np.eye(len(whole) - 1)
-            beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_SEEN)[0]
+            beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
             v = np.concatenate([[1.0], -beta])
             fits = [
                 one.fit(whole, v, state, step)
@@ -138,7 +149,7 @@ class Likelihood:
 
 
 class _Channel:
-    """The sums of products of the lagged columns of one channel, and of the waves of its walk."""
+    """Sums of products of the lagged columns of one channel, and of the waves of its walk."""
 
     def __init__(
         self,
@@ -150,7 +161,7 @@ class _Channel:
         steps: np.ndarray,
     ) -> None:
         rest, ratio, self.steps = left[np.concatenate(stretches)], 0.0, steps
-        if step > 0:  # the order is that of what the walk leaves
+        if step > 0:  # The order is that of the residuals without the walk.
             square = float(np.mean(rest**2))
             ratio = step / max(float(np.var(np.diff(rest))) / 2.0, _RIDGE * square)
             gram = waves.T @ waves + np.eye(waves.shape[1]) / ratio
@@ -169,9 +180,9 @@ class _Channel:
             self.gram = np.reshape(gram, self.gram.shape)
         self.waves = list(range(table.shape[1], width))
 
-    def told(self, whole: list[int], state: _State) -> Float[np.ndarray, "k k"]:
-        """The products of the columns `whole`, whitened."""
-        a, beside, own = self._whitened(whole, state.phi)
+    def _whitened_products(self, whole: list[int], state: _State) -> Float[np.ndarray, "k k"]:
+        """Return the products of the columns `whole`, whitened."""
+        a, beside, own = self._whiten(whole, state.phi)
         if self.waves and state.ratio > 0:
             own = own + np.eye(len(self.waves)) / state.ratio
             a = a - beside @ np.linalg.solve(own, beside.T)
@@ -180,24 +191,25 @@ class _Channel:
     def fit(
         self, whole: list[int], v: np.ndarray, state: _State, step: float | None
     ) -> tuple[_State, float, float]:
-        """The noise that fits the columns times `v`, where given with steps of the walk of that
-        variance; n*log of its variance, and how many independent samples there are.
+        """Return the noise that fits the columns times `v`, n*log of its variance, and the
+        number of independent samples. `step`: variance of the steps of the walk, or None to
+        fit it.
         """
         n, q, both = self.count, self.order, v
-        if self.waves:  # the autoregression is that of what the walk leaves
-            _, beside, own = self._whitened(whole, state.phi)
+        if self.waves:  # The autoregression is that of the residuals without the walk.
+            _, beside, own = self._whiten(whole, state.phi)
             of = state.ratio * (v @ beside)
             waves = np.linalg.solve(state.ratio * own + np.eye(len(self.waves)), of)
             both = np.concatenate([v, -waves])
         use = [*whole, *self.waves]
         part = self.gram[:, use][:, :, :, use]
         g = np.einsum("a,iajb,b->ij", both, part, both)
-        phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=_SEEN)[0] if q else np.zeros(0)
+        phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=_RCOND)[0] if q else np.zeros(0)
         rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, 1e-300)
         share = _share(phi, rest, max(float(g[0, 0]) / n, 1e-300))
         if not self.waves:
             return _State(phi, rest), n * np.log(rest), n * share
-        a, beside, own = self._whitened(whole, phi)
+        a, beside, own = self._whiten(whole, phi)
         sizes, turn = np.linalg.eigh(own)
         sizes, seen = np.maximum(sizes, 0.0), turn.T @ (v @ beside)
         ratios = np.append(0.0, self.steps) / rest if step is None else np.array([step / rest])
@@ -209,11 +221,11 @@ class _Channel:
         state = _State(phi, float(left[best]), float(ratios[best]), above)
         return state, float(value[best]), n * share
 
-    def _whitened(
+    def _whiten(
         self, whole: list[int], phi: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The products of the columns `whole`, of these and the waves, and of the waves, all
-        through the autoregression.
+        """Return the products of the columns `whole`, of these and the waves, and of the waves, all
+        filtered by the autoregression.
         """
         filt, use, k = np.concatenate([[1.0], -phi]), [*whole, *self.waves], len(whole)
         a = np.einsum("i,iajb,j->ab", filt, self.gram[:, use][:, :, :, use], filt)
@@ -223,8 +235,10 @@ class _Channel:
 def _of_walks(
     left: np.ndarray, fitted: np.ndarray, stretches: Stretches
 ) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
-    """For each channel the waves of its walk, the variance of a step, and those that are tried."""
-    for channel, walk in zip(stretches, walks(left, fitted, stretches), strict=True):
+    """Return for each channel the waves of its walk, the variance of a step, and the grid of
+    variances.
+    """
+    for channel, walk in zip(stretches, random_walks(left, fitted, stretches), strict=True):
         n = sum(len(s) for s in channel)
         if walk is None:
             yield np.zeros((n, 0)), 0.0, np.zeros(0)
@@ -234,26 +248,24 @@ def _of_walks(
 
 
 def _of_draws(draws: Float[np.ndarray, "k n"]) -> tuple[np.ndarray, float, np.ndarray]:
-    """Likewise of noise of the inputs, of which draws have the variance 1."""
+    """Return the same for noise of the inputs, whose draws have variance 1."""
     return draws.T / np.sqrt(max(len(draws), 1)), 1.0, DRAWN**2
 
 
 def _share(phi: np.ndarray, noise: float, variance: float) -> float:
-    """Of samples that are independent, where the residual is strongest: variance over the highest
-    of its spectrum.
-    """
+    """Return the share of independent samples: variance over the maximum of the spectrum."""
     shape = np.abs(np.fft.rfft(np.concatenate([[1.0], -phi]), 1024)) ** 2
     return float(np.clip(variance * np.min(shape) / noise, 0.0, 1.0))
 
 
 def highest_order(stretches: list[np.ndarray]) -> int:
-    """Of the autoregressions that are tried on these."""
+    """Return the largest order of the autoregressions of these stretches."""
     return min(_ORDER, max(len(s) for s in stretches) // 8)
 
 
 def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """Coefficients, the order by Schwarz's criterion, and the standard deviation of what is
-    left.
+    """Return the coefficients of an autoregression, whose order Schwarz's criterion selects, and
+    the standard deviation of the innovations.
     """
     most = highest_order(stretches)
     gram, n = np.zeros((most + 1, most + 1)), 0
@@ -261,12 +273,77 @@ def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
         if len(s) > 2 * most:
             lags = np.column_stack([s[most - j : len(s) - j] for j in range(most + 1)])
             gram, n = gram + lags.T @ lags, n + len(lags)
-    best = np.inf, np.zeros(0), 1.0
-    for q in range(most + 1):
-        past = gram[1 : q + 1, 0]
-        phi = np.linalg.lstsq(gram[1 : q + 1, 1 : q + 1], past, rcond=_SEEN)[0] if q else past
-        size = max(float(gram[0, 0] - phi @ past) / n, 1e-300)
-        bic = n * np.log(size) + q * np.log(n)
-        if bic < best[0]:
-            best = bic, phi, np.sqrt(size)
-    return best[1], float(best[2])
+    if not n:
+        return np.zeros(0), 1.0
+    model = select_autoregression(gram, n, _RCOND)
+    return model.phi, float(np.sqrt(model.noise * (n - model.phi.size) / n))
+
+
+# REML iterations on windows, and the relative change of the noise at their end
+_WINDOW_ROUNDS, _SETTLED = 15, 1e-3
+_FLOOR = 1e-6  # [variance] white noise that is added, for smooth residuals
+# [largest eigenvalue] smallest eigenvalue of the information on starts and parameters
+_LEAST_INFORMATION = 1e-7
+
+
+def window_autoregression(
+    columns: Sensitivities, stretches: list[Int[np.ndarray, " _"]]
+) -> AutoregressiveModel:
+    """Return the autoregression of the residuals on `stretches` by restricted likelihood, which
+    restores the variance that window starts and fitted parameters absorbed.
+
+    A start absorbs the slowest waves of its window. If the correlation time is half a window, the
+    residuals look almost uncorrelated, and any slow term would seem significant.
+
+    **Arguments:** `columns`: the tried columns are not used; `stretches`: the row numbers of each,
+    which may continue from window to window.
+
+    **Returns:** an `AutoregressiveModel`, its `noise` in squares of weighted residuals.
+
+    **Source:** D. A. Harville, Journal of the American Statistical Association 72 (1977).
+    """
+    cuts = [np.flatnonzero(np.diff(columns.window[s])) + 1 for s in stretches]
+    stretches = [x for s, cut in zip(stretches, cuts, strict=True) for x in np.split(s, cut)]
+    most = highest_order(stretches)
+    mine = [s for s in stretches if len(s) > 2 * most]
+    if not most:
+        square = float(np.mean(columns.residuals[np.concatenate(mine)] ** 2))
+        return AutoregressiveModel.white(max(square, 1e-300))
+    numbers = np.unique(np.concatenate([columns.window[s] for s in mine]))
+    starts, fitted = columns.starts.shape[1], columns.fitted.shape[1]
+    grams, edges, places = [], [], []
+    for s in mine:
+        z = np.column_stack([columns.residuals[s], columns.starts[s], columns.fitted[s]])
+        grams.append(lagged_products(z, most))
+        edges.append(z[:most].T @ z[:most])
+        window = int(np.searchsorted(numbers, columns.window[s[0]]))
+        own = starts * window + np.arange(starts)
+        places.append(np.concatenate([own, starts * len(numbers) + np.arange(fitted)]))
+    many, first = np.stack(grams), np.stack(edges)
+    count = sum(len(s) - most for s in mine)
+    size = starts * len(numbers) + fitted
+    moved, taken, before = np.zeros(size), np.zeros((size, size)), 0.0
+    for _ in range(_WINDOW_ROUNDS):
+        v = np.stack([np.concatenate([[1.0], -moved[at]]) for at in places])
+        weight = v[:, :, None] * v[:, None, :]
+        weight[:, 1:, 1:] += np.stack([taken[np.ix_(at, at)] for at in places])
+        sums = np.einsum("wijab,wab->ij", many, weight)
+        model = select_autoregression(sums, count, _FLOOR)
+        if abs(model.noise - before) < _SETTLED * model.noise:
+            break
+        before = model.noise
+        a = np.concatenate([[1.0], -model.phi])
+        q = len(a)
+        through = np.einsum("i,wijab,j->wab", a, many[:, :q, :q], a) / model.noise
+        # The first samples have no lags, so they count as white noise of the whole variance.
+        through += first * count / max(float(sums[0, 0]), 1e-200)
+        told, pull = np.zeros((size, size)), np.zeros(size)
+        for at, one in zip(places, through, strict=True):
+            told[np.ix_(at, at)] += one[1:, 1:]
+            pull[at] += one[1:, 0]
+        square = np.diag(told)
+        unit = np.sqrt(np.where(square > 0, square, 1.0))
+        scale = np.outer(unit, unit)
+        taken = np.linalg.pinv(told / scale, rcond=_LEAST_INFORMATION, hermitian=True) / scale
+        moved = taken @ pull
+    return model

@@ -1,40 +1,75 @@
-"""Which term a fitted machine lacks, by a score test through the simulation."""
+"""Find the terms that a fitted machine lacks: score tests of all candidates, refits of the best.
+
+`Trials` is the fitted machine with all candidates in it: evaluation at any values, and refits with
+one more candidate. `_Search` tests and refits in rounds.
+"""
 
 import dataclasses
 from collections.abc import Collection
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from frictax.annotations import Checked
 from frictax.fitting import FitResult
+from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.step_error import long_steps, with_shorter_steps
 from frictax.fitting.result.worth import channels
 from frictax.progress import SILENT, Progress, Work, watched
 
-from .candidates import Candidate
-from .chances import chance_of
-from .columns import Columns
-from .in_series import SERIES, by_free_runs, in_series
-from .projected import Projected
+from .candidates import Candidate, bodies_of, catalogue, first_columns
+from .score_test import (
+    AS_MUCH,
+    SURE,
+    UNEXPLAINED,
+    UNTESTABLE,
+    Projected,
+    ScoreTest,
+    TestResult,
+    f_test_p,
+    without_starts,
+)
+from .sensitivities import (
+    Point,
+    Sensitivities,
+    operating_range,
+    ripple_columns,
+    sensitivities,
+    states_of_windows,
+)
+from .split_bodies import SERIES, refit_by_free_runs, split_bodies
 from .table import Missing, MissingTerm
-from .trials import Point, Seen, Trials
-from .verdict import AS_MUCH, OWN, SURE, UNTOLD, Told
 
-_ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
-_REFITTED, _TERMS = 3, 3
-_MADE = "missing_table"  # the entry of a fit's `vars` that holds its table
+_PERIODS = 45  # periods of a ripple on each grid that is tried
+_LEAST_PERIODS = 3.0  # periods of a ripple in the travel of a record; fewer are a slope or a bend
+# A refit of a ripple starts from _WAVES periods, which differ by _APART waves over the travel.
+_WAVES, _APART = 3, 1.2
+_STEPS = 25  # largest number of steps of a refit
+_FLAT = 1e-4  # relative decrease of the cost at which a refit ends
+_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of a refit, and the factor of its changes
+_MOST_DAMPING = 1e3  # damping at which a refit gives up
+_NUDGE = 1e-4  # [waves over the travel] difference for the derivative by the period of a ripple
+# [largest effect on any window] effect of a start on its window below which the start stays.
+_SMALLEST_EFFECT = 1e-3
+_ALIKE = 0.99  # cosine of the angle between columns that a record cannot separate
+_REFITTED = 3  # candidates that are refitted in each round, by Schwarz's criterion and by p value
+_TERMS = 3  # most rounds, each of which adds a term
+_TABLE = "missing_table"  # entry of a fit's `vars` that caches its table
 _FROM_ZERO = 2.58  # [standard errors] half of a 99 % interval, which must not contain 0
-_PROMISED = 0.5  # least gain of a refit, as a share of what its derivatives promise
-_NEARLY = 10.0  # below which Kass, Raftery, JASA 90 (1995), call evidence less than very strong
+_PROMISED = 0.5  # [predicted gain] smallest gain of a refit that confirms a term
+# Difference of Schwarz's criterion below which a simpler term is preferred. Kass, Raftery, JASA 90
+# (1995) call evidence above it very strong.
+_NEARLY = 10.0
 
 
 def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> Missing:
-    """Which term the fitted machine lacks: `Missing`.
+    """Return the terms that the fitted machine lacks: `Missing`.
 
-    Of machines on records, by any objective; a sweep says `lack-of-fit` by itself. `progress` as in
-    `fit`.
+    The fit is of a machine to records, by any objective. A fit to a sweep has the notice
+    `lack-of-fit` instead. `progress` as in `fit`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
@@ -61,16 +96,16 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
             "`missing` asks what the simulation of a machine lacks, and this fit is of a law to a"
             " sweep. Its `notices` say lack of fit; compare laws by `fx.compare(sweep)`."
         )
-    made = vars(found)  # what a print of the fit has found is not searched again
-    if _MADE not in made:
+    cache = vars(found)  # A print of the fit may have computed the table already.
+    if _TABLE not in cache:
         with watched(progress, "Looking for what is missing") as work:
-            made[_MADE] = _Search(_in_short_steps(found)).run(work)
-    return made[_MADE]
+            cache[_TABLE] = _Search(_in_short_steps(found)).run(work)
+    return cache[_TABLE]
 
 
 def _in_short_steps(found: FitResult) -> FitResult:
-    """`found` with the steps that its notice asks for: what long steps do to a simulation is no
-    term of the machine.
+    """Return `found` with the steps that its notice asks for. The error of long steps is not a
+    missing term.
     """
     engine = found.problem.engine
     for notice in long_steps(found):
@@ -78,185 +113,447 @@ def _in_short_steps(found: FitResult) -> FitResult:
     return dataclasses.replace(found, problem=dataclasses.replace(found.problem, engine=engine))
 
 
-class _Search(Trials):
-    """Rounds of the table, each with what was found before in the model."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The sensitivities at a point, and the derivatives by the number of waves over the travel, of
+    the bodies `waves` whose ripple is in the model.
+    """
 
-    # -- the table
+    at: Sensitivities
+    by_wave: np.ndarray
+    waves: list[str]
 
-    def table(self, seen: Columns) -> tuple[list[Told], Projected, float]:
-        """Of each candidate, at `seen` with all fitted columns in it; and how many residuals would
-        not remember each other with the best of them.
+
+class Trials:
+    """The fitted machine with all candidates, of which some are `accepted` and stay in the model.
+
+    - `tried`: the candidates, whose coefficients begin at `first`; `point`: the present values.
+    - `test`: the score test; `travel` of each body [m or rad].
+    """
+
+    def __init__(self, found: FitResult) -> None:
+        problem = found.problem
+        self.found, self.problem = found, problem
+        self.shared = found.shown
+        x = np.asarray(found.x, float)
+        self.ranges, self.travel = operating_range(problem, x)
+        self.tried = catalogue(found)
+        self.first = first_columns(self.tried)
+        states = states_of_windows(problem)
+        self.has_windows = bool(states)
+        self.test = ScoreTest(found, self.has_windows)
+        windows = enumerate(problem.prepared if states else ())
+        self.point = Point(
+            x,
+            np.zeros(sum(one.size for one in self.tried)),
+            {i: np.zeros((len(p.weight), states)) for i, p in windows},
+            dict.fromkeys(bodies_of(found.model), 1.0),
+        )
+        self.accepted: list[int] = []
+        self.other_periods: dict[str, list[float]] = {}
+
+    def at_values(self, at: Point, which: int | None = None) -> Evaluation:
+        """Evaluate with the accepted candidates and the candidate `which` in the model."""
+        inside = [*self.accepted, *([] if which is None else [which])]
+        waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
+        here = sensitivities(self.problem, self.tried, at, self.ranges)
+        by_wave = []
+        for body in waves:
+            period = 1.0 / (1.0 / at.periods[body] + _NUDGE / self.travel[body])
+            nudged = dataclasses.replace(at, periods={**at.periods, body: period})
+            then = sensitivities(self.problem, self.tried, nudged, self.ranges)
+            slope = (then.residuals - here.residuals) / _NUDGE
+            # A run that fails at the other period has no derivative by the period.
+            by_wave.append(slope if np.all(np.isfinite(slope)) else np.zeros_like(slope))
+        return Evaluation(here, np.reshape(by_wave, (len(waves), len(here.residuals))).T, waves)
+
+    def places(self, which: int) -> list[int]:
+        """Return the places of the coefficients of a candidate."""
+        return list(range(self.first[which], self.first[which] + self.tried[which].size))
+
+    def tries(self, which: int) -> float:
+        """Return the number of alternatives that a candidate stands for: the periods of a
+        ripple.
         """
-        verdicts = self.judge.at(seen)
-        out = []
+        one = self.tried[which]
+        return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
+
+    def with_accepted(self, seen: Evaluation) -> Sensitivities:
+        """Return the sensitivities with the accepted candidates among the fitted parameters."""
+        own = [j for i in self.accepted for j in self.places(i)]
+        fitted = np.column_stack([seen.at.fitted, seen.at.tried[:, own], seen.by_wave])
+        return dataclasses.replace(seen.at, fitted=fitted)
+
+    def choose_periods(self) -> None:
+        """Choose the period of each ripple that explains most, and the next two for refits.
+
+        The grid has 90 frequencies of at least three periods over the travel. For a body that turns
+        several times it also has 45 frequencies over a turn. A finer grid follows around the best.
+        """
         for i, one in enumerate(self.tried):
-            if i in self.accepted:
-                out.append(UNTOLD)
+            if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
                 continue
-            this = verdicts.judged(self.places(i))
-            out.append(this if one.is_possible(this.c) else UNTOLD)
-        best = max(range(len(out)), key=lambda i: out[i].fall)
-        share = verdicts.share_remembered(self.places(best) if out[best].fall > 0 else [])
-        return out, verdicts.plain, max(1.0 / share, 8.0)
+            travel, many = self.travel[one.of], np.arange(1, _PERIODS + 1)
+            least = _LEAST_PERIODS / travel
+            grids = [least + (many - 1.0) / travel, least + (many - 0.5) / travel]
+            if self.turns(one.of):
+                grids.append(np.maximum(many / (2 * np.pi), least))
+            tried = np.concatenate(grids)
+            explained = np.concatenate([self.explained_by_ripple(one.of, grid) for grid in grids])
+            best: list[float] = []
+            for f in tried[np.argsort(-explained)]:
+                if all(abs(f - other) > _APART / travel for other in best):
+                    best.append(float(f))
+            near = np.maximum(best[0] + np.linspace(-1.0, 1.0, _PERIODS) / travel, least)
+            finer = self.explained_by_ripple(one.of, near)
+            if np.max(finer) > np.max(explained):
+                best[0] = float(near[np.argmax(finer)])
+            periods = {**self.point.periods, one.of: 1.0 / best[0]}
+            self.point = dataclasses.replace(self.point, periods=periods)
+            self.other_periods[one.of] = [1.0 / f for f in best[1:_WAVES]]
 
-    def judged_at(self, which: int, seen: Seen, c: np.ndarray, before: Columns) -> Told:
-        """The candidate where it was fitted: against what would be left without it, there by its
-        columns, and by the refit itself against `before`.
+    def turns(self, body: str) -> bool:
+        """Return whether a body turns more than twice."""
+        return bodies_of(self.found.model)[body] and self.travel[body] > 4 * np.pi
+
+    def explained_by_ripple(self, body: str, frequencies: np.ndarray) -> Float[np.ndarray, " m"]:
+        """Return the sum of squares that a ripple of each of `frequencies` explains."""
+        many = jnp.asarray(1.0 / frequencies)
+        parts = []
+        for i in range(len(self.problem.prepared)):
+            at = self.point.of_record(i)
+            of_record = ripple_columns(self.problem, self.tried, at, self.ranges, i, body, many)
+            parts.append(np.asarray(of_record[0]))
+        waves = np.concatenate(parts, axis=1)
+        seen = self.with_accepted(self.at_values(self.point))
+        trial = dataclasses.replace(seen, tried=np.concatenate(list(waves), axis=1))
+        clean = Projected.from_columns(trial, self.test.counted)
+        out = np.zeros(len(waves))
+        for k in range(len(waves)):
+            own = slice(2 * k, 2 * k + 2)
+            if np.isfinite(clean.tried[:, own]).all() and np.min(clean.own[own]) > UNEXPLAINED:
+                q, _ = np.linalg.qr(clean.tried[:, own])
+                out[k] = np.sum((q.T @ clean.residuals) ** 2)
+        return out
+
+    def refit(self, which: int) -> tuple[float, Point, Evaluation]:
+        """Refit with a candidate in the model. Return the sum of squares, its point, and the
+        evaluation there.
         """
-        at = self.places(which)
-        all_of = self.with_accepted(seen)
-        tried = all_of.tried[:, at]
-        alone = dataclasses.replace(all_of, residuals=all_of.residuals - tried @ c[at], tried=tried)
-        gained = self.judge.by_refit(before, dataclasses.replace(all_of, tried=tried))
-        return self.judge.at(alone).judged(list(range(len(at))), gained)
+        one = self.tried[which]
+        best = self.refit_from(which, self.point)
+        for period in self.other_periods.get(one.of, []) if one.kind == "wave" else []:
+            periods = {**self.point.periods, one.of: period}
+            new = self.refit_from(which, dataclasses.replace(self.point, periods=periods))
+            best = new if new[0] < best[0] else best
+        return best
 
-    # -- all rounds
+    def settle(self) -> None:
+        """Fit the starts of windows, which were read from the record. Otherwise a refit with any
+        candidate gains by the starts alone.
+        """
+        if self.has_windows:
+            _, self.point, _ = self.refit_from(None, self.point)
+
+    def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
+        """Refit as `refit` does, from the point `at`; None: without a new candidate."""
+        inside = [*self.accepted, *([] if which is None else [which])]
+        own = [j for i in inside for j in self.places(i)]
+        seen = self.at_values(at, which)
+        p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.at)
+        for turn in range(_STEPS):
+            # In the first step the ripple is zero, so its period has no derivative.
+            by_wave = seen.by_wave if turn else seen.by_wave[:, :0]
+            columns = np.column_stack([seen.at.fitted, seen.at.tried[:, own], by_wave])
+            step, follow = self.step(seen.at, columns, damping)
+            x, c, periods = at.x.copy(), at.c.copy(), dict(at.periods)
+            x[self.shared] = self.within_bounds(x[self.shared], step[:p])
+            c[own] += step[p : p + len(own)]
+            for body, more in zip(seen.waves, step[p + len(own) :], strict=False):
+                waves = self.travel[body] / periods[body] + more
+                periods[body] = self.travel[body] / max(waves, _LEAST_PERIODS)
+            for i in inside:
+                if self.tried[i].size == 1:
+                    k = self.first[i]
+                    c[k] = np.clip(c[k], self.tried[i].least, self.tried[i].most)
+            moved = {i: m + follow[i] for i, m in at.moved.items()}
+            new = Point(x, c, moved, periods)
+            then = self.at_values(new, which)
+            now = self.cost(then.at)
+            derivatives = then.at.fitted, then.at.tried[:, own], then.by_wave
+            if now < cost and all(np.all(np.isfinite(d)) for d in derivatives):
+                done = cost - now < _FLAT * cost and (turn > 0 or not seen.waves)
+                at, seen, cost = new, then, now
+                damping /= _CAREFUL
+                if done:
+                    break
+            else:
+                damping *= _CAREFUL
+                if damping > _MOST_DAMPING:
+                    break
+        return cost, at, seen
+
+    def within_bounds(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Return `x` plus a step, which goes at most nine tenths of the way to a bound."""
+        unknowns = self.problem.unknowns
+        low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
+        with np.errstate(invalid="ignore"):
+            low = np.where(np.isfinite(low), low + 0.1 * (x - low), -np.inf)
+            high = np.where(np.isfinite(high), high - 0.1 * (high - x), np.inf)
+        return np.clip(x + step, low, high)
+
+    def cost(self, seen: Sensitivities) -> float:
+        """Return the sum of squares that remains after the best starts of windows."""
+        r = seen.residuals[self.test.counted]
+        if self.has_windows:
+            starts, window = seen.starts[self.test.counted], seen.window[self.test.counted]
+            r = without_starts(r[:, None], starts, window)[:, 0]
+        return float(r @ r)
+
+    def step(
+        self, seen: Sensitivities, j: np.ndarray, damping: float
+    ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+        """Return the Levenberg-Marquardt step, and the changes of the starts of windows."""
+        on = self.test.counted
+        r, j = seen.residuals[on], j[on]
+        both = np.column_stack([r, j])
+        if self.has_windows:
+            both = without_starts(both, seen.starts[on], seen.window[on])
+        norms = np.linalg.norm(both[:, 1:], axis=0)
+        norms = np.where(norms > 0, norms, 1.0)
+        a = both[:, 1:] / norms
+        step = -np.linalg.solve(a.T @ a + damping * np.eye(a.shape[1]), a.T @ both[:, 0]) / norms
+        follow, first, rest = {}, 0, r + j @ step
+        starts, window = seen.starts[on], seen.window[on]
+        sizes = [np.linalg.norm(starts[window == w], axis=0) for w in np.unique(window)]
+        scale = np.maximum(np.max(sizes, axis=0), 1e-300) if sizes else 1.0
+        for i, moved in self.point.moved.items():
+            out = np.zeros_like(moved)
+            for w in range(len(moved)):
+                mine = window == first + w
+                u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
+                large = d > _SMALLEST_EFFECT
+                parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
+                out[w] = -(v.T @ parts) / scale
+            follow[i] = out
+            first += len(moved)
+        return step, follow
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Round:
+    """The tests and refits of one round.
+
+    - `cost`: sum of squares without a new candidate, of `count` residuals.
+    - `rows`: the test of each candidate; `order`: leaders of classes, best first; `alike`: the
+      names of the others in each class; `p_values` of the leaders.
+    - `refits`: root mean square, point and term of each refitted candidate; `leaves_white`: whether
+      a refit leaves white noise.
+    """
+
+    cost: float
+    count: int
+    rows: list[TestResult]
+    order: list[int]
+    alike: dict[int, list[str]]
+    p_values: dict[int, float]
+    refits: dict[int, tuple[float, Point, MissingTerm]]
+    leaves_white: bool
+
+
+class _Search(Trials):
+    """Rounds of tests and refits. Each round adds one term to the model."""
 
     def run(self, work: Work, most: int = _TERMS) -> Missing:
-        taken, terms, untold, start = [], [], (), np.nan
+        """Search in at most so many rounds."""
         self.settle()
-        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # there may be one
-        for turn, tell in enumerate(work.parts(rounds).values()):
+        taken: list[MissingTerm] = []
+        table: _Round | None = None
+        terms, untestable, start = [], (), np.nan
+        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # Often there is only one round.
+        for tell in work.parts(rounds).values():
             tell(f"{len(self.tried)} candidates")
-            self.choose_periods()
-            here = self.at_values(self.point)
-            before = self.with_accepted(here)
-            if not np.all(np.isfinite(before.residuals)):
-                raise ValueError(
-                    "`missing` asks what the misfit at the fitted values would become, and there is"
-                    " none: what is predicted there is not finite. Fit anew with the numbers that"
-                    " lie on their bounds held, or from another start."
-                )
-            rows, plain, self.independent = self.table(before)
-            count = len(plain.residuals)
-            order, alike = self.classes(rows, plain)
-            tries = np.array([self.tries(i) for i in order])
-            each, passing = self.judge.chances([rows[i] for i in order], tries)
-            chances = dict(zip(order, each.tolist(), strict=True))
-            sure = [i for i in order if chances[i] < SURE]
-            refits, leaves_white = {}, False
-            square = float(plain.residuals @ plain.residuals)
-            first = dict.fromkeys([*order[:_REFITTED], *sure[:_REFITTED]])
-            for k, i in enumerate(best_of := list(dict.fromkeys([*first, *sure]))):
-                if i not in first and any(term.is_significant for _, _, term in refits.values()):
-                    break
-                cost, at, seen = self.refit(i)
-                row = self.judged_at(i, seen, at.c, before)
-                leaves_white |= row.is_white
-                first_chance, second, third = row.chances
-                alone = max(self.tries(i) * first_chance, second / self.judge.limit)
-                chance = min(max(len(order) * alone, max(passing, 1) * third), 1.0)
-                rms = float(np.sqrt(cost / count))
-                term = self.term(i, row, chance, alike[i], rms, at)
-                holds = (
-                    chance < SURE
-                    and abs(term.value) > _FROM_ZERO * term.standard_error
-                    and self.tried[i].is_possible(at.c[self.places(i)])
-                    and square - cost > _PROMISED * rows[i].fall * square
-                )
-                refits[i] = rms, at, dataclasses.replace(term, is_significant=holds)
-                tell.count(k + 1, len(best_of), f"candidates fitted: {self.tried[i].name}")
-            named = {i: rms for i, (rms, _, term) in refits.items() if term.is_significant}
-            best, as_good = self.plainest(named) if named else (None, [])
-            if turn == 0:
-                start = float(np.sqrt(self.cost(here.columns) / count))
-                untold = tuple(self.tried[i].name for i, row in enumerate(rows) if row.own <= OWN)
-                terms = [
-                    refits[i][2]
-                    if i in refits
-                    else self.term(i, rows[i], chances[i], alike[i], rows[i].rms, None)
-                    for i in order
-                ]
-            if turn == 0 and not leaves_white:
-                tell("a body in two, with a spring between")
-                cost = self.cost(here.columns)
-                sprung = self.sprung(
-                    cost, {i: rms for i, (rms, _, _) in refits.items()}, len(order)
-                )
-                if sprung is not None:
-                    taken = [sprung]
-                    break
-                table = None if best is None else self.sprung_on_windows(refits)
-                if table is not None:
-                    terms.sort(key=lambda term: term.misfit)
-                    return dataclasses.replace(
-                        table, terms=tuple(terms), untold=untold, of=self.found
-                    )
+            now = self.test_candidates(tell)
+            confirmed = {i: rms for i, (rms, _, term) in now.refits.items() if term.is_significant}
+            best, as_good = self.simplest(confirmed) if confirmed else (None, [])
+            if table is None:
+                table = now
+                terms, untestable = self.table_of(now)
+                start = float(np.sqrt(now.cost / now.count))
+                if not now.leaves_white:
+                    tell("a body in two, with a spring between")
+                    sprung = self.stiffness_in_series(now)
+                    if sprung is not None:
+                        taken = [sprung]
+                        break
+                    on_windows = None if best is None else self.stiffness_on_windows(now.refits)
+                    if on_windows is not None:
+                        return dataclasses.replace(
+                            on_windows, terms=terms, untold=untestable, of=self.found
+                        )
             if best is None:
                 break
-            _, self.point, chosen = refits[best]
+            _, self.point, chosen = now.refits[best]
             self.accepted.append(best)
             alike = (*chosen.alike, *(self.tried[i].name for i in as_good))
             taken.append(dataclasses.replace(chosen, alike=alike))
-        terms.sort(key=lambda term: term.misfit)
         start = self.in_units(start)
         left = taken[-1].misfit if taken else start
         of = self.found
         misfits = channels(of.problem, of.records, of.full_residuals, of.x)
         above = [c.above for c in misfits if c.is_above_noise and c.noise > 0]
         ratio = max(above, default=np.nan)
-        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold, of, ratio)
+        return Missing(terms, tuple(taken), start, left, self.unit, untestable, of, ratio)
+
+    def test_candidates(self, tell: Work) -> _Round:
+        """Test all candidates, and refit the best ones."""
+        self.choose_periods()
+        here = self.at_values(self.point)
+        before = self.with_accepted(here)
+        if not np.all(np.isfinite(before.residuals)):
+            raise ValueError(
+                "`missing` asks what the misfit at the fitted values would become, and there is"
+                " none: what is predicted there is not finite. Fit anew with the numbers that"
+                " lie on their bounds held, or from another start."
+            )
+        rows, plain, self.independent = self.score_tests(before)
+        order, alike = self.classes(rows, plain)
+        tries = np.array([self.tries(i) for i in order])
+        each, passing = self.test.combine([rows[i] for i in order], tries)
+        p_values = dict(zip(order, each.tolist(), strict=True))
+        cost, count = self.cost(here.at), len(plain.residuals)
+        refits: dict[int, tuple[float, Point, MissingTerm]] = {}
+        leaves_white = False
+        sure = [i for i in order if p_values[i] < SURE]
+        first = dict.fromkeys([*order[:_REFITTED], *sure[:_REFITTED]])
+        queue = list(dict.fromkeys([*first, *sure]))
+        square = float(plain.residuals @ plain.residuals)
+        for k, i in enumerate(queue):
+            if i not in first and any(term.is_significant for _, _, term in refits.values()):
+                break
+            after, at, seen = self.refit(i)
+            row = self.test_refit(i, seen, at.c, before)
+            leaves_white |= row.is_white
+            by_colour, by_score, by_blocks = row.p_values
+            alone = max(self.tries(i) * by_colour, by_score / self.test.limit)
+            p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
+            rms = float(np.sqrt(after / count))
+            term = self.term(i, row, p_value, alike[i], rms, at)
+            is_confirmed = (
+                p_value < SURE
+                and abs(term.value) > _FROM_ZERO * term.standard_error
+                and self.tried[i].is_possible(at.c[self.places(i)])
+                and square - after > _PROMISED * rows[i].explained * square
+            )
+            refits[i] = rms, at, dataclasses.replace(term, is_significant=is_confirmed)
+            tell.count(k + 1, len(queue), f"candidates fitted: {self.tried[i].name}")
+        return _Round(cost, count, rows, order, alike, p_values, refits, leaves_white)
+
+    def score_tests(self, seen: Sensitivities) -> tuple[list[TestResult], Projected, float]:
+        """Return the test of each candidate, with all fitted columns in `seen`, and the number of
+        independent residuals with the best candidate.
+        """
+        tests = self.test.at(seen)
+        out = []
+        for i, one in enumerate(self.tried):
+            if i in self.accepted:
+                out.append(UNTESTABLE)
+                continue
+            row = tests.full_test(self.places(i))
+            out.append(row if one.is_possible(row.c) else UNTESTABLE)
+        best = max(range(len(out)), key=lambda i: out[i].explained)
+        share = tests.correlated_share(self.places(best) if out[best].explained > 0 else [])
+        return out, tests.plain, max(1.0 / share, 8.0)
+
+    def test_refit(
+        self, which: int, seen: Evaluation, c: np.ndarray, before: Sensitivities
+    ) -> TestResult:
+        """Test a candidate at its refit: by its columns there, against the residuals without it,
+        and by the gain of the refit over `before`.
+        """
+        at = self.places(which)
+        here = self.with_accepted(seen)
+        tried = here.tried[:, at]
+        alone = dataclasses.replace(here, residuals=here.residuals - tried @ c[at], tried=tried)
+        gain = self.test.refit_gain(before, dataclasses.replace(here, tried=tried))
+        return self.test.at(alone).full_test(list(range(len(at))), gain)
+
+    def table_of(self, one: _Round) -> tuple[tuple[MissingTerm, ...], tuple[str, ...]]:
+        """Return the terms of a round, the smallest misfit first, and the names of the candidates
+        that could not be tested.
+        """
+        terms = [
+            one.refits[i][2]
+            if i in one.refits
+            else self.term(i, one.rows[i], one.p_values[i], one.alike[i], one.rows[i].rms, None)
+            for i in one.order
+        ]
+        terms.sort(key=lambda term: term.misfit)
+        weak = (self.tried[i].name for i, row in enumerate(one.rows) if row.own <= UNEXPLAINED)
+        return tuple(terms), tuple(weak)
 
     def schwarz(self, i: int, square: float) -> float:
-        """Schwarz's criterion, over the number of residuals that do not remember each other, of a
-        model with the candidate which leaves a mean square.
+        """Return Schwarz's criterion over the number of independent residuals, for a model with
+        candidate i and this mean square.
         """
         n = self.independent
         return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
 
-    def plainest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
-        """Of the candidates with these root mean squares the best by Schwarz's criterion, or a
-        plainer one that is nearly as good; and those that are as good as that.
+    def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
+        """Return the best candidate by Schwarz's criterion, or a simpler one that is nearly as
+        good, and the others that are nearly as good. `refits`: root mean squares.
         """
-        worth = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
-        least = min(worth.values())
-        near = [i for i in worth if self.independent * (worth[i] - least) < _NEARLY]
-        best = min(near, key=lambda i: (self.tried[i].rank, worth[i]))
+        score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
+        least = min(score.values())
+        near = [i for i in score if self.independent * (score[i] - least) < _NEARLY]
+        best = min(near, key=lambda i: (self.tried[i].rank, score[i]))
         return best, [i for i in near if i != best]
 
-    def sprung(self, cost: float, refits: dict[int, float], count: int) -> MissingTerm | None:
-        """A stiffness in series with a body, where that explains clearly more than the best of
-        `count` candidates, of which the best leave `refits`, and than chance.
+    def stiffness_in_series(self, one: _Round) -> MissingTerm | None:
+        """Return a stiffness in series with a body, if it explains clearly more than the best
+        candidate, and more than chance.
         """
-        n, best = int(np.sum(self.judge.counted)), None
-        for one in in_series(self.found):
-            if best is None or one.cost < best.cost:
-                best = one
+        best = min(split_bodies(self.found), key=lambda split: split.cost, default=None)
         if best is None:
             return None
-        independent = max(1.0 / self.judge.share_remembered(best.found.full_residuals[:n]), 8.0)
+        n, count = int(np.sum(self.test.counted)), len(one.order) + 1
+        share = self.test.correlated_share(best.found.full_residuals[: len(self.test.counted)])
+        independent = max(1.0 / share, 8.0)
         k, dof, each = best.numbers, independent - len(best.found.x), np.log(independent)
         rivals = [
             independent * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
-            for i, rms in refits.items()
+            for i, (rms, _, _) in one.refits.items()
         ]
-        chance = chance_of((cost - best.cost) / best.cost * dof / k, k, dof) if dof > 0 else 1.0
-        if min(rivals) - k * each < _NEARLY or (count + 1) * chance >= SURE:
+        gain = (one.cost - best.cost) / best.cost
+        p_value = f_test_p(gain * dof / k, k, dof) if dof > 0 else 1.0
+        if min(rivals) - k * each < _NEARLY or count * p_value >= SURE:
             return None
         rms = self.in_units(float(np.sqrt(best.cost / n)))
         name, value = f"{SERIES}{best.body}", best.stiffness
-        chance = (count + 1) * chance
         return MissingTerm(
-            name, value, best.error, best.unit, None, rms, 1.0, chance, True, True, ()
+            name, value, best.error, best.unit, None, rms, 1.0, count * p_value, True, True, ()
         )
 
-    def sprung_on_windows(self, refits: Collection[int]) -> Missing | None:
-        """What free runs tell of a fit on windows, where they name a stiffness in series; looked at
-        where a compliance is among the best candidates, or none can be seen.
+    def stiffness_on_windows(self, refits: Collection[int]) -> Missing | None:
+        """Return the table of free runs of a fit on windows, if it names a stiffness in series.
+
+        Free runs are tried if a compliance is among the best candidates, or if none is a candidate.
         """
-        bends = {i for i, one in enumerate(self.tried) if one.kind == "compliance"}
-        free = None if bends and bends.isdisjoint(refits) else by_free_runs(self.found)
+        soft = {i for i, one in enumerate(self.tried) if one.kind == "compliance"}
+        free = None if soft and soft.isdisjoint(refits) else refit_by_free_runs(self.found)
         table = None if free is None else _Search(free).run(SILENT, most=1)
         is_sprung = table is not None and table.found and table.found[0].name.startswith(SERIES)
         return table if is_sprung else None
 
-    def classes(self, rows: list[Told], plain: Projected) -> tuple[list[int], dict[int, list[str]]]:
-        """The leaders of classes, best first, and the names of the others. Of those that explain as
-        much the plainest leads.
+    def classes(
+        self, rows: list[TestResult], plain: Projected
+    ) -> tuple[list[int], dict[int, list[str]]]:
+        """Return the leaders of the classes that the record can separate, best first, and the names
+        of the others in each class. Of candidates that explain as much, the simplest leads.
         """
-        worth = {i: self.schwarz(i, 1.0 - r.fall) for i, r in enumerate(rows) if r.own > 0}
-        order = sorted(worth, key=worth.__getitem__)
-        unit = {i: _unit(plain.tried[:, self.places(i)]) for i in order}
+        score = {i: self.schwarz(i, 1.0 - r.explained) for i, r in enumerate(rows) if r.own > 0}
+        order = sorted(score, key=score.__getitem__)
+        unit = {i: np.linalg.qr(plain.tried[:, self.places(i)])[0] for i in order}
         groups: list[list[int]] = []
         for i in order:
             mine = (g for g in groups if _cosine(unit[i], unit[g[0]]) > _ALIKE)
@@ -267,7 +564,7 @@ class _Search(Trials):
                 group.append(i)
         alike = {}
         for group in groups:
-            near = [i for i in group if rows[i].fall > AS_MUCH * rows[group[0]].fall]
+            near = [i for i in group if rows[i].explained > AS_MUCH * rows[group[0]].explained]
             leader = min(near, key=lambda i: (self.tried[i].rank, i))
             alike[leader] = [self.tried[i].name for i in group if i != leader]
         return list(alike), alike
@@ -275,13 +572,13 @@ class _Search(Trials):
     def term(
         self,
         i: int,
-        row: Told,
-        chance: float,
+        row: TestResult,
+        p_value: float,
         alike: list[str],
         rms: float,
         at: Point | None,
     ) -> MissingTerm:
-        """`at`: where it was fitted."""
+        """Return candidate i as a row of the table; `at`: the point of its refit, or None."""
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
         value, error = _amount(one, c, row.covariance)
@@ -297,7 +594,7 @@ class _Search(Trials):
             float(periods[one.of]) if one.kind == "wave" else None,
             self.in_units(rms),
             row.own,
-            float(chance),
+            float(p_value),
             False,
             at is not None,
             tuple(alike),
@@ -306,7 +603,7 @@ class _Search(Trials):
 
     @property
     def unit(self) -> str:
-        """The unit of the misfit: that of the only channel, else none."""
+        """The unit of the misfit: that of a single channel, otherwise empty."""
         names = {n for p in self.problem.prepared for n in p.names}
         if len(names) > 1:
             return ""
@@ -314,7 +611,7 @@ class _Search(Trials):
         return channel_unit(self.problem.setup.machine, record, next(iter(names)))
 
     def in_units(self, rms: float) -> float:
-        """A root mean square of weighted residuals in `unit`, where there is one weight."""
+        """Return a root mean square of weighted residuals in `unit`, if there is one weight."""
         if not self.unit:
             return float(rms)
         weight = self.problem.weights()
@@ -322,8 +619,8 @@ class _Search(Trials):
 
 
 def _amount(one: Candidate, c: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
-    """Its value and standard error: of a ripple the amplitude, of a dip what friction at rest has
-    more, of a compliance what a drive's force bends.
+    """Return the value and standard error of a candidate: the amplitude of a ripple, the extra
+    friction at rest of a dip, and the coefficient of the drive's force of a compliance.
     """
     if len(c) != one.size or np.shape(covariance) != (one.size, one.size):
         return float(c[0]), np.inf
@@ -335,13 +632,8 @@ def _amount(one: Candidate, c: np.ndarray, covariance: np.ndarray) -> tuple[floa
     return float(c[-1]), float(errors[-1])
 
 
-def _unit(columns: np.ndarray) -> np.ndarray:
-    q, _ = np.linalg.qr(columns)
-    return q
-
-
 def _cosine(a: np.ndarray, b: np.ndarray) -> float:
-    """Of the largest angle between two spans of as many columns, else 0."""
+    """Return the cosine of the largest angle between two spans of one dimension, otherwise 0."""
     if a.shape[1] != b.shape[1]:
         return 0.0
     return float(np.min(np.linalg.svd(a.T @ b, compute_uv=False)))

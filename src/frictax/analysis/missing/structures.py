@@ -1,4 +1,4 @@
-"""The machine with a term that it lacks, in parts that a user may write: to be compared."""
+"""The machine with a missing term as a part that a user can write, for `fx.compare`."""
 
 import dataclasses
 from typing import Any
@@ -22,29 +22,41 @@ from frictax.mechanism import (
 from frictax.parameters import LogScale, get, replace
 
 from ..selection.structure import Structure
-from .candidates import Candidate, between, bodies, catalogue, instruments_of, with_fields
-from .columns import ranges_of
-from .in_series import SERIES, divided, freed
+from .candidates import (
+    OTHER_WAY,
+    WIDTHS,
+    Candidate,
+    MoreFriction,
+    bodies_of,
+    catalogue,
+    contact_bodies,
+    fitted_instruments,
+    with_fields,
+)
+from .sensitivities import operating_range
+from .split_bodies import SERIES, free_parameters, split_body
 from .table import Missing, MissingTerm
-from .terms import OTHER_WAY, WIDTHS, MoreFriction
 
-_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # of a table, over the highest speed
-_AWAY = 0.02  # of Coulomb friction: how far from its bound at 0 a dip starts at least
+_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # [highest speed] speeds of a table
+_AWAY = 0.02  # [Coulomb friction] smallest start of a dip, whose bound is 0
 
 
 def structures(table: Missing) -> dict[str, Structure]:
-    """What `compare` takes: the machine ``"as fitted"``, and with each term of the table that was
-    refitted or found, by its name.
+    """Return structures for `compare`: the machine ``"as fitted"``, and the machine with each term
+    of the table that was refitted or found, by its name.
 
-    A dip makes a Coulomb law a `Stribeck`; drag of a body in its housing is a
-    `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`; drag between two bodies, or
-    of what is pressed on, and a bend make a law a `Table` of seven speeds; more friction one way is
-    a law of its own, a constant force a `Force` or `Torque`, a spring a
-    `LinearPositionDependentForce`, a ripple a `PeriodicPositionDependentForce` whose period is
-    fitted from the one that was found; a stiffness in series puts a body in two; a number that was
-    held is set free. What no part can say (a force that drifts) is left out.
+    - A dip turns a Coulomb law into a `Stribeck`.
+    - Drag of a body in its housing is a `QuadraticSpeedDependentForce` or
+      `QuadraticSpeedDependentTorque`. Drag between two bodies or under a normal force, and a bend,
+      turn a law into a `Table` of seven speeds.
+    - Friction that differs by direction is a law for motion backward. A constant force is a `Force`
+      or `Torque`, and a spring is a `LinearPositionDependentForce`.
+    - A ripple is a `PeriodicPositionDependentForce`, whose period is fitted too.
+    - A stiffness in series splits a body in two. A parameter that was not fitted becomes free.
 
-    **Returns:** structures by name; only the first if none of the terms can be said.
+    Terms that no part describes, such as a drifting force, are left out.
+
+    **Returns:** structures by name; only the first one if no term can be described.
 
     >>> import jax.numpy as jnp, numpy as np, frictax as fx
     >>> t = np.linspace(0.0, 4.0, 401)
@@ -71,8 +83,8 @@ def structures(table: Missing) -> dict[str, Structure]:
             continue
         body = term.name.removeprefix(SERIES)
         if body != term.name:
-            split = divided(found.model, body, term.value)
-            free = freed(found, split, body)
+            split = split_body(found.model, body, term.value)
+            free = free_parameters(found, split, body)
             out[term.name] = dataclasses.replace(out["as fitted"], model=split, free=free)
         for name in (term.name, *term.alike):
             if name in by_name and name not in out:
@@ -89,7 +101,7 @@ def _as_fitted(found: FitResult) -> Structure:
     own = [u.path for u in problem.unknowns if not u.hidden and u.record is not None]
     return Structure(
         found.model, list(dict.fromkeys(shared)), tuple(dict.fromkeys(own)), problem.priors,
-        instruments_of(found), tied=tied_again(problem.ties),
+        fitted_instruments(found), tied=tied_again(problem.ties),
         log_scale=[u.path for u in problem.unknowns if u.declaration.domain == LogScale()],
     )  # fmt: skip
 
@@ -97,11 +109,11 @@ def _as_fitted(found: FitResult) -> Structure:
 def _with_term(
     found: FitResult, one: Candidate, term: MissingTerm
 ) -> tuple[Mechanism, list[str]] | None:
-    """The machine with a candidate of the size that was found, and what is free of it."""
+    """Return the machine with a candidate of the size that was found, and its free parameters."""
     machine, value = found.model, term.value if term.name == one.name else 0.0
     free = list(_as_fitted(found).free or ())
     if one.kind == "held":
-        if not one.least < value < one.most:  # a fit cannot leave an edge
+        if not one.least < value < one.most:  # A fit cannot leave a bound.
             return None
         if one.of.startswith(("inputs.", "outputs.")):
             return machine, [*free, one.of]
@@ -110,13 +122,13 @@ def _with_term(
         return _with_law(found, one, value, free)
     if one.kind not in ("force", "wave"):
         return None
-    rotational = bool(bodies(machine)[one.of])
+    rotational = bool(bodies_of(machine)[one.of])
     if one.term == "offset":
         new = (Torque if rotational else Force)(one.of, value)
         return _with_force(machine, "offset", new, free, "tau.k" if rotational else "f.k")
     if one.term == "drag":
         return _with_drag(machine, one.of, value, free)
-    centre = float(ranges_of(found.problem, np.asarray(found.x))[0].centre[one.of])
+    centre = float(operating_range(found.problem, np.asarray(found.x))[0].centre[one.of])
     if one.term == "spring":
         new = LinearPositionDependentForce(one.of, slope=-value, s0=centre)
         return _with_force(machine, "guide", new, free, "slope")
@@ -134,7 +146,7 @@ def _with_term(
 def _with_drag(
     machine: Mechanism, body: str, value: float, free: list[str]
 ) -> tuple[Mechanism, list[str]]:
-    if bodies(machine)[body]:
+    if bodies_of(machine)[body]:
         new, field = QuadraticSpeedDependentTorque(body, tau_nominal=-value), "tau_nominal"
     else:
         new, field = QuadraticSpeedDependentForce(body, f_nominal=-value), "f_nominal"
@@ -144,8 +156,8 @@ def _with_drag(
 def _with_force(
     machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
 ) -> tuple[Mechanism, list[str]]:
-    """The machine with one more part, these fields of it free."""
-    name = _unused(machine, name)
+    """Return the machine with one more part, whose `fields` are free."""
+    name = _unused_name(machine, name)
     return _with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
 
 
@@ -154,14 +166,14 @@ def _with_law(
 ) -> tuple[Mechanism, list[str]] | None:
     machine, path = found.model, one.of
     name, _, field = path.rpartition(".")
-    part, ranges = get(machine, name), ranges_of(found.problem, np.asarray(found.x))[0]
+    part, ranges = get(machine, name), operating_range(found.problem, np.asarray(found.x))[0]
     vmax = float(ranges.slip[path])
     of_stops = isinstance(part, MassWithStopAndFriction)
     law: AbstractLaw = part.law(1)
     where = name if of_stops else path
     if one.term == "viscous" and hasattr(law, "F_prop"):
         return machine, [*free, f"{where}.F_prop"]
-    body, support = between(machine, path)
+    body, support = contact_bodies(machine, path)
     if one.term == "drag" and support is None and not hasattr(part, "f_normalized"):
         return _with_drag(machine, body, value, free)
     if not isinstance(law, Coulomb | Stribeck):
@@ -174,13 +186,13 @@ def _with_law(
             return replace(machine, {more[0]: dip, more[1]: fexp}), [*free, *more]
         viscous = float(law.F_prop)
         new = Stribeck(F_prop=viscous, F_Coulomb=dry, F_Stribeck=dip, fexp=fexp)
-        return _changed(machine, name, {field: new}), [*free, *more]
+        return _with_new_fields(machine, name, {field: new}), [*free, *more]
     back = "f_neg" if of_stops else field.replace("_pos", "_neg")
     if one.term == OTHER_WAY and getattr(part, back) is None:
         own = [u for u in free if u.startswith(f"{where}.F_")]
         more = [f"{name}.{back}.{u.rpartition('.')[2]}" for u in own]
         new = replace(law, {"F_Coulomb": max(dry - value, 0.1 * dry)})
-        changed = _changed(machine, name, {back: new})
+        changed = _with_new_fields(machine, name, {back: new})
         changed = replace(changed, {f"{where}.F_Coulomb": max(dry + value, 0.1 * dry)})
         return changed, [*free, *more]
     if one.term in ("drag", "bend") and not of_stops and getattr(part, back) is None:
@@ -188,11 +200,11 @@ def _with_law(
         speeds = vmax * np.array(_NODES)
         new = Table(np.stack([speeds, np.asarray(more(jnp.asarray(speeds)))], axis=1))
         rest = [u for u in free if not u.startswith(f"{path}.")]
-        return _changed(machine, name, {field: new}), [*rest, f"{path}.f"]
+        return _with_new_fields(machine, name, {field: new}), [*rest, f"{path}.f"]
     return None
 
 
-def _changed(machine: Mechanism, name: str, fields: dict[str, Any]) -> Mechanism:
+def _with_new_fields(machine: Mechanism, name: str, fields: dict[str, Any]) -> Mechanism:
     return _with_part(machine, name, with_fields(machine[name], fields))
 
 
@@ -200,8 +212,8 @@ def _with_part(machine: Mechanism, name: str, part: Any) -> Mechanism:
     return Mechanism(**{**dict(machine.named_parts()), name: part})
 
 
-def _unused(machine: Mechanism, name: str) -> str:
-    """`name`, with as many underscores as no part of the machine has."""
+def _unused_name(machine: Mechanism, name: str) -> str:
+    """Return `name`, with underscores until no part of the machine has this name."""
     while name in machine.names:
         name += "_"
     return name

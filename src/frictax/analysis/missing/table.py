@@ -1,4 +1,4 @@
-"""What a fitted machine lacks, as a table that is printed."""
+"""The table of terms that a fitted machine lacks, and its text."""
 
 import dataclasses
 
@@ -17,14 +17,14 @@ from frictax.verbs import MissingVerbs
 class MissingTerm:
     """A term that a model may lack.
 
-    - `name`; `value`, `standard_error`, `unit` of its coefficient (of a ripple, its amplitude),
-      others moving along; `period` [m or rad] and `phase` [rad] of a ripple, which is
+    - `name`; `value`, `standard_error`, `unit` of its coefficient (the amplitude of a ripple), if
+      the fitted parameters follow; `period` [m or rad] and `phase` [rad] of a ripple, which is
       value*cos(2*pi*s/period - phase).
-    - `misfit`: the root mean square of the weighted residuals with it, by a refit where
-      `is_refitted`, else predicted; `own`: the share of its effect that the fitted numbers cannot
-      imitate.
-    - `chance`: that coloured noise alone would explain as much by any candidate of the table;
-      `alike`: the names of what this record cannot distinguish from it.
+    - `misfit`: the root mean square of the weighted residuals with the term, by a refit if
+      `is_refitted`, otherwise predicted; `own`: the share of its effect that the fitted parameters
+      do not explain.
+    - `chance`: the probability that coloured noise alone explains as much by any candidate of the
+      table; `alike`: the names of the candidates that this record cannot distinguish from the term.
     - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. Its value
       differs from 0 and is possible, and the refit explains at least half of what was predicted.
 
@@ -47,34 +47,39 @@ class MissingTerm:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Missing(Summarised, MissingVerbs):
-    """What a fitted machine lacks: each candidate with what it would do, best first. Print it.
+    """The terms that a fitted machine may lack, each with its effect, best first. Print it.
 
-    - `terms`: the classes of candidates that the record can tell apart, the best first;
-      ``table["drag"]``: the first whose name, or one alike, holds that text.
-    - `found`: the names of those that are missing, in the order in which they were found, each with
-      the ones before in the model; `misfit` of the fit, `left` with all of these, in standard
-      deviations as given, or in SI units where none was; `unit`.
-    - `untold`: candidates that the fitted numbers imitate on this record, or whose value would not
-      be possible, such as friction that drives; `of`: the fit.
-    - `above`: the misfit over the noise, of the output where that is largest; nan where the misfit
-      is not far above the noise, or no noise is known.
-    - `structures()`: the machine as fitted and with each of the terms that were refitted, for
+    - `terms`: the classes of candidates that the record can distinguish, the best first;
+      ``table["drag"]``: the first term whose name, or the name of an alike term, contains
+      this text.
+    - `found`: the missing terms, in the order in which they were found, each with the previous ones
+      in the model; `misfit` of the fit, `left` with all of these, in standard deviations as given,
+      or in SI units if none was given; `unit`.
+    - `untold`: candidates that the fitted parameters explain on this record, or whose value is not
+      possible, such as friction that drives; `of`: the fit.
+    - `above`: the misfit over the noise, of the output with the largest ratio; nan if the misfit is
+      not far above the noise, or if the noise is unknown.
+    - `structures()`: the machine as fitted and with each refitted term, for
       ``fx.compare(record, table.structures())``.
 
-    For each candidate term the simulated outputs are differentiated by its coefficient at 0, and
-    what the fitted numbers (and the starts of windows) could explain is taken out. It is called
-    missing where the fall of the misfit is more than noise of the residuals' own colour would do:
-    by an F test after an autoregression whitens them (1 %), and by a t test with the score's own
-    spread (0.1 %; of windows 1 %, of the residuals before the candidate), and by what differs
-    between 16 blocks of time, all allowing for the candidates that were tried (S. Holm,
-    Scandinavian Journal of Statistics 6, 1979); or where it leaves residuals that are, whitened,
-    as even as white noise, and the first two are beyond all doubt. The best three by Schwarz's
-    criterion and the surest are refitted. Of those that are significant, possible and confirmed
-    (`MissingTerm.is_significant`) the best is taken into the model, or a plainer one that is nearly
-    as good, and the others are tested again. Where none leaves white noise,
-    free runs are fitted with a body in two, too, and a spring between; of a fit on windows, whose
-    starts nobody measures beyond a spring, where a compliance is among the best: `misfit` and
-    `left` are those of the free runs then.
+    The simulated outputs are differentiated by the coefficient of each candidate at 0. The part
+    that fitted parameters and starts of windows explain is projected out. A term is missing if the
+    decrease of the misfit is larger than by noise with the autocorrelation of the residuals:
+
+    - by an F test after an autoregression whitens the residuals (1 %);
+    - by a t test with the spread of the score (0.1 %; on windows 1 %, with the spread without the
+      candidate);
+    - by the differences between 16 blocks of time. This test is not needed if the term leaves even
+      white noise and the first two tests are beyond doubt.
+
+    All tests are corrected for the number of candidates (S. Holm, Scandinavian Journal of
+    Statistics 6, 1979). The best three by Schwarz's criterion and the most significant ones are
+    refitted. Of those that are confirmed (`MissingTerm.is_significant`), the best is taken into the
+    model, or a simpler one that is nearly as good, and the others are tested again.
+
+    If no term leaves white noise, free runs are also fitted with a body in two halves and a spring
+    between. For a fit on windows this happens if a compliance is among the best candidates, because
+    the motion beyond a spring is not measured. `misfit` and `left` are then those of the free runs.
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
     as an index of what to free: D. Sörbom, Psychometrika 54, 1989.
@@ -105,15 +110,15 @@ class Missing(Summarised, MissingVerbs):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What is missing, in words."""
+        """The missing terms in words."""
         out, left = [], self.above * self.left / self.misfit if self.found else self.above
         for k, term in enumerate(self.found):
             alike = (
                 f" The record cannot separate it from {_some(term.alike)}." if term.alike else ""
             )
             out.append(
-                f"{'Then a' if k else 'A'} term is missing: {_titled(term)}, {_valued(term)}; with"
-                f" it the misfit is {self._size(term.misfit)}.{alike}"
+                f"{'Then a' if k else 'A'} term is missing: {_name_with_period(term)},"
+                f" {_value_in_words(term)}; with it the misfit is {self._size(term.misfit)}.{alike}"
             )
         if left > MISFIT:
             after, other = (" then", "other ") if self.found else ("", "")
@@ -125,20 +130,22 @@ class Missing(Summarised, MissingVerbs):
 
     @property
     def untold_in_words(self) -> str:
-        """The candidates that were not judged, in a sentence."""
+        """The candidates that were not tested, in a sentence."""
         return (
             "Not judged, because they have no effect, are explained by the fitted parameters, or"
             f" need an impossible value: {', '.join(self.untold)}."
         )
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The head of its table, and the ten best rows; a star marks what is sure by itself."""
+        """Return the header of the table, and its ten best rows. A star marks a significant
+        term.
+        """
         return ("", "candidate", "misfit with it", "value", "chance", "own"), [
             (
                 "*" if term.is_significant else "",
-                _titled(term),
+                _name_with_period(term),
                 self._size(term.misfit) + (" refitted" if term.is_refitted else ""),
-                _valued(term),
+                _value_in_words(term),
                 "< 1e-9" if term.chance < 1e-9 else f"{term.chance:.2g}",
                 _share(term.own),
             )
@@ -163,14 +170,14 @@ def _share(own: float) -> str:
     return f"{100 * own:.0f} %" if own > 0.1 else f"{100 * own:.2g} %"
 
 
-def _titled(term: MissingTerm) -> str:
+def _name_with_period(term: MissingTerm) -> str:
     if term.period is None:
         return term.name
     place = "rad" if term.unit == "N.m" else "m"
     return f"{term.name} (period {amount(term.period, place)})"
 
 
-def _valued(term: MissingTerm) -> str:
+def _value_in_words(term: MissingTerm) -> str:
     if not np.isfinite(term.standard_error):
         return f"about {amount(term.value, term.unit)}"
     row = shown(term.value, term.standard_error, term.unit)

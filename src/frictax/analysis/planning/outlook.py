@@ -42,8 +42,8 @@ from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.progress import SILENT, Progress, Work, watched
 
 from ..errors.guarded import Guarded
-from ..errors.refits import Samples, searched
-from ..errors.uncertainty import AbstractErrors
+from ..errors.linearization import NoiseModel, Samples
+from ..errors.resampling import run_search
 from .expected import Outlook
 from .experiments import better_motions, better_speeds
 from .judged import judged
@@ -78,7 +78,7 @@ def outlook(
     *,
     free: str | Iterable[str] | None = None,
     objective: AbstractObjective | None = None,
-    by: AbstractErrors | None = None,
+    by: NoiseModel | None = None,
     own: Own = (),
     priors: Sequence[AbstractPrior] = (),
     instruments: Mapping[str, Instrument] | None = None,
@@ -94,7 +94,7 @@ def outlook(
     *,
     free: Any = None,
     objective: AbstractObjective | None = None,
-    by: AbstractErrors | None = None,
+    by: NoiseModel | None = None,
     own: Any = (),
     priors: Any = (),
     instruments: Any = None,
@@ -174,7 +174,7 @@ def _of_records(
     records: Mapping[str, Any],
     free: Any,
     objective: AbstractObjective,
-    by: AbstractErrors | None,
+    by: NoiseModel | None,
     own: Any,
     priors: Any,
     instruments: Any,
@@ -195,7 +195,7 @@ def _of_records(
     return _expected(first, free, by, instruments, parts["other motions"])
 
 
-def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
+def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
     """`outlook` of the records of a fit, at the values that it started from, with the residuals
     that it left.
     """
@@ -213,7 +213,7 @@ def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
 def _expected(
     first: FitResult,
     free: Any,
-    by: AbstractErrors | None,
+    by: NoiseModel | None,
     instruments: Mapping[str, Any],
     work: Work = SILENT,
 ) -> Outlook:
@@ -221,7 +221,7 @@ def _expected(
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
     # The first step of a search evaluates the start, by the program that is compiled for the fit.
-    begun = searched(problem, method, np.zeros(problem.x0.size), 1, dof=first.dof)
+    begun = run_search(problem, method, np.zeros(problem.x0.size), 1, dof=first.dof)
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n

@@ -1,4 +1,4 @@
-"""How far a fitted machine runs from the truth without looking, and how much of that is luck."""
+"""Free runs of a fitted machine beside its record, with the effect of parameter errors."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -22,22 +22,23 @@ from frictax.text import prefixed
 
 from ..errors.resampling import Jackknife
 from ..errors.uncertainty import Uncertainty, uncertainty
-from .motion import named
+from .motion import find_record
 
-_KEPT = 1500  # samples of each run that ranges and sensitivities are read from
-_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # what makes friction larger, of all laws
+_KEPT = 1500  # samples of each run that sensitivities are computed from
+_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of all laws that scale friction
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FreeRunScore:
-    """A free run of a fitted machine beside its record, with what its figure is worth. Print it.
+    """A free run of a fitted machine beside its record, and its sensitivity. Print it.
 
     - `label` of the record; `rms`: output -> root mean square of measured - simulated [SI]; `units`
       of the outputs.
-    - `sensitivities`: a small change in words -> output -> by how much it moves the run, rms [SI].
-    - `ranges`: output -> the rms that 10, 50 and 90 % of machines stay below that differ from the
-      fitted one as `says` tells.
-    - `draws` (k, c): the rms of each drawn machine; `failed`: how many of them gave no run.
+    - `sensitivities`: a small change in words -> output -> rms of the change of the run [SI].
+    - `ranges`: output -> 10, 50 and 90 % quantiles of the rms of machines that differ from the
+      fitted one as `says` describes.
+    - `draws` (k, c): the rms of each drawn machine; `failed`: the number of machines whose
+      run failed.
     """
 
     label: str
@@ -78,16 +79,16 @@ def free_run(
     draws: Checked[int] = 200,
     seed: int = 0,
 ) -> FreeRunScore:
-    """The fitted machine under the inputs of a whole record, nothing fed back, and how much of the
-    error is luck.
+    """Simulate the fitted machine with the inputs of a whole record, without feedback, and with
+    parameters drawn from their errors.
 
-    Machines are drawn anew with normal errors: by `Jackknife` errors each differs from the fitted
-    one as one repeat of the motion from the next, by others as the parameters are uncertain. A
-    number that is drawn beyond its bound is taken at it.
+    The parameters of the drawn machines have normal errors. With `Jackknife` errors, the machines
+    differ like repeats of the motion. With other errors, they differ as the parameters are
+    uncertain. A parameter that is drawn beyond its bound is set to the bound.
 
     **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an
-    `Uncertainty` of this fit, unless given that of `HAC()`, or on `Windows` that of `Clustered()`;
-    `objective`: `FreeRun(measured_start=True)` unless given; `draws`, `seed`.
+    `Uncertainty` of this fit, by default that of the fit's own errors; `objective`: by default
+    `FreeRun(measured_start=True)`; `draws`, `seed`.
 
     **Returns:** a `FreeRunScore`.
 
@@ -122,7 +123,7 @@ def free_run(
             f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}."
             " `score` takes any."
         )
-    i, data = named(found, record)
+    i, data = find_record(found, record)
     if not isinstance(data, Record):
         raise ValueError(f"`free_run` runs beside records, and {record!r} is a sweep.")
     x = np.asarray(found.x)
@@ -143,10 +144,9 @@ def free_run(
     for k, (_, force, times) in enumerate(changes):
         more[1 + k], scale[1 + k] = force, times
     kept = np.unique(np.linspace(0, data.n - 1, min(data.n, _KEPT)).round().astype(int))
-    rms, runs = (
-        np.asarray(a)
-        for a in _runs(found.problem, objective, prepared, i, _inputs(data), xs, more, scale, kept)
-    )
+    machines = xs, more, scale
+    ends = _runs(found.problem, objective, prepared, i, _inputs(data), machines, kept)
+    rms, runs = map(np.asarray, ends)
     base, moved, spread = rms[0], runs[1 : 1 + len(changes)] - runs[0], rms[1 + len(changes) :]
     ok = np.all(np.isfinite(spread), axis=1)
     ends = (
@@ -178,8 +178,8 @@ def free_run(
 
 
 def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
-    """Of how many repeats each fitted number is a mean: the variance of one repeat is so many times
-    that of the number.
+    """Return the number of repeats that each fitted parameter is a mean of. The variance of
+    one repeat is this multiple of the variance of the parameter.
     """
     if not isinstance(errors.by, Jackknife):
         return np.ones(len(found.x))
@@ -195,13 +195,13 @@ def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
 
 
 def _inputs(data: Record) -> tuple[str, ...]:
-    """The drives whose input is a force, or, where none is, a torque."""
+    """Return the drives whose input is a force, or a torque if none is a force."""
     units = {n: data.units[n].si_name for n in data.inputs}
     return tuple(n for n in units if units[n] == ("N" if "N" in units.values() else "N.m"))
 
 
 def _changes(data: Record, machine: Any) -> list[tuple[str, float, float]]:
-    """In words, the force that is added [N or N.m], and by what friction is multiplied."""
+    """Return each change in words, its additional force [N or N.m], and its factor on friction."""
     out = []
     driven = _inputs(data)
     if driven:
@@ -215,7 +215,7 @@ def _changes(data: Record, machine: Any) -> list[tuple[str, float, float]]:
 
 
 def _of_friction(machine: Any) -> list[Any]:
-    """The parameters that make friction larger."""
+    """Return the parameters that scale friction."""
     return [
         p
         for p in parameters(machine)
@@ -230,16 +230,16 @@ def _runs(
     prepared: PreparedRecord,
     record: Any,
     driven: tuple[str, ...],
-    xs: Any,
-    more: Any,
-    scale: Any,
+    machines: tuple[Any, Any, Any],
     kept: Any,
 ) -> tuple[Any, Any]:
-    """Of each machine the rms of each output, and its run at the samples `kept`."""
-    delayed = problem.delayed
+    """Return the rms of each output of each machine, and its run at the samples `kept`.
+
+    `machines`: fitted parameters, additional force, and factor on friction of each.
+    """
     weight = jnp.asarray(prepared.weight) > 0
 
-    def one(at: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    def simulate(at: tuple[Any, Any, Any]) -> tuple[Any, Any]:
         x, force, times = at
         setup = problem.setup_at(x, record)
         machine = objective.machine(setup.machine)
@@ -249,8 +249,8 @@ def _runs(
         here = eqx.tree_at(
             lambda b: [b.inputs.at(n).offset for n in pushed], here, replace_fn=lambda x: x + force
         )
-        run = objective.predict(here, prepared, problem.engine, delayed)
+        run = objective.predict(here, prepared, problem.engine, problem.delayed)
         left = jnp.where(weight, run - prepared.measured, 0.0)
         return jnp.sqrt(jnp.sum(left**2, axis=0) / jnp.sum(weight, axis=0)), run[kept]
 
-    return jax.lax.map(one, (jnp.asarray(xs), jnp.asarray(more), jnp.asarray(scale)))
+    return jax.lax.map(simulate, tuple(jnp.asarray(a) for a in machines))

@@ -1,5 +1,5 @@
-"""Records that were not fitted: predicted with a start of their own, left out in turn, and under
-other conditions.
+"""Predictions of records by a fitted machine: scores, records not fitted, left out, and
+transfer.
 """
 
 import dataclasses
@@ -12,29 +12,72 @@ import numpy as np
 from frictax.annotations import Checked
 from frictax.fitting import AbstractObjective, ClosedLoop, Estimate, FitResult, FreeRun, fit
 from frictax.fitting.problem.initial_state import starting_state
-from frictax.fitting.problem.setup import state_names
+from frictax.fitting.problem.readings import divide_gaps
+from frictax.fitting.problem.setup import Setup, state_names
 from frictax.fitting.result.estimates import quantile
 from frictax.interrupts import as_part
 from frictax.measurements import Record
 from frictax.measurements.record import replace_fields
 from frictax.parameters import parameters
+from frictax.programs import kept
 from frictax.text import aligned, prefixed, rounded
 
-from ..errors.refits import Samples, refitted
-from .motion import named
-from .score import score
+from ..errors.linearization import Samples
+from ..errors.resampling import refit_with_counts
+from .motion import find_record
+
+
+def score(
+    found: FitResult, record: Record | str, objective: AbstractObjective
+) -> Mapping[str, float]:
+    """Score the fitted machine on a record by another objective.
+
+    `record`: a label of this fit, with its own values, or a `Record` that was not fitted. A free
+    run of a validation record is ``found.score(validation, fx.FreeRun(measured_start=True))``.
+
+    **Returns:** output -> root mean square of measured - predicted [SI].
+    """
+    if not isinstance(objective, AbstractObjective):
+        raise ValueError(
+            "`score` needs an objective such as FreeRun(measured_start=True) or Windows(), got"
+            f" {objective!r}."
+        )
+    number, data = find_record(found, record)
+    if not isinstance(data, Record):
+        raise ValueError(
+            f"`score` takes a `Record` or the label of one that was fitted, got {record!r}."
+        )
+    setup = found.problem.setup_at(jnp.asarray(found.x), number)
+    machine = objective.machine(setup.machine)
+    here = setup.for_channels(data.inputs, data.outputs, machine)
+    prepared = divide_gaps(objective.prepare(machine, data), found.problem.engine)
+    predicted = np.asarray(_predict(objective, here, prepared, found.problem.engine))
+    counted = np.asarray(prepared.weight) > 0
+    left = np.where(counted, np.asarray(prepared.measured) - predicted, 0.0)
+    axes = tuple(range(left.ndim - 1))
+    rms = np.sqrt(np.sum(left**2, axis=axes) / np.sum(counted, axis=axes))
+    return dict(zip(prepared.names, rms.tolist(), strict=True))
+
+
+@kept
+def _predict(objective: AbstractObjective, setup: Setup, prepared: Any, engine: Any) -> Any:
+    delayed = frozenset(
+        [f"inputs.{n}" for n in prepared.inputs] + [f"outputs.{n}" for n in prepared.names]
+    )
+    return objective.predict(setup, prepared, engine, delayed)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Validation:
-    """A record predicted by a fitted machine whose parameters are held. Print it.
+    """A record predicted by a fitted machine with fixed parameters. Print it.
 
-    - `label`; `rms`: output -> root mean square of measured - predicted from a start of the
-      record's own, found with all parameters held [SI]; `from_measured`, `from_given`: the same
-      from the smoothed measurement, and from the machine's own start; `units` of the outputs.
-    - `start`: that start, an `Estimate` for each position and speed, and `measured`, the smoothed
-      one by name: far from it, the start makes up for what the parameters miss. None where no start
-      is a parameter of the machine and measured, and then `rms` is `from_measured`.
+    - `label`; `rms`: output -> root mean square of measured - predicted [SI], from a start that was
+      fitted to the record; `from_measured`, `from_given`: the same from the smoothed measurement,
+      and from the machine's own start; `units` of the outputs.
+    - `start`: the fitted start, an `Estimate` for each position and speed; `measured`: the smoothed
+      start by name. If they differ much, the start compensates for errors of the parameters. It is
+      None if no start is both a parameter of the machine and measured. Then `rms` is
+      `from_measured`.
     """
 
     label: str
@@ -64,7 +107,7 @@ class Validation:
             named = [(e.name.partition("@")[0], e) for e in self.start]
             found = [
                 f"{n} = {e.shown.value} {e.shown.unit}"
-                f" ({_beside(e, self.measured.get(n, np.nan))} measured)"
+                f" ({_measured_text(e, self.measured.get(n, np.nan))} measured)"
                 for n, e in named
             ]
             lines.append(f"  its start, the only numbers fitted: {', '.join(found)}")
@@ -78,8 +121,8 @@ class LeftOut:
     """Each record predicted by a fit to all others. Print it.
 
     - `records`: label -> `Validation` by the fit without it; `fitted`: the same by the fit to all;
-      `values`: label -> the numbers of the fit without it, by name.
-    - `unfinished`: the records without which the search did not come to its end.
+      `values`: label -> the values of the fit without it, by name.
+    - `unfinished`: the records without which the search did not converge.
     """
 
     records: Mapping[str, Validation]
@@ -89,18 +132,20 @@ class LeftOut:
 
     @property
     def rms(self) -> Mapping[str, float]:
-        """Output -> root mean square over the records that have it, each as much as another."""
-        return _together(self.records)
+        """Output -> root mean square over the records that have it, with equal weights."""
+        return _combined_rms(self.records)
 
     def __str__(self) -> str:
         head, rows = ("left out", "output", "predicted", "fitted with it"), []
         for label, one in self.records.items():
             for name, value in one.rms.items():
                 both = (value, self.fitted[label].rms[name])
-                rows.append((label, name, *_shown(one.units[name], *both)))
+                rows.append((label, name, *_texts(one.units[name], *both)))
         units = {n: u for one in self.records.values() for n, u in one.units.items()}
         for name, value in self.rms.items():
-            rows.append(("all", name, *_shown(units[name], value, _together(self.fitted)[name])))
+            rows.append(
+                ("all", name, *_texts(units[name], value, _combined_rms(self.fitted)[name]))
+            )
         said = [f"! The search without {label} did not end." for label in self.unfinished]
         return "\n".join([*aligned(head, rows), *said])
 
@@ -109,10 +154,10 @@ class LeftOut:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Transfer:
-    """A machine fitted under one condition beside the same one fitted under another. Print it.
+    """A machine fitted under one condition beside the same machine fitted under another. Print it.
 
-    - `differences`: for each number that both fits share, its value there less that here, with
-      standard error, interval and Student's t's degrees of freedom.
+    - `differences`: for each parameter that both fits share, its value there minus its value here,
+      with standard error, interval and degrees of freedom of Student's t.
     - `predicted`, `fitted`: label -> `Validation` of each record there, by the parameters from here
       and by those from there; `level` of the intervals.
     """
@@ -124,7 +169,7 @@ class Transfer:
 
     @property
     def differ(self) -> tuple[str, ...]:
-        """The numbers whose interval of the difference does not hold 0."""
+        """The parameters whose interval of the difference does not contain 0."""
         return tuple(e.name for e in self.differences if e.lower > 0 or e.upper < 0)
 
     def __str__(self) -> str:
@@ -132,7 +177,7 @@ class Transfer:
         lines = aligned(head, [e.cells for e in self.differences])
         for label, one in self.predicted.items():
             for name, value in one.rms.items():
-                by, own = _shown(one.units[name], value, self.fitted[label].rms[name])
+                by, own = _texts(one.units[name], value, self.fitted[label].rms[name])
                 lines.append(f"{label}: rms of {name} {by} predicted, {own} by its own fit")
         told = ", ".join(self.differ)
         return "\n".join(
@@ -149,16 +194,16 @@ def validate(
     states: Iterable[str] | None = None,
     objective: AbstractObjective | None = None,
 ) -> Validation:
-    """Predict a record by the fitted machine with all parameters held, from a start of the record's
-    own.
+    """Predict a record by the fitted machine with fixed parameters, from a start that is fitted to
+    the record.
 
-    A free run goes wrong by its start, too: of a rig whose record does not begin where the machine
-    does, most of what is left is not what the parameters miss. So the start, and nothing else, is
+    A wrong start also makes a free run wrong. If a record does not begin where the machine does,
+    most of the misfit is not an error of the parameters. Therefore the start, and nothing else, is
     fitted to the record.
 
     **Arguments:** `record`: one that was not fitted, or a label of the fit (then with its own
-    values); `states`: which positions and speeds, unless given all that the machine has as
-    parameters and the record shows; `objective`: `FreeRun()`, or `ClosedLoop(...)`.
+    values); `states`: positions and speeds of the start, by default all that are parameters of the
+    machine and recorded; `objective`: `FreeRun()`, or `ClosedLoop(...)`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -182,7 +227,7 @@ def validate(
             f" {objective!r}. On windows, which begin at the measurement, `score` says what is"
             " left."
         )
-    i, data = named(found, record)
+    i, data = find_record(found, record)
     if not isinstance(data, Record):
         raise ValueError(
             f"`validate` takes a `Record` or the label of one that was fitted, got {record!r}."
@@ -222,12 +267,12 @@ def validate(
 def leave_records_out(found: FitResult) -> LeftOut:
     """Fit without each of the records in turn, and predict it from a start of its own.
 
-    Searches begin where the fit to all ended: where the others do not tell a number, it stays
-    there. A record's own start is fitted to it; other numbers of a record's own cannot be
-    predicted.
+    The searches begin where the fit to all ended. If the other records do not identify a parameter,
+    it stays there. The start of the left-out record is fitted to it. Other values of one record
+    cannot be predicted.
 
-    **Raises:** `ValueError` for fewer than two records, or numbers of a record's own that are no
-    start.
+    **Raises:** `ValueError` for fewer than two records, or for values of one record that are not
+    starts.
     """
     problem = found.problem
     labels = [n for n, data in found.records.items() if isinstance(data, Record)]
@@ -244,12 +289,14 @@ def leave_records_out(found: FitResult) -> LeftOut:
             f"`leave_records_out` cannot predict a record that has a {other} of its own. Share it."
         )
     record = Samples(problem).record
-    x, ended = refitted(found, np.array([record != found.number(n) for n in labels], float))
+    x, ended = refit_with_counts(
+        found, np.array([record != found.number(n) for n in labels], float)
+    )
     records, fitted = {}, {}
     for label, mine in zip(labels, x, strict=True):
         without = dataclasses.replace(found, x=mine)
-        records[label] = validate(without, _unfitted(found, label))
-        fitted[label] = validate(found, _unfitted(found, label))
+        records[label] = validate(without, _as_new_record(found, label))
+        fitted[label] = validate(found, _as_new_record(found, label))
     shown = [dict(zip(found.names, a[found.shown].tolist(), strict=True)) for a in x]
     values = {
         label: {n: v for n, v in mine.items() if "@" not in n}
@@ -260,12 +307,12 @@ def leave_records_out(found: FitResult) -> LeftOut:
 
 
 def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
-    """What a fit under one condition is worth under another: the records of the fit `there`
-    predicted by the parameters found here, and the differences of the parameters.
+    """Predict the records of the fit `there`, under another condition, by the parameters
+    found here, and compare the parameters.
 
-    The two fits know nothing of each other, so that the variance of a difference is the sum of
-    theirs, each by the account of its own fit, with Welch's degrees of freedom. Numbers of one
-    record alone are left out.
+    The two fits are independent, so the variance of a difference is the sum of their
+    variances, each by the noise model of its fit, with Welch's degrees of freedom. Values of
+    one record are left out.
 
     **Source:** B. L. Welch, "The generalization of Student's problem when several different
     population variances are involved", Biometrika 34 (1947).
@@ -299,29 +346,29 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
         )
     labels = [n for n, data in there.records.items() if isinstance(data, Record)]
     predicted, fitted = (
-        {n: validate(by, _unfitted(there, n)) for n in labels} for by in (found, there)
+        {n: validate(by, _as_new_record(there, n)) for n in labels} for by in (found, there)
     )
     return Transfer(tuple(differences), predicted, fitted, found.level)
 
 
-def _unfitted(found: FitResult, label: str) -> Record:
-    """A record of a fit as one that has no numbers of its own, under its label."""
+def _as_new_record(found: FitResult, label: str) -> Record:
+    """Return a record of a fit as one without values of its own, under its label."""
     data: Any = found.records[label]
     return data if data.name == label else replace_fields(data, name=label)
 
 
-def _together(all_of_them: Mapping[str, Validation]) -> dict[str, float]:
+def _combined_rms(all_of_them: Mapping[str, Validation]) -> dict[str, float]:
     names = dict.fromkeys(n for one in all_of_them.values() for n in one.rms)
     each = {n: [one.rms[n] for one in all_of_them.values() if n in one.rms] for n in names}
     return {n: float(np.sqrt(np.mean(np.square(x)))) for n, x in each.items()}
 
 
-def _beside(e: Estimate, value: float) -> str:
-    """Another value of what was estimated, in the same unit and to the same figures."""
+def _measured_text(e: Estimate, value: float) -> str:
+    """Return another value of the estimated quantity, in the same unit and to the same figures."""
     size = e.shown.size
     return rounded(value / size, e.standard_error / size)
 
 
-def _shown(unit: str, *values: float) -> list[str]:
+def _texts(unit: str, *values: float) -> list[str]:
     name, size = prefixed(unit, *values, plain=(1.0, np.inf))
     return [f"{x / size:.3g} {name}" for x in values]

@@ -1,1 +1,1 @@
-"""What a fit leaves, and what it looks like."""
+"""Patterns in the residuals of a fit."""

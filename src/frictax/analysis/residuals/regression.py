@@ -1,27 +1,130 @@
-"""Does a residual follow what is known at each sample, where neighbours depend on each other?"""
+"""A finding of a residual study, and the regression with autocorrelated residuals that decides
+it.
+"""
 
 import dataclasses
+import math
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float
 
-from ..errors.hac_covariance import long_run_covariance
-from .finding import is_strong
+from frictax.text import prefixed, shown
 
-_LEAST = 1e-6  # of a column: what others leave of it, below which it says nothing of its own
-_RARE = 6.0  # squares of chance beyond one for each column
+from ..errors.hac_covariance import long_run_covariance
+from ..errors.linearization import orthonormal_basis
+
+# A strong finding explains more than this share of the mean square, and its p value is smaller.
+SHARE, CHANCE = 0.005, 0.005
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Curve:
+    """A curve in the picture of a finding: `y` over `x` with standard errors or None.
+
+    `direction`: 1, -1, or 0 for both; `kind`: "points", "line" or "band" (from -y to y).
+    """
+
+    x: Float[np.ndarray, " n"]
+    y: Float[np.ndarray, " n"]
+    error: Float[np.ndarray, " n"] | None = None
+    direction: int = 0
+    kind: str = "points"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Finding:
+    """One pattern in the residuals. Print it.
+
+    - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the
+      body or channel of the residual.
+    - `sentence`; `strong`: see `ResidualStudy`.
+    - `effect` and `error`, its standard error, in `unit`, [1] for whiteness: the largest difference
+      that the pattern makes (the amplitude of a ripple). `share` of the residual's mean square;
+      `p`: the probability of as much from coloured noise.
+    - `numbers`: more results by name, SI, for example ``period``, ``period error``, ``forward`` and
+      ``backward`` of a ripple.
+    - `curves`: the picture, over `x_label` and `y_label`, each with its unit.
+
+    **Example:** at `ResidualStudy`.
+    """
+
+    name: str
+    record: str
+    of: str
+    sentence: str
+    strong: bool
+    effect: float
+    error: float
+    unit: str
+    share: float
+    p: float
+    numbers: Mapping[str, float]
+    curves: tuple[Curve, ...]
+    x_label: tuple[str, str]
+    y_label: tuple[str, str]
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    __repr__ = __str__
+
+
+def is_strong(share: float, p: float) -> bool:
+    """Return whether a finding is strong."""
+    return bool(share > SHARE and p < CHANCE)
+
+
+def amount(value: float, unit: str, figures: int = 3) -> str:
+    """Return a value with a convenient SI prefix.
+
+    >>> amount(0.0025, "m", 4), amount(-0.87, "N"), amount(12000.0, "N.m")
+    ('2.500 mm', '-0.870 N', '12.0 kN.m')
+    """
+    if not math.isfinite(value):
+        return f"unknown {unit}"
+    name, size = prefixed(unit, value, plain=(0.1, 1e3))
+    return f"{_figures(value / size, figures)} {name}"
+
+
+def with_error(value: float, error: float, unit: str) -> str:
+    """Return a value to the second figure of its standard error, both with one prefix.
+
+    >>> with_error(0.00250012, 0.0000031, "m")
+    '2.5001 mm (std. error 0.0031 mm)'
+    """
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return amount(value, unit)
+    row = shown(value, error, unit)
+    return f"{row.value} {row.unit} (std. error {row.error} {row.unit})"
+
+
+def _figures(x: float, figures: int) -> str:
+    digits = figures - 1 - (math.floor(math.log10(abs(x))) if x else 0)
+    return f"{x:.{min(max(digits, 0), 12)}f}" if -6 < digits < 12 else f"{x:.{figures}g}"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent.
+
+    >>> percent(0.187), percent(0.0004)
+    ('19 %', 'less than 0.1 %')
+    """
+    return "less than 0.1 %" if share < 1e-3 else f"{100 * share:.2g} %"
+
+
+_LEAST = 1e-6  # [norm of a column] smallest part of a column that the others do not explain
+_RARE = 6.0  # chi-square beyond 1 for each column, which noise exceeds in about 1 % of records
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Regressed:
-    """A residual on columns, beside others that it may follow as well.
+    """The regression of a residual on columns, beside other columns.
 
-    - `values` (k,), `errors` (k,): of the columns, in the residual's unit over theirs; nan for one
-      that the others say already.
-    - `share` of the residual's mean square that the columns explain beyond the others; `p`: how
-      often coloured noise alone would do as much; `independent`: as how many samples the residual
-      counts here.
-    - `part`, `rest` (n,): the sum of the columns times their values, and what is left of all.
+    - `values` (k,), `errors` (k,) of the columns; nan for a column that the others explain.
+    - `share` of the residual's mean square that the columns explain in addition to the others; `p`:
+      the probability of as much from coloured noise; `independent`: effective number of samples.
+    - `part`, `rest` (n,): the columns times their values, and the remaining residual.
     """
 
     values: Float[np.ndarray, " k"]
@@ -38,42 +141,42 @@ class Regressed:
 
     @property
     def hidden(self) -> float:
-        """The share below which an effect drowns: that of chance in one of a hundred, roughly, of
-        as many samples as are independent.
+        """The share below which noise hides an effect: approximately its 1 % quantile for
+        this number of independent samples.
         """
         usual = (self.values.size + _RARE) / max(self.independent, 1.0)
         return float(np.clip(usual, self.share, 1.0))
 
 
-def regressed(
+def regress(
     e: Float[np.ndarray, " n"],
     columns: Float[np.ndarray, "n k"],
     others: Float[np.ndarray, "n j"],
     in_time: bool = True,
 ) -> Regressed | None:
-    """Least squares of `e` by `columns` beside `others`, and a Wald test of the columns; None where
-    they say nothing of their own.
+    """Return least squares of `e` by `columns` beside `others`, with a Wald test of the
+    columns; None if the others explain all columns.
 
-    What the others explain is taken out of both (Frisch and Waugh); the covariance of the rest is
-    that of sums whose terms depend on their neighbours (`long_run_covariance`). W/k is held against
-    Fisher's F with k and m - k degrees of freedom, with m the number of independent samples, which
-    that covariance tells too: without, few periods of a slow error would seem to prove much. Rows
-    of a sweep are not `in_time`: they are taken for independent, and the test is the usual one.
+    The part of the others is projected out of both (Frisch and Waugh). The covariance is that of
+    sums of autocorrelated terms (`long_run_covariance`). W/k is compared with Fisher's F with k and
+    m - k degrees of freedom. m is the effective number of samples by the same covariance. Otherwise
+    a few periods of a slow error would seem significant. Rows of a sweep are not `in_time`: they
+    are taken as independent, and the test is the usual one.
     """
     from scipy.stats import f as fisher
 
-    known = orthonormal(others)
+    known = orthonormal_basis(others)
     own = columns - known @ (known.T @ columns)
     size, before = np.linalg.norm(own, axis=0), np.linalg.norm(columns, axis=0)
     told = size > _LEAST * np.maximum(before, 1e-300)
     target = e - known @ (known.T @ e)
-    basis = orthonormal(own * told)
+    basis = orthonormal_basis(own * told)
     k, n = basis.shape[1], e.size
     if k == 0 or n <= k + known.shape[1] + 4:
         return None
     along = basis.T @ target
     rest = target - basis @ along
-    # the basis has columns of length 1, so that theirs is the covariance of `along`
+    # The basis is orthonormal, so its long-run covariance is that of `along`.
     scores = basis * rest[:, None] * np.sqrt(n)
     if not np.any(scores):
         return None
@@ -94,26 +197,16 @@ def regressed(
     return Regressed(values * hide, errors * hide, share, p, independent, columns @ values, rest)
 
 
-def orthonormal(columns: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n r"]:
-    """An orthonormal basis of the columns' span."""
-    size = np.linalg.norm(columns, axis=0)
-    columns = columns[:, size > 0] / size[size > 0]
-    if columns.shape[1] == 0:
-        return columns
-    u, s, _ = np.linalg.svd(columns, full_matrices=False)
-    return u[:, s > 1e-8 * s[0]]
-
-
 def hats(x: Float[np.ndarray, " n"], corners: Float[np.ndarray, " k"]) -> Float[np.ndarray, "n k"]:
-    """Columns whose sums are all lines with these corners: each is 1 at its corner, 0 at all others
-    and straight between.
+    """Return columns whose sums are all piecewise linear functions with these corners. Each
+    is 1 at its corner, 0 at the others, and linear between.
     """
     return np.stack([np.interp(x, corners, row) for row in np.eye(corners.size)], axis=1)
 
 
 def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]:
-    """At most so many corners, half of them evenly spaced and half with as many samples between
-    each two.
+    """Return at most `most` corners, half of them at equal distances, and half at quantiles of
+    `x`.
     """
     low, high = float(x.min()), float(x.max())
     even = np.linspace(low, high, most // 2 + 1)
@@ -127,12 +220,15 @@ def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]
     return np.array([*kept, high]) if high > low else np.array([low])
 
 
-def binned(
+def bin_means(
     x: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], edges: Float[np.ndarray, " b"]
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Means of x and e between each two edges, and the standard errors of those of e: from what
-    differs between visits of a bin, since within one the samples depend on each other; of fewer
-    than three visits, from how e varies in all bins.
+    """Return means of x and e between neighbouring edges, and the standard errors of the
+    means of e.
+
+    A standard error follows from the differences between visits of a bin, because the samples
+    of one visit are correlated. For fewer than three visits it follows from the long-run
+    variance of e.
     """
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)
     count = np.bincount(place, minlength=edges.size - 1)

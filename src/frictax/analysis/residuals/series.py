@@ -1,5 +1,5 @@
-"""What a residual study looks at: the force that a fitted machine lacks, or what its objective
-leaves, sample by sample.
+"""The residuals that a study uses: the missing force on each body, or the residuals of the
+objective.
 """
 
 import dataclasses
@@ -21,21 +21,22 @@ from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
 from frictax.programs import jitted
 
-from ..errors.refits import Samples
+from ..errors.linearization import Samples
 
-_MOST = 12_000  # samples that are studied of one record
-_V_MIN = 0.01  # of the highest speed: what counts as standing still
+_MOST = 12_000  # samples of one record that are used
+_V_MIN = 0.01  # [highest speed] speed below which a body is at rest
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Series:
-    """A residual over a record where the machine moves.
+    """A residual over the part of a record in which the machine moves.
 
     - `record`; `of`: the body on which the force is missing, or the channel of an objective's
       residual; `unit`; `is_force`: which of the two.
-    - `t` [s], `e` [unit]: (n,); `s`, `v`: position and velocity there [m or rad, and 1/s], None
-      where the record does not tell.
-    - `place`: unit of the position; `cutoff` [Hz] of the filter that `e` has passed, inf for none.
+    - `t` [s], `e` [unit]: (n,); `s`, `v`: position and velocity there [m or rad, and 1/s], None if
+      the record does not contain them.
+    - `place`: unit of the position; `cutoff` [Hz] of the filter that was applied to `e`, inf
+      without a filter; `in_time`: whether the samples are in order of time.
     """
 
     record: str
@@ -52,17 +53,16 @@ class Series:
 
     @property
     def way(self) -> Float[np.ndarray, " n"]:
-        """The direction of motion, 1 or -1; 1 where the record does not tell."""
+        """The direction of motion, 1 or -1; 1 if the record does not contain it."""
         return np.ones(self.t.size) if self.v is None else np.sign(self.v)
 
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """The force that the machine lacks on each body: m*a - (sum of forces), both behind the same
-    zero-phase low-pass.
+    """Return the missing force on each body: m*a - (sum of forces), both after the same zero-phase
+    low-pass.
 
-    Samples at a standstill and within 1/cutoff of it are left out: the filter mixes there what
-    friction does on either side. **Raises:** `ValueError` where motion or machine do not tell
-    forces.
+    Samples at standstill and within 1/cutoff of it are left out, because the filter mixes friction
+    before and after. **Raises:** `ValueError` if motion or machine do not determine forces.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
@@ -75,26 +75,26 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     at_rest = {
         name: np.zeros_like(x) if name.endswith(".a") else x for name, x in prepared.known.items()
     }
-    # what they add is taken off already
+    # The record has been corrected for the sensors already.
     perfectly = dataclasses.replace(setup, outputs=Named.of(dict.fromkeys(seen.outputs, perfect())))
-    lacking = -_predicted(objective, perfectly, prepared)
-    force = _predicted(objective, perfectly, dataclasses.replace(prepared, known=at_rest))
+    lacking = -_predict(objective, perfectly, prepared)
+    force = _predict(objective, perfectly, dataclasses.replace(prepared, known=at_rest))
     out = []
     for c, name in enumerate(prepared.names):
         body = name.removeprefix("force on ")
         s, v = ("phi", "w") if f"{body}.phi" in prepared.known else ("s", "v")
         place = "rad" if s == "phi" else "m"
         x, speed = (np.asarray(prepared.known[f"{body}.{name}"]) for name in (s, v))
-        e = lacking[:, c] + force[:, c] - _smoothed(record.t, force[:, c], cutoff)
+        e = lacking[:, c] + force[:, c] - _smooth_varying(record.t, force[:, c], cutoff)
         unit = "N.m" if place == "rad" else "N"
         series = Series(label, body, unit, True, record.t, e, x, speed, place, cutoff)
-        out.append(_moving(series))
+        out.append(_moving_part(series))
     return out
 
 
 def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """What the objective leaves of each channel, measured - predicted, against what the record
-    tells of the motion.
+    """Return the residuals of the objective in each channel, measured - predicted, with the
+    measured motion.
     """
     record, out = found.records[label], []
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
@@ -112,14 +112,13 @@ def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
                 speed = rate.x[at] if rate is not None else of.v[at] if of is not None else None
         unit = channel_unit(found.model, record, name)
         series = Series(label, name, unit, False, record.t[at], e, position, speed, place, np.inf)
-        out.append(_moving(series))
+        out.append(_moving_part(series))
     return out
 
 
 def sweep_series(found: FitResult, label: str) -> Series:
-    """What the law leaves of a sweep's rows, in their order: measured - predicted over the speed.
-
-    `t` counts the rows.
+    """Return the residuals of a sweep's rows in their order, measured - predicted, with the
+    speed. `t` counts the rows.
     """
     sweep = found.records[label]
     e = found.residuals[Samples(found.problem).record == found.number(label)]
@@ -130,8 +129,8 @@ def sweep_series(found: FitResult, label: str) -> Series:
 
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Of each channel of the objective: its name, the numbers of its samples in order, and measured
-    - predicted there.
+    """Return for each channel of the objective its name, the numbers of its samples in order, and
+    measured - predicted there.
     """
     i = found.number(label)
     prepared, samples = found.problem.prepared[i], Samples(found.problem)
@@ -146,9 +145,9 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
     return out
 
 
-def _moving(whole: Series) -> Series:
-    """The series without standstill, without the reach of the filter around it and at both ends,
-    and without samples that tell nothing new.
+def _moving_part(whole: Series) -> Series:
+    """Return the series without standstill, without the range of the filter around it and at
+    both ends, and without redundant samples.
     """
     t, v, reach = whole.t, whole.v, 1.0 / whole.cutoff
     step = float(np.median(np.diff(t)))
@@ -160,7 +159,7 @@ def _moving(whole: Series) -> Series:
         near = int(np.ceil(reach / step))
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
-    # Three samples a period of the cutoff hold all that the filter leaves.
+    # Three samples a period of the cutoff contain everything that passes the filter.
     thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / _MOST)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:
@@ -174,17 +173,17 @@ def _moving(whole: Series) -> Series:
     )
 
 
-def _smoothed(t: np.ndarray, x: np.ndarray, cutoff: float) -> np.ndarray:
+def _smooth_varying(t: np.ndarray, x: np.ndarray, cutoff: float) -> np.ndarray:
     return x if np.ptp(x) <= 1e-12 * np.max(np.abs(x), initial=1e-300) else smooth(t, x, cutoff).x
 
 
 def _with_positions(setup: Setup, record: Record) -> Record:
-    """The record with the position of each body, corrected for what the fit knows of the sensors;
-    an integral where only the speed is measured.
+    """Return the record with the position of each body, corrected for the fitted sensors; an
+    integral if only the speed is measured.
     """
     if not isinstance(setup.machine, Mechanism):
         raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
-    outputs = {name: _true(setup, record, name) for name in record.outputs}
+    outputs = {name: _ideal_values(setup, record, name) for name in record.outputs}
     lay = MechanicalSystem(setup.machine).layout
     for i in lay.bodies:
         body, part = setup.machine.names[i], setup.machine.parts[i]
@@ -198,8 +197,8 @@ def _with_positions(setup: Setup, record: Record) -> Record:
     return Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
 
 
-def _true(setup: Setup, record: Record, name: str) -> np.ndarray:
-    """What the sensor of channel `name` would have recorded were it perfect."""
+def _ideal_values(setup: Setup, record: Record, name: str) -> np.ndarray:
+    """Return the values that an ideal sensor of channel `name` would have recorded."""
     sensor, t = setup.outputs.at(name), record.t
     x = (record.outputs[name] - float(sensor.offset) - float(sensor.drift) * (t - t[0])) / float(
         sensor.gain
@@ -208,23 +207,23 @@ def _true(setup: Setup, record: Record, name: str) -> np.ndarray:
 
 
 @jitted
-def _compiled(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
+def _predict_compiled(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
     return objective.predict(
         setup, prepared, None, frozenset(f"inputs.{n}" for n in prepared.inputs)
     )
 
 
-def _predicted(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> np.ndarray:
-    return np.asarray(_compiled(objective, setup, prepared))
+def _predict(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> np.ndarray:
+    return np.asarray(_predict_compiled(objective, setup, prepared))
 
 
 def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Series:
-    """The same of a machine of the user's own with one degree of freedom: inertia*a - load +
+    """Return the missing force of a user's machine with one degree of freedom: inertia*a - load +
     friction.
     """
     machine, names = setup.machine, state_names(setup.machine)
     s, v, more = names[0], names[1], names[2:]
-    given = {name: _true(setup, record, name) for name in record.outputs}
+    given = {name: _ideal_values(setup, record, name) for name in record.outputs}
     missing = [name for name in more if name not in given]
     if s not in given and v not in given or missing:
         raise ValueError(f"the record does not measure {(missing or [s])[0]}")
@@ -235,23 +234,25 @@ def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Ser
     )
     motion = smooth(record.t, x, cutoff)
     y = np.stack(
-        [motion.x, motion.v, *(_smoothed(record.t, given[n], cutoff) for n in more)], axis=1
+        [motion.x, motion.v, *(_smooth_varying(record.t, given[n], cutoff) for n in more)], axis=1
     )
     prepared = prepared_record(record, np.zeros((record.n, 1)), np.ones((record.n, 1)), {})
     inertia, net = (np.asarray(a) for a in _axis_forces(setup, prepared, y))
-    e = inertia * motion.a - _smoothed(record.t, net, cutoff)
+    e = inertia * motion.a - _smooth_varying(record.t, net, cutoff)
     body, _, last = s.rpartition(".")
     unit, place = ("N.m", "rad") if last == "phi" else ("N", "m")
     of = body or type(machine).__name__
-    return _moving(Series(label, of, unit, True, record.t, e, motion.x, motion.v, place, cutoff))
+    return _moving_part(
+        Series(label, of, unit, True, record.t, e, motion.x, motion.v, place, cutoff)
+    )
 
 
 @jitted
 def _axis_forces(
     setup: Setup, prepared: PreparedRecord, y: Float[Numbers, "n k"]
 ) -> tuple[Array, Array]:
-    """Inertia, and the force that acts by the model, at each sample; the machine slides the way its
-    velocity says.
+    """Return the inertia, and the force by the model, at each sample. The direction of
+    sliding is that of the velocity.
     """
     machine = setup.machine
     system: Any = driven(
@@ -263,7 +264,7 @@ def _axis_forces(
 
     def one(t: Array, y: Array) -> tuple[Array, Array]:
         mode = machine.begin(t, y)[1]
-        # What the axis is given as `args` inside a run.
+        # These are the `args` of the axis inside a run.
         args = None if system is machine else system._values(t, system.with_pieces(y, mode, t)[1])
         pressed = machine.pressing(t, y, args)
         if pressed is not None:

@@ -1,4 +1,4 @@
-"""What is left of a fit to records, and what it looks like."""
+"""The study of the residuals of a fit: all patterns of all records, as sentences."""
 
 import dataclasses
 from typing import Literal, get_args
@@ -12,11 +12,9 @@ from frictax.parameters import UnknownName
 from frictax.summary import Summarised, Summary
 from frictax.verbs import ResidualStudyVerbs
 
-from .effects import Columns, direction, position, speed, time
-from .finding import Finding
-from .ripple import ripple
+from .patterns import Columns, direction, position, ripple, speed, time, whiteness
+from .regression import Finding
 from .series import Series, channel_series, force_series, left, sweep_series
-from .whiteness import whiteness
 
 Kind = Literal["whiteness", "speed", "position", "direction", "time", "ripple"]
 NAMES: tuple[Kind, ...] = get_args(Kind)
@@ -24,27 +22,30 @@ NAMES: tuple[Kind, ...] = get_args(Kind)
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ResidualStudy(Summarised, ResidualStudyVerbs):
-    """What a fit leaves unexplained, a sentence a finding, the strongest first. Print it, or draw
-    it by `plot()`.
+    """Patterns in the residuals of a fit, one sentence for each finding, the strongest first. Print
+    it, or draw it by `plot()`.
 
-    Whiteness is asked of the objective's own residuals. All else is asked of the force that the
-    model lacks, m*a - (sum of forces), at the fitted values: positions smoothed, forces behind the
-    same filter (as in `InverseDynamics`), standstill left out. Where a machine or a record does not
-    tell forces, the objective's residuals are studied in their place, and `notices` says why.
+    Whiteness is a property of the objective's own residuals. All other patterns are those of the
+    force that the model lacks, m*a - (sum of forces), at the fitted values. Positions are smoothed,
+    forces pass the same filter (as in `InverseDynamics`), and standstill is left out. If machine
+    or record do not determine forces, the study uses the objective's residuals, and `notices` says
+    why.
 
-    A finding is **strong** where it explains more than 0.5 % of the residual's mean square, beyond
-    what the other kinds explain too, and where coloured noise alone would do so in less than 0.5 %
-    of all records. For that the residual is regressed on the kind's columns with the others taken
-    out; the covariance is that of sums whose terms depend on their neighbours (D. W. K. Andrews, J.
-    C. Monahan, Econometrica 60, 1992), and the degrees of freedom are those of the samples that it
-    leaves independent. A ripple is also held against the powers of its neighbours, and is the
-    greatest of many (J. D. Scargle, Astrophysical Journal 263, 1982). Whiteness: G. M. Ljung, G. E.
-    P. Box, Biometrika 65 (1978). A kind that the fit has taken up, such as an offset, leaves
-    nothing. Where residuals are not white and no other finding is strong, the notice
-    `no-pattern-found` refers to `missing`, which also tests delays, compliance and small forces.
+    A finding is **strong** if it explains more than 0.5 % of the residual's mean square, in
+    addition to the other patterns, and if its p value is below 0.5 %. For this test the residual is
+    regressed on the columns of the pattern, with the others projected out. The covariance is that
+    of sums of autocorrelated terms (D. W. K. Andrews, J. C. Monahan, Econometrica 60, 1992), and
+    the degrees of freedom follow from the effective number of samples. The power of a ripple is
+    also compared with the powers at neighbouring periods, and is the largest of many (J. D.
+    Scargle, Astrophysical Journal 263, 1982). Whiteness: G. M. Ljung, G. E. P. Box, Biometrika 65
+    (1978).
+
+    A pattern with a fitted parameter, such as an offset, is absent from the residuals. If residuals
+    are not white and no other finding is strong, the notice `no-pattern-found` refers to `missing`,
+    which also tests delays, compliance and small forces.
 
     - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name; `series`:
-      what was studied; `notices`, and as sentences `notes`.
+      the residuals that were studied; `notices`, and as sentences `notes`.
 
     A sledge whose screw has a ripple of 0.2 N every 0.1 m that its model lacks:
 
@@ -102,16 +103,16 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
 def residual_study(
     found: FitResult, label: str | None = None, *, cutoff: float | None = None
 ) -> ResidualStudy:
-    """What the fit leaves, and what it looks like: memory, speed, position, direction, time,
-    ripple. See `ResidualStudy`.
+    """Return the patterns in the residuals of a fit: autocorrelation, speed, position,
+    direction, time, and ripple. See `ResidualStudy`.
 
-    Rows of a sweep tell speed and, where it has both, direction. `label` of one record, else all;
-    `cutoff` [Hz] of the filter that the missing force is told with, that of `InverseDynamics` or
-    50.
+    Rows of a sweep have a speed and, if it has both, a direction. `label` of one record, by
+    default all; `cutoff` [Hz] of the filter for the missing force, by default that of
+    `InverseDynamics` or 50.
     """
     names = list(found.records)
     if label is not None:
-        found.number(label)  # raises for a label that there is not
+        found.number(label)  # It raises an error for an unknown label.
         names = [label]
     objective = found.problem.objective
     if cutoff is None:
@@ -125,7 +126,7 @@ def residual_study(
         record = found.records[name]
         if isinstance(record, Sweep):
             x = sweep_series(found, name)
-            columns = Columns.of(x)
+            columns = Columns.from_series(x)
             findings.append(speed(x, columns))
             if record.both_directions:
                 findings.append(direction(x, columns))
@@ -144,12 +145,12 @@ def residual_study(
                 notices.append(Notice("record-not-studied", name, {"why": str(too)}))
                 series = []
         for x in series:
-            of_ripple, columns = ripple(x, Columns.of(x), 1.0 / record.rate)
+            of_ripple, columns = ripple(x, Columns.from_series(x), 1.0 / record.rate)
             kinds = (speed, position, direction, time)
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     strong = {f.name for f in findings if f.strong}
-    # Filters make residuals that are not white, of right models too.
+    # Filters make the residuals of right models autocorrelated.
     is_filtered = isinstance(objective, Windows) and not objective.free_starts
     is_filtered |= isinstance(objective, InverseDynamics) and objective.at_samples
     if strong == {"whiteness"} and not found.of_sweep and not is_filtered:

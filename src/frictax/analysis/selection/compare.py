@@ -25,7 +25,7 @@ from frictax.progress import Progress, watched
 from frictax.summary import Summarised, Summary
 from frictax.text import figures as shortly
 
-from ..errors.refits import refitted
+from ..errors.resampling import refit_with_counts
 from .directions import with_directions
 from .nested import from_contained
 from .plausibility import UNENDED
@@ -281,7 +281,7 @@ def _left_out(found: FitResult, rho: float) -> float:
     if found.dof < 2:
         return float("inf")
     start = np.asarray(found.problem.coordinates(_inside(found)))
-    ends, _ = refitted(found, weights_left_out(found.n, rho), start)
+    ends, _ = refit_with_counts(found, weights_left_out(found.n, rho), start)
     label = next(iter(found.records))
     predicted = [
         np.ravel(dataclasses.replace(found, x=x).predicted(label))[i] for i, x in enumerate(ends)

@@ -11,7 +11,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.interrupts import Workers
 
-from ..errors.refits import reweighted, searched
+from ..errors.resampling import run_search, scale_weights
 from .folds import Fold, Folds
 
 _STEPS = 30
@@ -126,7 +126,7 @@ class Refits:
         found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.of_before is not None:
             first = self.before.problem
-            part = reweighted(first, ~gone[self.of_before])
+            part = scale_weights(first, ~gone[self.of_before])
             end = _fitted(self.before, part, np.zeros(first.x0.size))
             # its start on all data would know what is left out
             if not np.isfinite(float(end.cost)):
@@ -140,7 +140,7 @@ class Refits:
             for u in found.problem.unknowns:
                 if u.record is None:
                     x[u.first : u.first + u.size] = known[u.path]
-        part = reweighted(found.problem, ~gone[self.of])
+        part = scale_weights(found.problem, ~gone[self.of])
         end = _fitted(found, part, coordinates(found.problem, x))
         known = np.isfinite(float(end.cost))
         return np.asarray(end.x) if known else np.full(x.size, np.nan), done and bool(end.done)
@@ -152,7 +152,7 @@ class Refits:
         rows = weights(problem).size
         if not np.all(np.isfinite(x)):
             return np.full(rows, np.inf)
-        end = searched(problem, self.found.method, coordinates(problem, x), 1, dof=self.found.dof)
+        end = run_search(problem, self.found.method, coordinates(problem, x), 1, dof=self.found.dof)
         known = np.isfinite(float(end.cost))
         return np.asarray(end.residuals)[:rows] if known else np.full(rows, np.inf)
 
@@ -184,4 +184,4 @@ def root_mean(squares: np.ndarray) -> float:
 
 def _fitted(found: FitResult, problem: Problem, z: np.ndarray) -> Any:
     noise = found.noise_scale if problem.priors else 1.0
-    return searched(problem, found.method, z, _STEPS, noise, found.dof)
+    return run_search(problem, found.method, z, _STEPS, noise, found.dof)

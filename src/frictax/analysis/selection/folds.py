@@ -11,7 +11,7 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF, split_channel
 
-from ..errors.refits import Samples
+from ..errors.linearization import Samples
 
 _LENGTH = 0.5  # s, where the objective has no windows
 
@@ -44,7 +44,7 @@ class Folds:
 
     def of(self, problem: Problem) -> Int[np.ndarray, " m"]:
         """The piece of each residual of a problem of the same records."""
-        return Samples(problem).of([x.astype(float) for x in self.of_samples]).astype(int)
+        return Samples(problem).spread_out([x.astype(float) for x in self.of_samples]).astype(int)
 
     def repeats(self, parts: int) -> Fold:
         """The fold of each piece, and the names of the folds, where each of `parts` equal parts

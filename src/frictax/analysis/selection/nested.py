@@ -13,7 +13,7 @@ from frictax.laws import AbstractLaw, Table
 from frictax.mechanism import Mechanism
 from frictax.parameters import parameters
 
-from ..errors.refits import searched
+from ..errors.resampling import run_search
 
 _INSIDE = 1e-9  # of the start's distance from its bound: as good as at it
 _SAME = 1e-3  # of the misfit: what a model that is contained may differ by, for values near bounds
@@ -47,7 +47,7 @@ def _image(small: FitResult, large: FitResult) -> np.ndarray | None:
     for x in _images(small, problem):
         x = np.clip(x, low + inside, high - edge)
         z = np.asarray(problem.coordinates(x))
-        end = searched(problem, large.method, z, 1, large.noise_scale, large.dof)
+        end = run_search(problem, large.method, z, 1, large.noise_scale, large.dof)
         squares = float(np.sum(np.asarray(end.residuals)[: large.n] ** 2))
         least = float(np.sum(small.full_residuals**2))
         if np.all(np.isfinite(z)) and squares <= least * (1 + _SAME):

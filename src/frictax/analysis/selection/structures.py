@@ -30,7 +30,7 @@ from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.progress import Progress, Work, watched
 
-from ..errors.accounts import effective_samples
+from ..errors.linearization import effective_sample_size
 from .cross_validation import HeldOut, Refits, root_mean, unfinished, weights
 from .folds import Folds
 from .nested import from_contained
@@ -77,7 +77,7 @@ def compare_structures(
 
     **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals, n_eff
     log(mean square) + 2 p and + p log(n_eff). Residuals of a record are coloured, so n_eff is not
-    their number but what they are worth (`effective_samples`), that of the closest fit for all.
+    their number but what they are worth (`effective_sample_size`), that of the closest fit for all.
     They judge on the motion that was fitted alone, and choose nothing here.
 
     **Raises:** `ValueError` where there is nothing to compare, for sweeps among the records, and
@@ -144,7 +144,7 @@ def compare_structures(
         fits = from_contained({name: found for name, (found, _) in both.items()})
         all_judged = dict(zip(structures, pool.map(judged, structures), strict=True))
     closest = min(all_judged.values(), key=lambda j: j.mean_square)
-    n_eff = effective_samples(closest.found)
+    n_eff = effective_sample_size(closest.found)
     rows = tuple(
         ComparedStructure(
             name, j.found, j.trajectory, j.force, j.mean_square,

@@ -30,7 +30,7 @@ from .estimates import Estimate, Estimated, by_path, quantile
 from .identifiability import Identifiability, Knowledge, judge_columns
 from .notices import begins_well, far_from_start, held_breakaways, standing_still, too_large
 from .presliding import has_bristles, presliding
-from .spread import Spread
+from .spread import CovarianceEstimate
 from .steady_sentences import SteadyFit, doubtful_dips
 from .sweep_checks import sweep_checks
 from .units import amount_of, in_records, rms_units, unit_of
@@ -107,7 +107,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     # values alone is spared them.
 
     @functools.cached_property
-    def spread(self) -> Spread:
+    def spread(self) -> CovarianceEstimate:
         """What the usual account makes of the residuals."""
         return self._usual_spread()
 
@@ -421,11 +421,11 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return list(self.records).index(label)
 
     _repr_html_ = Verb("frictax.report.cards:fit_html")
-    _tied = Verb("frictax.analysis.derived.derived:tied")
+    _tied = Verb("frictax.analysis.derived.derived:tied_estimates")
     _by_bends = Verb("frictax.fitting.result.step_error:by_bends")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
     _direction_notices = Verb("frictax.analysis.selection.directions:direction_notices")
-    _records_apart = Verb("frictax.analysis.errors.homogeneity:records_apart")
-    _first_look = Verb("frictax.analysis.missing.first_look:first_look")
-    _tables_left = Verb("frictax.analysis.missing.tables_left:tables_left")
+    _records_apart = Verb("frictax.analysis.errors.clusters:records_apart")
+    _first_look = Verb("frictax.analysis.missing.screening:screen_missing_force")
+    _tables_left = Verb("frictax.analysis.missing.screening:check_table_range")
     _summary = Verb("frictax.fitting.result.text:fit_summary")

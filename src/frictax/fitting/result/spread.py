@@ -1,4 +1,4 @@
-"""How far the numbers of a fit may be off."""
+"""The covariance of fitted numbers, with degrees of freedom."""
 
 import dataclasses
 import functools
@@ -14,25 +14,27 @@ from .estimates import quantile
 
 
 @dataclasses.dataclass(frozen=True)
-class Spread:
-    """What an account makes of a fit.
+class CovarianceEstimate:
+    """The covariance of the fitted numbers by one noise model.
 
-    - `covariance` (q, q) of all fitted numbers, hidden ones too; `draws` (k, q) of them, or None.
-    - `dof`: degrees of freedom of Student's t, of each product of a row of its argument (m, q)
-      with the fitted numbers.
-    - `says`: how it was found; `notices`: what speaks against it.
+    - `covariance` (q, q) of all fitted numbers, hidden ones too. `dof`: a function that returns the
+      degrees of freedom of Student's t for each direction, a row of its argument (m, q).
+    - `says`: the assumption about the residuals in words. `notices`: reasons to doubt it.
+    - `draws` (k, q): the fitted numbers of many refits, or None.
+    - `allows_autocorrelation`: whether the residuals are not assumed to be white noise.
     """
 
     covariance: Float[np.ndarray, "q q"]
     dof: Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]
-    draws: Float[np.ndarray, "k q"] | None
     says: str
     notices: tuple[Notice, ...] = ()
+    draws: Float[np.ndarray, "k q"] | None = None
+    allows_autocorrelation: bool = True
 
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]
     ) -> Float[np.ndarray, " m"]:
-        """Half the interval of each product of a row of `directions` with the fitted numbers."""
+        """Return half of the interval of each row of `directions` times the fitted numbers."""
         variance = np.einsum("ij,jk,ik->i", directions, self.covariance, directions)
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from frictax.engine import OnSamples
 from frictax.measurements import Record
-from frictax.measurements.noise import memory
+from frictax.measurements.noise import integrated_autocorrelation_time
 from frictax.notice import Notice
 
 from ..problem.objectives import PreparedRecord
@@ -250,7 +250,7 @@ def by_bends(found: FitResult) -> Bends | None:
         return Bends(moved, 0.0, np.inf)
     share = -float(left @ r) / square
     rest = r + share * left
-    variance = float(rest @ rest) / max(found.dof - 1, 1) * memory(rest)
+    variance = float(rest @ rest) / max(found.dof - 1, 1) * integrated_autocorrelation_time(rest)
     return Bends(moved, share, max(float(np.sqrt(variance / square)), _SHARPEST))
 
 

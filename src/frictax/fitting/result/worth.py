@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.measurements.noise import memory, noise_of_output
+from frictax.measurements.noise import integrated_autocorrelation_time, noise_of_output
 from frictax.measurements.record import Record
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related_channel, split_channel
 from frictax.mechanism import Force, Mechanism, Torque
@@ -296,5 +296,5 @@ def _without_line(
 
 def _f(share: float, left: np.ndarray, free: int) -> float:
     """F of a gain of `share` by `free` numbers, by as many samples as `left` is worth."""
-    freedom = max(left.size / memory(left) - free, 1.0)
+    freedom = max(left.size / integrated_autocorrelation_time(left) - free, 1.0)
     return share / max(free, 1) / max(1.0 - share, 1e-300) * freedom

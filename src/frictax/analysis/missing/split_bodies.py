@@ -1,4 +1,4 @@
-"""A stiffness in series: the machine with a body in two, tried where no force explains the rest."""
+"""Fit the machine with a body in two halves and a spring between: a stiffness in series."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -15,23 +15,24 @@ from frictax.measurements.record import Record
 from frictax.mechanism import Mass, Mechanism, RotationalSpringDamper, SpringDamper
 from frictax.parameters import parameters, replace
 
-from .candidates import bodies, drives_of, instruments_of, motion_of, with_fields
+from .candidates import bodies_of, drives_of, fitted_instruments, motion_of, with_fields
 from .likelihood import autoregression
 
 SERIES = "stiffness in series with "
-_FAR, _JOINT = "beyond_{}", "series_{}"
-_HALF = 0.5  # of a body's inertia on either side, to begin with
-_DAMPED = 0.3  # of the critical damping, to begin with: then the misfit is smooth
-_SAME = 1e-4  # of the sum of squares: two searches ended in one minimum
-_PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5  # samples in a period of its swing, to begin with
+_FAR, _JOINT = "beyond_{}", "series_{}"  # names of the second half and of the spring
+_HALF = 0.5  # [1] share of the inertia of each half at the start
+_DAMPING = 0.3  # [critical damping] at the start; a damped oscillation has a smooth misfit
+_SAME = 1e-4  # relative difference of the sums of squares of two searches with one minimum
+_PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5  # [samples] periods of the oscillation at the starts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Sprung:
-    """`body` in two, with a spring between: its `stiffness` and `error`, in `unit`, and the fit.
+class SplitBody:
+    """A fit with `body` in two halves: the `stiffness` of the spring between and its `error`, in
+    `unit`, and the fit.
 
-    The error is infinite where the search did not settle, or leaves more than white noise: the
-    misfit has many minima, of the phases in which it rings.
+    The error is infinite if the search did not converge, or if its residuals are not white: the
+    misfit has many minima, one for each phase of the oscillation.
     """
 
     body: str
@@ -46,13 +47,13 @@ class Sprung:
 
     @property
     def numbers(self) -> int:
-        """How many more numbers it has than the machine whose body is whole."""
+        """The number of additional parameters."""
         return 3
 
 
-def in_series(found: FitResult) -> Iterator[Sprung]:
-    """Each body that is both driven and seen with a stiffness between that and what else holds on
-    to it; of free runs of mechanisms.
+def split_bodies(found: FitResult) -> Iterator[SplitBody]:
+    """Return a fit for each body that is driven and measured, with a stiffness between the drive
+    and the rest of the machine. The fit must be of free runs of a mechanism.
     """
     machine, problem = found.model, found.problem
     if not isinstance(problem.objective, FreeRun) or not _is_plain(found):
@@ -60,27 +61,30 @@ def in_series(found: FitResult) -> Iterator[Sprung]:
     records: dict[str, Any] = dict(found.records)
     seen = {name for r in records.values() for name in r.outputs}
     step = float(np.median([np.median(np.diff(r.t)) for r in records.values()]))
-    for body in bodies(machine):
+    for body in bodies_of(machine):
         if not seen & set(motion_of(machine, body)) or not drives_of(machine, body):
             continue
         best = None
         for samples in _PERIODS:
             try:
-                new = _fitted(found, records, body, 2 * np.pi / (samples * step))
-            except ValueError:  # such a machine cannot be built
+                new = _fit_split(found, records, body, 2 * np.pi / (samples * step))
+            except ValueError:  # Such a machine cannot be built.
                 continue
             again = best is not None and abs(new.cost - best.cost) < _SAME * best.cost
             if best is None or new.cost < best.cost:
                 best = new
-            if again or _is_white(best.found):  # two starts with one end find no other
+            if again or _is_white(best.found):  # Two starts with one end suffice.
                 break
         if best is not None:
             yield best
 
 
-def by_free_runs(found: FitResult) -> FitResult | None:
-    """A fit on windows, which need each body's motion to start from, once more by free runs: from
-    the machine's own start or, where that fits better, from that of its only record.
+def refit_by_free_runs(found: FitResult) -> FitResult | None:
+    """Return a fit on windows, refitted by free runs, or None.
+
+    Windows need the measured motion of each body as their start, which a split body does not have.
+    The free runs start from the machine's own start or, if it fits better, from that of the only
+    record.
     """
     windows = found.problem.objective
     if not isinstance(windows, Windows) or windows.free_starts or not _is_plain(found):
@@ -95,17 +99,17 @@ def by_free_runs(found: FitResult) -> FitResult | None:
         try:
             new = fit(
                 machine, found.records, free=[u.path for u in problem.unknowns], rounds=0,
-                engine=problem.engine, loss=problem.loss, instruments=instruments_of(found),
+                engine=problem.engine, loss=problem.loss, instruments=fitted_instruments(found),
                 level=found.level,
             )  # fmt: skip
-        except ValueError:  # no run from there
+        except ValueError:  # The run from this start fails.
             continue
         fits += [new] * new.converged
     return min(fits, key=lambda new: np.sum(new.full_residuals**2), default=None)
 
 
 def _is_plain(found: FitResult) -> bool:
-    """Whether a mechanism was fitted to records, with nothing that belongs to one of them or to a
+    """Return whether a mechanism was fitted to records, without parameters of one record or of a
     sensor.
     """
     problem = found.problem
@@ -119,31 +123,33 @@ def _is_plain(found: FitResult) -> bool:
     )
 
 
-def _fitted(found: FitResult, records: dict[str, Record], body: str, w: float) -> Sprung:
+def _fit_split(found: FitResult, records: dict[str, Record], body: str, w: float) -> SplitBody:
     machine = found.model
-    rotational, inertia = bool(bodies(machine)[body]), "J" if bodies(machine)[body] else "m"
+    rotational, inertia = bool(bodies_of(machine)[body]), "J" if bodies_of(machine)[body] else "m"
     whole = float(getattr(machine[body], inertia))
     c = w**2 * _HALF * (1 - _HALF) * whole
-    split = divided(machine, body, c)
-    joint, free = _JOINT.format(body), freed(found, split, body)
+    split = split_body(machine, body, c)
+    joint, free = _JOINT.format(body), free_parameters(found, split, body)
     problem = found.problem
     new = fit(
         split, records, free=free, objective=problem.objective, engine=problem.engine,
-        loss=problem.loss, instruments=instruments_of(found), level=found.level, rounds=0,
+        loss=problem.loss, instruments=fitted_instruments(found), level=found.level, rounds=0,
     )  # fmt: skip
     value = float(new.values[f"{joint}.c"])
     at = list(new.names).index(f"{joint}.c")
     is_settled = new.converged and _is_white(new)
     error = float(np.sqrt(new.covariance[at, at])) if is_settled else np.inf
-    return Sprung(body, value, error, "N.m/rad" if rotational else "N/m", new)
+    return SplitBody(body, value, error, "N.m/rad" if rotational else "N/m", new)
 
 
 def _is_white(found: FitResult) -> bool:
     return not autoregression([found.full_residuals])[0].size
 
 
-def freed(found: FitResult, split: Mechanism, body: str) -> list[str]:
-    """What is free of `split`, whose `body` is in two: what was fitted, and the spring between."""
+def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
+    """Return the free parameters of `split`, whose `body` is in two: the fitted ones, and
+    those of the spring.
+    """
     far, joint = _FAR.format(body), _JOINT.format(body)
     free = [f"{joint}.c", f"{joint}.d"]
     for u in found.problem.unknowns:
@@ -157,15 +163,16 @@ def freed(found: FitResult, split: Mechanism, body: str) -> list[str]:
     return free
 
 
-def divided(machine: Mechanism, body: str, c: float) -> Mechanism:
-    """`machine` with half of `body` beyond a spring of stiffness `c`: the drives and the body's
-    own name stay on this side, all else that holds on to it is beyond.
+def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
+    """Return `machine` with half of `body` beyond a spring of stiffness `c`. The drives and
+    the name of the body stay with the first half. All other parts are attached to the second
+    half.
     """
-    rotational = bool(bodies(machine)[body])
+    rotational = bool(bodies_of(machine)[body])
     inertia = "J" if rotational else "m"
     old, far = machine[body], _FAR.format(body)
     whole = float(getattr(old, inertia))
-    d = 2 * _DAMPED * np.sqrt(c * _HALF * (1 - _HALF) * whole)
+    d = 2 * _DAMPING * np.sqrt(c * _HALF * (1 - _HALF) * whole)
     near_share, far_share = (jnp.asarray(x * whole) for x in (1 - _HALF, _HALF))
     driven = {name.partition(".")[0] for name in drives_of(machine, body)}
     near: Any = with_fields(old, {inertia: near_share})
@@ -177,13 +184,13 @@ def divided(machine: Mechanism, body: str, c: float) -> Mechanism:
             parts[name] = near
             parts[far] = with_fields(old, {inertia: far_share})
         else:
-            parts[name] = part if name in driven else _moved(part, body, far)
+            parts[name] = part if name in driven else _attached_to(part, body, far)
     joint = (RotationalSpringDamper if rotational else SpringDamper)(body, far, c=c, d=d)
     return Mechanism(**parts, **{_JOINT.format(body): joint})
 
 
-def _moved(part: Any, body: str, far: str) -> Any:
-    """`part` with `far` in the place of `body`."""
+def _attached_to(part: Any, body: str, far: str) -> Any:
+    """Return `part` attached to `far` instead of `body`."""
     new = {}
     for field in dataclasses.fields(part):
         value = getattr(part, field.name)

@@ -1,0 +1,670 @@
+"""Autocorrelated residuals of a run: autoregression by restricted likelihood, with a random walk.
+
+`Series` holds the residuals of one output of one record. `random_walk_noise` adds a random walk
+to its noise. `Autoregression` is the noise model that computes standard errors from all series.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.fitting.problem.problem import Problem
+from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.spread import Memoized
+from frictax.notice import Notice
+from frictax.pytree import pytree_dataclass
+
+from .clusters import has_windows
+from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel, inverse_root
+
+_ORDER = 20  # largest order of an autoregression
+# [1] share of the energy of the sensitivities that lies below the kept frequency. Averaging keeps
+# this share, and shortens the series.
+_ENERGY = 0.98
+_MOST_ROWS, _FEWEST_ROWS = 20_000, 300  # rows of a series after averaging
+_FLOOR = 1e-4  # [share of the variance] white noise that is added, for band-limited residuals
+_PADDING = 8  # zero padding of the spectra, so that no resonance falls between two frequencies
+
+
+@dataclasses.dataclass(frozen=True)
+class AutoregressiveModel:
+    """An autoregression: coefficients `phi`, and the variance `noise` of its innovations.
+
+    `information`: inverse covariance of `phi`, times `noise`.
+    """
+
+    phi: Float[np.ndarray, " m"]
+    noise: float
+    information: Float[np.ndarray, "m m"]
+
+    @classmethod
+    def white(cls, variance: float) -> "AutoregressiveModel":
+        """Return white noise."""
+        return cls(np.zeros(0), variance, np.zeros((0, 0)))
+
+    @functools.cached_property
+    def rows(self) -> float:
+        """The number of rows after which the correlation has decreased to 1/e."""
+        roots = np.abs(np.roots(np.concatenate([[1.0], -self.phi])))
+        return float(1.0 / -np.log(np.clip(np.max(roots, initial=0.0), 1e-9, 1 - 1e-9)))
+
+
+def select_autoregression(
+    g: Float[np.ndarray, "l l"], count: int, floor: float = _FLOOR
+) -> AutoregressiveModel:
+    """Return the autoregression with the best order by Schwarz's criterion.
+
+    `g`: sums of products of `count` samples at two lags. White noise of `floor` times the variance
+    is added.
+    """
+    g = g + (floor * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
+    # One Cholesky factor contains the fits of all orders.
+    low = np.linalg.cholesky(g[1:, 1:])
+    along = np.linalg.solve(low, g[1:, 0])
+    rest = np.maximum(g[0, 0] - np.concatenate([[0.0], np.cumsum(along**2)]), 1e-200)
+    orders, n = np.arange(len(rest)), max(count, 1)
+    q = int(np.argmin(n * np.log(rest / n) + np.log(n) * (orders + 1)))
+    phi = np.linalg.solve(low[:q, :q].T, along[:q])
+    return AutoregressiveModel(phi, float(rest[q] / max(n - q, 1)), g[1 : q + 1, 1 : q + 1])
+
+
+class Series:
+    """The residuals of one output of one record, averaged to the frequencies that matter for the
+    estimates, and the autoregression that fits them.
+
+    The columns are the sensitivities along `root`, in which white residuals of size 1 give errors
+    of size 1. `stretches`: the numbers of the rows of each stretch without a gap. `step`: the time
+    step between rows.
+    """
+
+    def __init__(
+        self,
+        residuals: Float[np.ndarray, " n"],
+        columns: Float[np.ndarray, "n c"],
+        root: Float[np.ndarray, "p c"],
+        record: int,
+        step: float,
+        stretches: list[np.ndarray],
+    ) -> None:
+        rows = np.concatenate(stretches)
+        self.residuals, seen = residuals[rows], columns[rows]
+        self.pull = root @ seen.T  # change of the estimates by each residual
+        size = max(rows.size // _FEWEST_ROWS, 1)
+        wide = _highest_frequency(self.pull)
+        each = max(int(np.clip(1.0 / (6.0 * wide), 1, size)), -(-rows.size // _MOST_ROWS))
+        self.record, self.step, self.length = record, step * each, step * rows.size
+        self.parts, end = [], 0
+        for mine in stretches:
+            first, count, end = end, len(mine) // each, end + len(mine)
+            here = slice(first, first + count * each)
+            if count:
+                averaged = np.einsum("ijk->ik", seen[here].reshape(count, each, -1)) / each
+                averages = self.residuals[here].reshape(count, each).mean(axis=1)
+                self.parts.append((averages, averaged))
+        self.each = each
+        self.rows = sum(len(y) for y, _ in self.parts)
+        self.columns = root.shape[1]
+        most = max(min(_ORDER, self.rows // 8), 1)
+        if sum(max(len(y) - most, 0) for y, _ in self.parts) < 3 * most:
+            middle = int(np.median([len(y) for y, _ in self.parts])) if self.parts else 1
+            most = max(min(middle // 4, most), 1)
+        width = self.columns + 1
+        self.gram, self.count = np.zeros((most + 1, most + 1, width, width)), 0
+        self.edge = np.zeros((width, width))
+        for y, x in self.parts:
+            both, begins = np.column_stack([y, x]), most if len(y) > most + 1 else len(y)
+            self.edge += both[:begins].T @ both[:begins]
+            if begins < len(y):
+                self.gram += lagged_products(both, most)
+                self.count += len(y) - most
+        self.model = AutoregressiveModel.white(0.0)
+
+    def fit(
+        self, moved: np.ndarray, taken: np.ndarray, floor: float = _FLOOR
+    ) -> Float[np.ndarray, "c c"]:
+        """Fit the autoregression to the residuals of estimates that are `moved` from the fitted
+        ones. Return the Gram matrix of residual and columns, whitened.
+
+        `taken`: covariance of the estimates. It restores the variance that the fit took from the
+        residuals.
+        """
+        v = np.concatenate([[1.0], -moved])
+        weight = np.outer(v, v)
+        weight[1:, 1:] += taken
+        g = np.tensordot(self.gram, weight)
+        self.model = select_autoregression(g, self.count, floor)
+        phi, q = self.model.phi, self.model.phi.size
+        a = np.concatenate([[1.0], -phi])
+        whitened = np.einsum("i,j,ijab->ab", a, a, self.gram[: q + 1, : q + 1])
+        # The first samples have no lags, so they count as white noise of the whole variance.
+        whole = (1.0 + floor) * g[0, 0] / max(self.count, 1)
+        return whitened / self.model.noise + self.edge / max(whole, 1e-200)
+
+    def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
+        """Return the covariance of the estimates from this series, its changes by one standard
+        deviation along each axis of the coefficients, and the number of rows that determine its
+        size.
+        """
+        phi, noise = self.model.phi, self.model.noise
+        rows = float(max(self.rows - len(phi) - self.columns, 1))
+        if not phi.size:  # White noise needs no spectrum.
+            size = sum((x.T @ x for _, x in self.parts), np.zeros((self.columns,) * 2))
+            return noise * self.each**2 * size, [], rows
+        longest = max((len(y) for y, _ in self.parts), default=1)
+        size = _PADDING << (longest - 1).bit_length()
+        weight = np.full(size // 2 + 1, 2.0 * noise / size)
+        weight[[0, -1]] /= 2.0
+        columns = (np.ascontiguousarray(x.T) * self.each for _, x in self.parts)
+        seen = [np.fft.rfft(x, size).view(float) for x in columns]
+
+        values, vectors = np.linalg.eigh(noise * np.linalg.inv(self.model.information))
+        steps = (0.05 * np.sqrt(np.maximum(values, 0.0)) * vectors).T
+        phis = np.concatenate([phi[None], phi + steps, phi - steps])
+        shapes = np.abs(np.fft.rfft(np.column_stack([np.ones(len(phis)), -phis]), size)) ** 2
+        sums = np.zeros((len(phis), self.columns, self.columns))
+        for out, w in zip(sums, np.repeat(weight / np.maximum(shapes, 1e-10), 2, 1), strict=True):
+            for s in seen:  # Real and imaginary parts alternate in a row.
+                out += (s * w) @ s.T
+        ups, downs = np.split(sums[1:], 2)
+        return sums[0], list((ups - downs) / 0.1), rows
+
+    @property
+    def memory(self) -> float:
+        """The correlation time of the residuals, to 1/e, at most the length of the record [s]."""
+        return min(self.step * self.model.rows, self.length)
+
+
+def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray, "l l w w"]:
+    """Return the sums over t >= `most` of z[t - i, a] z[t - j, b], at [i, j, a, b]."""
+    count, width = len(z) - most, z.shape[1]
+    back = np.lib.stride_tricks.sliding_window_view(z, (most + 1, width)).reshape(count, -1)
+    out = np.empty((most + 1, most + 1, width, width))
+    out[0] = (z[most:].T @ back).reshape(width, -1, width)[:, ::-1].transpose(1, 0, 2)
+    out[1:, 0] = out[0, 1:].transpose(0, 2, 1)
+    # The products at one more lag begin one sample earlier and end one sample earlier.
+    begins, ends = z[most - 1 :: -1], z[: -most - 1 : -1]
+    more = np.einsum("ia,jb->ijab", begins, begins) - np.einsum("ia,jb->ijab", ends, ends)
+    for i in range(most):
+        np.add(out[i, :-1], more[i], out=out[i + 1, 1:])
+    return out
+
+
+def _highest_frequency(seen: Float[np.ndarray, "p n"]) -> float:
+    """Return the frequency [cycles a sample] below which most energy of every row lies."""
+    norms = np.linalg.norm(seen, axis=1)
+    power = np.abs(np.fft.rfft(seen[norms > 0] / norms[norms > 0, None])) ** 2
+    if not power.size:
+        return 0.5
+    share = np.cumsum(power, axis=1) / power.sum(axis=1, keepdims=True)
+    return float((np.max(np.argmax(share >= _ENERGY, axis=1)) + 1) / seen.shape[1])
+
+
+_WAVES = 32  # slowest waves of a random walk; faster ones have less than 1e-3 of its variance
+# Standard deviation of a walk at the end of the record, in units of that of the residuals. A larger
+# walk is visible in the residuals.
+SIZES = np.geomspace(0.02, 5.0, 24)
+_FEWEST = 16  # rows of a series in which a walk can be distinguished from noise
+_WALK_ROUNDS = 3  # alternations between the walk and the autoregression of the rest
+# If the innovations are less than _SMOOTH of the variance, the added white noise is _SMOOTH_FLOOR
+# instead of _FLOOR. With _FLOOR, smooth residuals look like a walk.
+_SMOOTH, _SMOOTH_FLOOR = 0.01, 1e-6
+# [-2 log likelihood] Akaike's cost of the variance of the walk: half of a parameter, because it
+# may be 0.
+_WALK_COST = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Walk:
+    """A random walk that is added to the noise of a series.
+
+    `step`: variance of one step; `spread`: standard deviation of `step`, both in squares of
+    weighted residuals; `gain`: decrease of -2 log likelihood by the walk.
+    """
+
+    step: float
+    spread: float
+    gain: float = np.inf
+
+    def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
+        """Return the covariance of the estimates from the walk, as `Series.covariances` does."""
+        columns = np.concatenate([x for _, x in series.parts]) * series.each
+        steps = np.cumsum(columns[::-1], axis=0)  # A step moves all later samples.
+        size = steps.T @ steps
+        return self.step * size, [self.spread * size], np.inf
+
+
+def random_walk_noise(
+    series: Series,
+    moved: Float[np.ndarray, " c"],
+    taken: Float[np.ndarray, "c c"],
+    others: Float[np.ndarray, "c c"],
+) -> Walk | None:
+    """Return the random walk in the noise of `series` and refit its autoregression, or return
+    `None` if noise without a walk explains the residuals as well.
+
+    A walk with small steps has the spectrum of white noise, except for its slowest waves. These
+    are few, so Schwarz's criterion does not select an autoregression for them. But slow parameters
+    (a constant force, an initial value) depend on them. The method maximises the restricted
+    likelihood over the size of the walk, with white noise and alternately with the autoregression
+    of the rest. It compares the result with the likelihood of the autoregression without a walk.
+
+    **Arguments:** `moved`, `taken`: the estimates and their covariance as in `Series.fit`;
+    `others`: the information about the estimates from the other series and from priors.
+
+    **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
+    Kalman Filter* (1989), chapter 2; waves of a walk: the Karhunen-Loève expansion.
+    """
+    if series.rows < _FEWEST:
+        return None
+    usual = series.model
+    about = _CenteredSeries(series, moved, others)
+    best = _WalkLikelihood(about, about.white)
+    alone = best.alone
+    if usual.phi.size:
+        if usual.noise < _SMOOTH * about.square:
+            series.fit(moved, taken, _SMOOTH_FLOOR)
+        same = _WalkLikelihood(about, series.model)
+        series.model, alone = usual, same.alone
+        best = min(best, same, key=lambda one: one.score)
+    if best.score > alone - _WALK_COST:
+        return None
+    for _ in range(_WALK_ROUNDS):
+        other = _WalkLikelihood(about, about.autoregression_of(best.rest))
+        if other.score >= best.score:
+            break
+        best = other
+    series.model = dataclasses.replace(best.model, noise=best.model.noise * best.noise)
+    return best.walk(alone)
+
+
+class _CenteredSeries:
+    """A series minus the effect of `moved`, and the waves of a walk over it."""
+
+    def __init__(self, series: Series, moved: np.ndarray, others: np.ndarray) -> None:
+        y = np.concatenate([y for y, _ in series.parts])
+        x = np.concatenate([x for _, x in series.parts])
+        self.both = np.column_stack([y - x @ moved, x])
+        self.others, self.most = others, len(series.gram) - 1
+        ends = np.cumsum([0, *(len(y) for y, _ in series.parts)])
+        self.parts = [slice(i, j) for i, j in zip(ends[:-1], ends[1:], strict=True)]
+        self.waves = _walk_waves(len(y))
+        self.square = max(float(np.mean(self.both[:, 0] ** 2)), 1e-200)
+        self.white = AutoregressiveModel.white(self.square)
+        self.steps = self.square / len(y) * SIZES**2
+
+    def autoregression_of(self, rest: Float[np.ndarray, " n"]) -> AutoregressiveModel:
+        """Return the autoregression of `rest`; white noise if no stretch is long enough."""
+        long = [rest[p] for p in self.parts if p.stop - p.start > self.most + 1]
+        if not long:
+            return self.white
+        sums = sum(lagged_products(one[:, None], self.most)[..., 0, 0] for one in long)
+        return select_autoregression(
+            np.asarray(sums), sum(len(one) - self.most for one in long), _SMOOTH_FLOOR
+        )
+
+
+class _WalkLikelihood:
+    """Restricted likelihood (REML) of a random walk of unknown variance added to the noise `model`,
+    on a grid of variances.
+
+    `score`: the smallest -2 log likelihood, plus the cost of the coefficients by Schwarz's
+    criterion. `alone`: the same without a walk. `noise`: the remaining share of the noise variance.
+    """
+
+    def __init__(self, about: _CenteredSeries, model: AutoregressiveModel) -> None:
+        self.about, self.model, n = about, model, len(about.both)
+        both, shape = self._whiten()
+        waves, turn, size = self._waves(both)
+        y, x, of_y, of_x = both[:, 0], both[:, 1:], waves[:, 0], waves[:, 1:]
+        told = about.others + x.T @ x
+        self._steps = np.concatenate([[0.0], about.steps])
+        ratio = self._steps[:, None] * size
+        share = ratio / (1.0 + ratio)  # share of each wave that belongs to the walk
+        gram = told - np.tensordot(share, of_x[:, :, None] * of_x[:, None, :], 1)
+        pull = x.T @ y - share @ (of_x * of_y[:, None])
+        moved = np.linalg.solve(gram, pull[..., None])[..., 0]
+        rest = y @ y - share @ of_y**2 - np.sum(pull * moved, axis=1)
+        rest = np.maximum(rest, 1e-12 * max(float(y @ y), 1e-200))
+        value = shape + np.sum(np.log1p(ratio), axis=1) + np.linalg.slogdet(gram)[1]
+        value += n * np.log(rest / n) + np.log(n) * model.phi.size
+        self._rest, self._value, self._k = rest / n, value, 1 + int(np.argmin(value[1:]))
+        self.alone, self.score = float(value[0]), float(value[self._k])
+        self.noise = float(rest[self._k] / n)
+        self._moved = moved[self._k]
+        self._turn, self._taken = turn, share[self._k] * (of_y - of_x @ self._moved)
+
+    def walk(self, alone: float) -> Walk:
+        """Return the most likely walk; `alone`: the score without a walk."""
+        likely = np.exp(-0.5 * (self._value - self.score))[1:]
+        steps = (self._steps * self._rest)[1:]
+        mean = likely @ steps / np.sum(likely)
+        spread = np.sqrt(likely @ (steps - mean) ** 2 / np.sum(likely))
+        return Walk(float(steps[self._k - 1]), float(spread), alone - self.score)
+
+    @property
+    def rest(self) -> Float[np.ndarray, " n"]:
+        """The series without the effect of the estimates and without the walk."""
+        both, waves = self.about.both, self.about.waves
+        return both[:, 0] - both[:, 1:] @ self._moved - waves.sines @ (self._turn @ self._taken)
+
+    def _whiten(self) -> tuple[np.ndarray, float]:
+        """Return whitened residuals and columns, and the log determinant of the noise."""
+        about, phi, noise = self.about, self.model.phi, self.model.noise
+        if not phi.size:
+            return about.both / np.sqrt(noise), len(about.both) * np.log(noise)
+        out, shape = np.empty_like(about.both), 0.0
+        for part in about.parts:
+            mine, q = about.both[part], min(phi.size, part.stop - part.start)
+            out[part][:q] = mine[:q] / np.sqrt(about.square)  # The first rows have no lags.
+            lags = (c * mine[q - i : len(mine) - i] for i, c in enumerate([1.0, *-phi]))
+            out[part][q:] = sum(lags) / np.sqrt(noise) if len(mine) > q else 0.0
+            shape += q * np.log(about.square) + (len(mine) - q) * np.log(noise)
+        return out, float(shape)
+
+    def _waves(self, both: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the products of residuals and columns with the whitened waves of a walk whose
+        steps have variance 1, turned until they are orthogonal; the sines of each; and its square.
+        """
+        about, phi, noise = self.about, self.model.phi, self.model.noise
+        waves = about.waves
+        if not phi.size:
+            same = np.sqrt(noise) * np.eye(waves.size.size)
+            return waves.sines.T @ both, same, waves.size / noise
+        # An autoregression turns a sine into a sum of a sine and a cosine.
+        lags = np.arange(phi.size + 1)[:, None] * waves.phase
+        lead = np.sqrt(waves.size / noise)
+        c, s = (lead * ([1.0, *-phi] @ f(lags)) for f in (np.cos, np.sin))
+        first = [np.arange(p.start, p.stop)[: phi.size] for p in about.parts]
+        left_out = np.concatenate(first)  # rows without lags, where the walk is small
+        sines, cosines = waves.sines[left_out], waves.cosines[left_out]
+        ss, sc, cc = (
+            whole - one.T @ other
+            for whole, one, other in (
+                (waves.ss, sines, sines),
+                (waves.sc, sines, cosines),
+                (waves.cc, cosines, cosines),
+            )
+        )
+        cross = c[:, None] * sc * s
+        gram = c[:, None] * ss * c - cross - cross.T + s[:, None] * cc * s
+        squares, turn = np.linalg.eigh(gram)
+        squares = np.maximum(squares, 1e-14 * squares[-1])
+        turn = turn / np.sqrt(squares)
+        inside = both.copy()
+        inside[left_out] = 0.0
+        seen = c[:, None] * (waves.sines.T @ inside) - s[:, None] * (waves.cosines.T @ inside)
+        return turn.T @ seen, np.sqrt(waves.size)[:, None] * turn, squares
+
+
+@dataclasses.dataclass(frozen=True)
+class _Waves:
+    """The slowest waves of a random walk that begins at 0.
+
+    `sines` of norm 1; `cosines` a quarter of a period ahead; `phase` from row to row; `size`: the
+    variances; `ss`, `sc`, `cc`: products of the waves.
+    """
+
+    sines: Float[np.ndarray, "n w"]
+    cosines: Float[np.ndarray, "n w"]
+    phase: Float[np.ndarray, " w"]
+    size: Float[np.ndarray, " w"]
+    ss: Float[np.ndarray, "w w"]
+    sc: Float[np.ndarray, "w w"]
+    cc: Float[np.ndarray, "w w"]
+
+
+def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
+    """Return the slowest waves of a random walk of `n` steps of variance 1, each times its size."""
+    waves = _walk_waves(n)
+    return waves.sines * np.sqrt(waves.size)
+
+
+@functools.lru_cache(maxsize=8)
+def _walk_waves(n: int) -> _Waves:
+    phase = (2.0 * np.arange(1, min(_WAVES, n // 4) + 1) - 1.0) * np.pi / (2.0 * n + 1.0)
+    s, c = (f(np.arange(1, n + 1)[:, None] * phase) for f in (np.sin, np.cos))
+    norm = np.linalg.norm(s, axis=0)
+    s, c = s / norm, c / norm
+    return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
+
+
+_LEAST_INFORMATION = 1e-9  # [information of white residuals] added in all directions
+# REML iterations, and the relative change of the covariance at the end
+_ROUNDS, _SETTLED = 12, 3e-3
+_IN_TIME = ("s", "record", "Record longer, or repeat the run and take Jackknife")
+_IN_ROWS = ("rows", "sweep", "Measure the sweep again, its speeds in another order")
+# Correlation times in a record, and degrees of freedom, below which errors are rough and useless.
+_ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
+# [-2 log likelihood] gain of a walk that gets a notice. One of 20 records without a walk exceeds
+# it.
+_SURE = 4.0
+
+
+@pytree_dataclass
+class Autoregression(LinearNoiseModel):
+    """Residuals of one run as autoregressive noise: r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] +
+    e[i].
+
+    There is one autoregression for each record and output. Schwarz's criterion selects its order,
+    at most 20, on samples averaged to the frequencies that matter for the estimates. Restricted
+    maximum likelihood corrects for the part of the residuals that the fit absorbed, which
+    otherwise shortens the correlation. covariance = W' S W, with S the covariance of this noise and
+    W = J inv(J'J). If residuals are larger where their weight in W is larger, the covariance is
+    increased accordingly. The degrees of freedom of Student's t follow from the accuracy of the
+    coefficients.
+
+    In addition, the zero of the sensor may drift by a random walk. White noise can hide its steps,
+    but slow parameters (a constant force, an initial value) depend on its slowest waves. The walk
+    is included if Akaike's criterion of the restricted likelihood prefers it.
+
+    The model is right for a stationary error whose correlation time is a tenth of the record or
+    less, and for a drift by a random walk.
+
+    **Source:** restricted likelihood: D. A. Harville, Journal of the American Statistical
+    Association 72 (1977); for autocorrelated errors W.-K. Cheang, G. C. Reinsel, ibid. 95 (2000);
+    degrees of freedom: M. G. Kenward, J. H. Roger, Biometrics 53 (1997); the walk: A. C. Harvey,
+    *Forecasting, Structural Time Series Models and the Kalman Filter* (1989), chapter 2.
+
+    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    """
+
+    def check(self, problem: Problem) -> None:
+        if has_windows(problem):
+            raise ValueError(
+                "`Autoregression` follows the residuals of a run, and windows begin anew. Take"
+                " `Clustered()`."
+            )
+
+    def estimate(self, linear: Linearization) -> CovarianceEstimate:
+        root, unseen = linear.axes
+        columns = linear.jacobian @ root
+        series = [Series(linear.residuals, columns, root, *one) for one in linear.series]
+        rows = _independent_rows(linear, root)
+        prior = linear.priors @ root
+        # A parameter may depend only on samples without lags. It needs some information to invert.
+        least = _LEAST_INFORMATION * np.eye(root.shape[1])
+        known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + rows.information
+        walks = _fit_all(series, known, wander=not linear.rows)
+        parts = [*(one.covariances() for one in series), (rows.covariance, [], rows.rows)]
+        parts += [w.covariances(one) for one, w in zip(series, walks, strict=True) if w]
+        size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
+        prior = prior @ root.T * linear.noise
+        factors = _unequal_variance_factors(series, len(root))
+        times = _record_over_correlation_time(series)
+        covariance = (root @ size @ root.T) * np.outer(factors, factors)
+        covariance = covariance + prior.T @ prior + linear.noise**2 * unseen.T @ unseen
+        dof = Memoized(functools.partial(_degrees_of_freedom, root, size, parts, prior, times))
+        is_coloured = any(one.model.phi.size for one in series) or any(walks)
+        notices = _notices(linear, series, dof, walks)
+        return CovarianceEstimate(
+            covariance, dof, _in_words(linear, series, walks), notices, None, is_coloured
+        )
+
+
+def _degrees_of_freedom(
+    root: Float[np.ndarray, "p s"],
+    size: Float[np.ndarray, "s s"],
+    parts: list[tuple[Any, ...]],
+    prior: Float[np.ndarray, "k p"],
+    times: float,
+    directions: Float[np.ndarray, "m p"],
+) -> Float[np.ndarray, " m"]:
+    """Return the degrees of freedom of each row of `directions` times the estimates.
+
+    `parts` of the covariance `size`: each with its slopes by the coefficients of the noise, and its
+    number of rows. `times`: length of the records over the correlation time.
+    """
+    along = directions @ root
+    form = lambda v: np.einsum("mi,ij,mj->m", along, v, along)  # noqa: E731
+    variance, uncertainty = form(size), np.zeros(len(along))
+    for v, slopes, rows in parts:
+        uncertainty += form(v) ** 2 * 2.0 / rows
+        uncertainty += sum((form(slope) ** 2 for slope in slopes), np.zeros(len(along)))
+    of_priors = np.sum((directions @ prior.T) ** 2, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        nu = np.maximum(2.0 * variance**2 / uncertainty - 1.0, _USELESS[1])
+        nu = np.where(times < _USELESS[0], _USELESS[1], nu)
+        nu *= ((variance + of_priors) / variance) ** 2
+    return np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Independent:
+    """The information about the estimates from independent rows, and their covariance."""
+
+    information: Float[np.ndarray, "c c"]
+    covariance: Float[np.ndarray, "c c"]
+    rows: float
+
+
+def _independent_rows(linear: Linearization, root: np.ndarray) -> _Independent:
+    """Return the part of the rows of sweeps: HC2 of MacKinnon and White, Journal of Econometrics 29
+    (1985).
+    """
+    mine = linear.counted.copy()
+    for _, _, stretches in linear.series:
+        mine[np.concatenate(stretches)] = False
+    seen, r = linear.jacobian[mine] @ root, linear.residuals[mine]
+    share = np.minimum(np.sum(seen**2, axis=1), 0.99)
+    scores = seen * (r / np.sqrt(1.0 - share))[:, None]
+    size = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
+    return _Independent(seen.T @ seen / size, scores.T @ scores, float(max(r.size, 1)))
+
+
+def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> list[Walk | None]:
+    """Fit all autoregressions by restricted likelihood, until the covariance of the estimates
+    settles. Return the random walk of each series, or None for each unless they may `wander`.
+
+    `information`: other information about the estimates.
+    """
+    columns = len(information)
+    taken, moved = np.zeros((columns, columns)), np.zeros(columns)
+    for _ in range(_ROUNDS):
+        whitened = [one.fit(moved, taken) for one in series]
+        each = [one[1:, 1:] for one in whitened]
+        whole = sum(each, information)
+        pull = sum((one[1:, 0] for one in whitened), np.zeros(columns))
+        new = np.linalg.inv(whole)
+        moved, change = new @ pull, np.linalg.norm(new - taken)
+        taken = new
+        if change < _SETTLED * np.linalg.norm(new):
+            break
+    if not wander:
+        return [None] * len(series)
+    return [
+        random_walk_noise(one, moved, taken, whole - mine)
+        for one, mine in zip(series, each, strict=True)
+    ]
+
+
+def random_walks(
+    residuals: Float[np.ndarray, " n"],
+    jacobian: Float[np.ndarray, "n p"],
+    channels: list[list[np.ndarray]],
+) -> list[Walk | None]:
+    """Return the random walk from residual to residual of each channel, or `None`.
+
+    `channels`: the numbers of the residuals in order of time, in stretches; `jacobian` of the fit.
+    """
+    root, _ = inverse_root(jacobian, jacobian[:0])
+    columns = jacobian @ root
+    series = [Series(residuals, columns, root, 0, 1.0, channel) for channel in channels]
+    walks = _fit_all(series, _LEAST_INFORMATION * np.eye(root.shape[1]), wander=True)
+    return [
+        walk and dataclasses.replace(walk, step=walk.step / one.each)
+        for one, walk in zip(series, walks, strict=True)
+    ]
+
+
+def _unequal_variance_factors(series: list[Series], count: int) -> Float[np.ndarray, " p"]:
+    """Return the factors by which errors increase because residuals are larger where they count
+    more.
+    """
+    of_size = of_mean = np.zeros(count)
+    for one in series:
+        w, square = one.pull**2, one.residuals**2
+        of_size, of_mean = of_size + w @ square, of_mean + square.mean() * w.sum(axis=1)
+    ratio = np.divide(of_size, of_mean, out=np.ones_like(of_mean), where=of_mean > 0)
+    return np.sqrt(np.maximum(ratio, 1.0))
+
+
+def _record_over_correlation_time(series: list[Series]) -> float:
+    """Return the length of the records over their correlation time, summed over the records."""
+    least: dict[int, float] = {}
+    for one in series:
+        least[one.record] = min(least.get(one.record, np.inf), one.length / one.memory)
+    return sum(least.values()) if least else np.inf
+
+
+def _in_words(linear: Linearization, series: list[Series], walks: list[Walk | None]) -> str:
+    """Return the assumption about the residuals in words."""
+    if not series:
+        return "independent rows"
+    worst = min(series, key=lambda one: one.length / one.memory)
+    unit, order = ("rows", f", {linear.order}") if linear.rows else ("s", "")
+    if any(one.model.phi.size for one in series):
+        says = (
+            f"residuals correlated over {worst.memory:.2g} {unit} of {worst.length:.3g} {unit}"
+            f"{order} (autoregression of order {worst.model.phi.size})"
+        )
+    else:
+        says = f"uncorrelated residuals{order}"
+    ends = [np.sqrt(w.step * one.rows) for one, w in zip(series, walks, strict=True) if w]
+    if not ends:
+        return says
+    most = max(ends) / (linear.noise or 1.0)
+    return f"{says} and a zero that drifts (random walk, {most:.2g} times the noise at the end)"
+
+
+def _notices(
+    linear: Linearization,
+    series: list[Series],
+    dof: Callable[[np.ndarray], np.ndarray],
+    walks: list[Walk | None],
+) -> tuple[Notice, ...]:
+    """Return notices if the record is too short for the correlation time of its residuals."""
+    if not series:
+        return ()
+    names, times = linear.found.names, _record_over_correlation_time(series)
+    freedom = np.where(linear.acts, dof(np.eye(len(names))), np.inf)
+    worst = min(series, key=lambda one: one.length / one.memory)
+    unit, of_what, remedy = _IN_ROWS if linear.rows else _IN_TIME
+    numbers = {"memory": worst.memory, "length": worst.length, "times": times}
+    numbers |= {"unit": unit, "of": of_what, "remedy": remedy}
+    nothing = freedom <= _USELESS[1]
+    rough = ~nothing & linear.acts & ((times < _ROUGH[0]) | (freedom < _ROUGH[1]))
+
+    def with_names(which: np.ndarray) -> dict[str, float | str]:
+        return {**numbers, "names": listed([names[i] for i in np.flatnonzero(which)])}
+
+    gains = [walk.gain for walk in walks if walk]
+    if gains and times >= _ROUGH[0]:  # The size of the walk is uncertain, not the correlation.
+        little = nothing | rough
+        is_said = max(gains) >= _SURE and little.any()
+        return (Notice("zero-wanders", "", with_names(little)),) if is_said else ()
+    out = [Notice("memory-as-long", "", with_names(nothing))] if nothing.any() else []
+    return (*out, *([Notice("memory-long", "", with_names(rough))] if rough.any() else []))

@@ -1,0 +1,294 @@
+"""The linearised fit, and the interface of the noise models that compute errors from it."""
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from frictax.fitting import FitResult
+from frictax.fitting.problem.problem import PreparedSweep, Problem
+from frictax.fitting.result.spread import CovarianceEstimate, Memoized, SameDegreesOfFreedom
+from frictax.measurements.noise import integrated_autocorrelation_time
+from frictax.pytree import pytree_dataclass
+
+# Smallest singular value of an identifiable direction, over the largest one; the columns of the
+# Jacobian have norm 1. Rounding in a product of two columns is 1e-16.
+_SMALLEST_SINGULAR_VALUE = 1e-8
+_LONGEST_STEP = 2.5  # [median time steps] a longer step interrupts a series of residuals
+# Singular value, over the norm of each column, below which the starts of a window are not
+# identifiable from this window.
+_SMALLEST_START = 1e-10
+
+
+class NoiseModel(abc.ABC):
+    """An assumption about the residuals, from which standard errors follow."""
+
+    def check(self, problem: Problem) -> None:
+        """Raise `ValueError` if the assumption cannot hold for a fit of `problem`."""
+        del problem
+
+    @abc.abstractmethod
+    def spread(self, found: FitResult) -> CovarianceEstimate:
+        """Return the covariance of all fitted numbers."""
+
+
+class LinearNoiseModel(NoiseModel):
+    """A noise model that needs the linearised fit only."""
+
+    @abc.abstractmethod
+    def estimate(self, linear: "Linearization") -> CovarianceEstimate:
+        """Return the covariance of the estimates, without the starts of windows."""
+
+    def spread(self, found: FitResult) -> CovarianceEstimate:
+        self.check(found.problem)
+        linear = linearize(found)
+        return linear.to_all_parameters(self.estimate(linear))
+
+
+@pytree_dataclass
+class White(NoiseModel):
+    """Independent residuals with one variance.
+
+    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    """
+
+    def spread(self, found: FitResult) -> CovarianceEstimate:
+        dof = np.inf if found.problem.noise_known else found.dof
+        return CovarianceEstimate(
+            found.full_covariance, SameDegreesOfFreedom(dof), "independent residuals"
+        )
+
+
+class Samples:
+    """The record and the sample of each residual, for all residuals in their order.
+
+    - `record`, `sample`: the two numbers of each residual; `counted`: whether its weight is > 0.
+    - `sizes`: the number of samples of each record; `rows`: the numbers of the residuals of each
+      record, in the shape of its weights.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        weights = [np.asarray(prepared.weight) for prepared in problem.prepared]
+        at = [prepared.samples() for prepared in problem.prepared]
+        self.record = np.concatenate([np.full(w.size, i) for i, w in enumerate(weights)])
+        self.sample = np.concatenate([np.ravel(a) for a in at])
+        self.counted = np.concatenate([np.ravel(w) > 0 for w in weights])
+        self.sizes = tuple(int(a.max()) + 1 for a in at)
+        firsts = np.cumsum([0, *(w.size for w in weights[:-1])])
+        self.rows = [
+            first + np.arange(w.size).reshape(w.shape)
+            for first, w in zip(firsts, weights, strict=True)
+        ]
+
+    def spread_out(self, values: list[np.ndarray]) -> Float[np.ndarray, " n"]:
+        """Return a number for each residual from one for each sample of each record."""
+        out = np.zeros(self.record.size)
+        for rows, x in zip(self.rows, values, strict=True):
+            out[np.ravel(rows)] = x[self.sample[np.ravel(rows)]]
+        return out
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Linearization:
+    """residuals(x) = residuals + jacobian @ (x - estimates), starts of windows projected out.
+
+    - `jacobian` (n, p): derivatives of the weighted residuals by the estimates, 0 for an estimate
+      at its bound. `residuals` (n,): for a robust loss, the influence residuals.
+    - `priors` (k, p): the rows of the priors, in units of `noise`. `noise`: the standard deviation
+      of the residuals if they were white.
+    - `samples`: which sample each residual belongs to. `counted` (n,): residuals with a weight.
+    - `follow` (q, p): derivatives of all fitted numbers by the estimates.
+    - `rows`, `order`: series of the rows of sweeps, which have no time, and their order in words.
+    """
+
+    found: FitResult
+    jacobian: Float[np.ndarray, "n p"]
+    residuals: Float[np.ndarray, " n"]
+    priors: Float[np.ndarray, "k p"]
+    noise: float
+    samples: Samples
+    counted: Bool[np.ndarray, " n"]
+    follow: Float[np.ndarray, "q p"]
+    rows: tuple[tuple[int, float, list[np.ndarray]], ...] = ()
+    order: str = "in order of speed"
+
+    @property
+    def acts(self) -> Bool[np.ndarray, " p"]:
+        """The estimates that change a residual or have a prior."""
+        return np.any(self.jacobian, axis=0) | np.any(self.priors, axis=0)
+
+    @functools.cached_property
+    def axes(self) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
+        """Root of the covariance and directions that are not identifiable: see `inverse_root`."""
+        return inverse_root(self.jacobian, self.priors)
+
+    def fit_to_record(self, i: int) -> tuple["Linearization", Float[np.ndarray, " p"]]:
+        """Return the linearised fit to record `i`, and its estimates minus the common ones."""
+        mine = self.counted & (self.samples.record == i)
+        one = dataclasses.replace(
+            self,
+            jacobian=self.jacobian * mine[:, None],
+            residuals=self.residuals * mine,
+            priors=self.priors[:0],
+            counted=mine,
+        )
+        root, _ = one.axes
+        moved = -root @ (root.T @ (one.jacobian.T @ one.residuals))
+        return dataclasses.replace(one, residuals=one.residuals + one.jacobian @ moved), moved
+
+    @functools.cached_property
+    def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " _"]]]]:
+        """Series of residuals: number of the record, time step [s], and numbers of the residuals.
+
+        There is one series for each channel of each record. The numbers are in order of time,
+        in one array for each stretch without a gap. Sweeps have no series, except `rows`.
+        """
+        if self.rows:
+            return list(self.rows)
+        out, problem = [], self.found.problem
+        for i, record in enumerate(self.found.records.values()):
+            if isinstance(problem.prepared[i], PreparedSweep):
+                continue
+            steps = np.diff(record.t)
+            step = float(np.median(steps))
+            is_gap = steps > _LONGEST_STEP * step
+            if record.ticks:  # Intervals between ticks grow when the machine slows down.
+                step, is_gap = record.duration / steps.size, np.zeros(steps.size, bool)
+                is_gap[record.gaps] = True
+            gaps_before = np.concatenate([[0], np.cumsum(is_gap)])
+            here = self.samples.rows[i]
+            for channel in here.reshape(-1, here.shape[-1]).T:
+                rows = channel[self.counted[channel]]
+                at = self.samples.sample[rows]
+                cut = (np.diff(at) != 1) | (np.diff(gaps_before[at]) > 0)
+                if rows.size:
+                    out.append((i, step, np.split(rows, np.flatnonzero(cut) + 1)))
+        return out
+
+    def to_all_parameters(self, one: CovarianceEstimate) -> CovarianceEstimate:
+        """Return the covariance of all fitted numbers from the covariance of the estimates."""
+        covariance = self.follow @ one.covariance @ self.follow.T
+        hidden, full = ~self.found.shown, self.found.full_covariance
+        if hidden.any():
+            # The starts of windows have errors of their own, even if the estimates are known.
+            own = full - self.follow @ full[np.ix_(~hidden, ~hidden)] @ self.follow.T
+            covariance = covariance + np.where(np.outer(hidden, hidden), own, 0.0)
+        dof = functools.partial(_dof_of_all, one.dof, self.follow, self.found.dof)
+        return dataclasses.replace(one, covariance=covariance, dof=Memoized(dof))
+
+
+def _dof_of_all(
+    dof: Callable[[np.ndarray], np.ndarray],
+    follow: np.ndarray,
+    most: float | int,
+    directions: np.ndarray,
+) -> Float[np.ndarray, " m"]:
+    """Return the degrees of freedom for directions of all fitted numbers, at most `most`."""
+    return np.minimum(dof(directions @ follow), most)
+
+
+def linearize(found: FitResult) -> Linearization:
+    """Return the linearised fit. The start of a window acts on its own window only, and is
+    projected out there.
+    """
+    problem, rows = found.problem, found.n
+    (r, slope), samples, shown = influence_residuals(found), Samples(found.problem), found.shown
+    follow = np.diag(found.active.astype(float))[:, shown]
+    jacobian = found.full_jacobian[:, shown] * found.active[shown]
+    for i, grid in enumerate(samples.rows):
+        starts = [u for u in problem.unknowns if u.hidden and u.record == i]
+        for k in range(len(grid) if starts else 0):
+            mine = np.ravel(grid[k])
+            columns = [u.first + k for u in starts if found.active[u.first + k]]
+            own = found.full_jacobian[mine][:, columns]
+            norms = np.linalg.norm(own, axis=0)
+            left, size, right = np.linalg.svd(own / norms, full_matrices=False)
+            left = left[:, size > _SMALLEST_START]
+            explained = left.T @ jacobian[mine]
+            jacobian[mine] -= left @ explained
+            inverse = right[: left.shape[1]].T / size[: left.shape[1]]
+            follow[columns] = -inverse @ explained / norms[:, None]
+    return Linearization(
+        found,
+        jacobian[:rows],
+        r / slope,
+        jacobian[rows:] / np.sqrt(slope),
+        found.noise_scale,
+        samples,
+        samples.counted,
+        follow,
+    )
+
+
+def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:
+    """Return the influence function of the loss at each residual, and its mean slope: for least
+    squares, the residuals and 1.
+    """
+    loss, noise, r = found.problem.loss, found.noise_scale, found.full_residuals
+    if loss.rounds == 1:
+        return r, 1.0
+    counted = Samples(found.problem).counted
+    slope = float(np.mean(np.asarray(loss.score_slope(jnp.asarray(r[counted] / noise)))))
+    return noise * np.asarray(loss.score(jnp.asarray(r / noise))), slope
+
+
+def varies_by_record(problem: Problem) -> bool:
+    """Return whether a parameter has a value of its own for each record."""
+    return any(u.record is not None for u in problem.unknowns if not u.hidden)
+
+
+def inverse_root(
+    jacobian: Float[np.ndarray, "n p"], priors: Float[np.ndarray, "k p"]
+) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
+    """Return B with inv(A) = BB' in the identifiable directions, A = J'J + priors'priors; and the
+    directions that are not identifiable, scaled to very large errors.
+    """
+    # Most rows are zero when only one of many records is left in the Jacobian.
+    nonzero = np.any(jacobian, axis=1)
+    rows = np.concatenate([jacobian if nonzero.all() else jacobian[nonzero], priors])
+    scale = np.sqrt(np.einsum("ij,ij->j", rows, rows))
+    back = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    _, size, turn = np.linalg.svd(np.asarray(np.linalg.qr(rows * back, mode="r")))
+    turn, size = turn * back, np.concatenate([size, np.zeros(len(turn) - size.size)])
+    seen = size > _SMALLEST_SINGULAR_VALUE * np.max(size, initial=0.0)
+    return turn[seen].T / size[seen], turn[~seen] / np.maximum(size[~seen], 1e-12)[:, None]
+
+
+def orthonormal_basis(columns: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n r"]:
+    """Return an orthonormal basis of the span of `columns`."""
+    size = np.linalg.norm(columns, axis=0)
+    columns = columns[:, size > 0] / size[size > 0]
+    if not columns.size:
+        return columns[:, :0]
+    u, s, _ = np.linalg.svd(columns, full_matrices=False)
+    return u[:, s > _SMALLEST_SINGULAR_VALUE * s[0]]
+
+
+def check_positive_time(name: str, value: float | None, remedy: str) -> None:
+    """Raise `ValueError` for a time that is not > 0 s; None is allowed."""
+    if value is not None and not value > 0:
+        raise ValueError(f"{name} must be > 0 s, got {value}. Leave it out {remedy}")
+
+
+def effective_sample_size(found: FitResult) -> float:
+    """Return n / (1 + 2 sum of the autocorrelations) of the residuals, summed over all channels.
+
+    Autocorrelated residuals carry less information than independent ones. For example, 1000
+    samples a second that are correlated over 50 ms count as about 10. The sum of the
+    autocorrelations ends at the first pair of lags whose sum is not positive, because later terms
+    are noise.
+
+    **Source:** H. J. Thiébaux, F. W. Zwiers, "The interpretation and estimation of effective sample
+    size", Journal of Climate and Applied Meteorology 23 (1984); where to end the sum: C. J. Geyer,
+    "Practical Markov chain Monte Carlo", Statistical Science 7 (1992).
+    """
+    samples, out = Samples(found.problem), 0.0
+    for grid in samples.rows:
+        for channel in grid.reshape(-1, grid.shape[-1]).T:
+            r = found.full_residuals[channel[samples.counted[channel]]]
+            out += r.size / integrated_autocorrelation_time(r)
+    return max(out, len(found.estimates) + 2.0)

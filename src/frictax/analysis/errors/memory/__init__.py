@@ -1,1 +1,0 @@
-"""How well the numbers of a fit are known."""

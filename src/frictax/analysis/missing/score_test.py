@@ -1,0 +1,549 @@
+"""Score tests of candidate terms: does a term explain the residuals better than coloured noise?
+
+`Projected` holds residuals and columns without the part that the fitted parameters explain.
+`ScoreTest` belongs to a fit, `CandidateTests` to the sensitivities at one point.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import chdtrc, fdtrc
+
+from frictax.fitting import FitResult
+from frictax.fitting.problem.objectives import PreparedRecord
+from frictax.measurements.noise import integrated_autocorrelation_time, white_noise_of
+from frictax.measurements.record import Record
+
+from ..errors.clusters import bias_reduced, time_blocks
+from ..errors.input_noise import (
+    has_noisy_inputs,
+    input_noise_exceeds_sensors,
+    simulate_input_noise,
+)
+from ..errors.linearization import linearize, orthonormal_basis
+from .likelihood import Likelihood, Stretches, autoregression, window_autoregression
+from .sensitivities import Sensitivities
+
+# Coefficients of an autoregression, and the standard deviation of its innovations.
+Autoregressive = tuple[Float[np.ndarray, " q"], float]
+
+# [1] smallest share of a column's square that the fitted parameters do not explain
+UNEXPLAINED = 1e-5
+AS_MUCH = 0.95  # [largest explained share] explained share that is as good as the best
+SURE = 0.01  # significance level of the tests by likelihood and by blocks
+_SURE_BY_SCORE = 0.001  # significance level of the test by the spread of the score, without windows
+_BLOCKS = 16  # blocks of time whose differences are compared
+# Factor on the p value by blocks if noise of an input may have moved the machine.
+_DOUBT = 10.0
+# A refit reaches the noise if the misfit was above 1.1 times its mean square, and the refit
+# explains 70 % of the difference.
+_ABOVE_NOISE, _MOST = 1.1, 0.7
+# p values, as for white noise and by the score, below which blocks are not compared. They apply if
+# the term leaves white noise.
+_BEYOND_DOUBT, _BEYOND_DOUBT_BY_SCORE = 1e-10, 1e-6
+# On windows: p value and explained share for which the scores are not tested. No noise does as much
+# in all windows.
+_WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
+# For a run: explained share and both p values for which blocks are not compared. A decay may fill a
+# few blocks only.
+_RUN_EXPLAINED, _RUN_BEYOND_DOUBT, _RUN_BEYOND_DOUBT_BY_SCORE = 0.4, 1e-25, 1e-10
+# Cosines per n^(2/3), from Lazarus, Lewis, Stock, Watson, JBES 36 (2018).
+_COSINES = 0.41
+_LOWEST = 8, 32, 128  # numbers of lowest frequencies whose power is compared with the mean
+_UNEVEN = 0.001  # p value below which noise is not white over frequencies or blocks
+_BANDS = 1, 4, 16  # neighbouring frequencies of a peak
+_PEAK = 0.003  # p value of a peak, for each width of the band
+_SLOW_WAVES = 4  # cosines over the record, up to two periods
+_SMALLEST_EIGENVALUE = 1e-8  # of products of columns of norm 1; smaller ones are rounding
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TestResult:
+    """The test of one candidate.
+
+    - `explained`: share of the sum of squares that it explains; `rms`: root mean square of the
+      weighted residuals with it.
+    - `c` (k,): its coefficients, if the fitted parameters follow; `covariance` (k, k).
+    - `own`: share of its columns that the fitted parameters do not explain.
+    - `p_values`: the probability that noise explains as much, if the residuals are an
+      autoregression, by the spread of the score, and by the differences between blocks of time. If
+      the term leaves white noise (`is_white`) and explains much, the first is that of white noise
+      and the last is 0.
+    """
+
+    explained: float
+    rms: float
+    c: Float[np.ndarray, " k"]
+    covariance: Float[np.ndarray, "k k"]
+    own: float
+    p_values: tuple[float, float, float]
+    is_white: bool = False
+
+
+UNTESTABLE = TestResult(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, (1.0, 1.0, 1.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class RefitGain:
+    """The gain of a refit with a candidate.
+
+    - `p_value`: that of the gain, if the residuals are an autoregression. If the derivatives of the
+      candidate promise more than the refit achieves, this value counts.
+    - `reaches_noise`: whether the refit removes most of the misfit above the noise of the sensors.
+    """
+
+    p_value: float = 0.0
+    reaches_noise: bool = False
+
+
+class Projected:
+    """Residuals and columns without the part that fitted parameters and window starts explain.
+
+    `residuals` (m,), `tried` (m, k), and `own` (k,): the remaining share of each column; `base`:
+    orthonormal basis of the columns that were taken out; `rows` (m,): the numbers of the residuals
+    among all; `taken`: the number of columns that were taken out.
+    """
+
+    def __init__(self, columns: Sensitivities, rows: Int[np.ndarray, " m"]) -> None:
+        self.rows = rows
+        fitted, tried, starts = columns.fitted, columns.tried, columns.starts
+        before = np.sum(tried**2, axis=0)
+        table = np.column_stack([columns.residuals, fitted, tried])
+        if starts.shape[1]:
+            table = without_starts(table, starts, columns.window)
+        p = fitted.shape[1]
+        self.base = orthonormal_basis(table[:, 1 : p + 1])
+        rest = table[:, [0, *range(p + 1, table.shape[1])]]
+        rest = rest - self.base @ (self.base.T @ rest)
+        self.residuals, self.tried = rest[:, 0], rest[:, 1:]
+        after = np.sum(self.tried**2, axis=0)
+        self.own = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
+        windows = len(np.unique(columns.window[columns.window >= 0]))
+        self.taken = self.base.shape[1] + starts.shape[1] * windows
+
+    @classmethod
+    def from_columns(cls, columns: Sensitivities, counted: Bool[np.ndarray, " n"]) -> "Projected":
+        """Return the projection of the residuals that have a weight."""
+        names = [field.name for field in dataclasses.fields(columns)]
+        mine = Sensitivities(*(getattr(columns, name)[counted] for name in names))
+        return cls(mine, np.flatnonzero(counted))
+
+    def without(self, at: list[int]) -> Float[np.ndarray, " m"]:
+        """Return the residuals minus the part that the columns `at` explain."""
+        u = orthonormal_basis(self.tried[:, at])
+        return self.residuals - u @ (u.T @ self.residuals)
+
+
+def without_starts(table: np.ndarray, starts: np.ndarray, window: np.ndarray) -> np.ndarray:
+    """Return `table` (n, m) without the part of its rows that the window starts explain."""
+    out = table.copy()
+    for w in np.unique(window[window >= 0]):
+        mine = window == w
+        u = orthonormal_basis(starts[mine])
+        out[mine] -= u @ (u.T @ out[mine])
+    return out
+
+
+def whiten(
+    columns: Sensitivities,
+    stretches: Stretches,
+    model: Callable[[list[np.ndarray]], Autoregressive],
+) -> tuple[Projected, Stretches]:
+    """Return everything filtered by the autoregression `model` of each channel, in units of its
+    innovations, and the remaining rows of each stretch.
+    """
+    table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
+    rows, kept = [], []
+    for channel in stretches:
+        phi, noise = model(channel)
+        q = phi.size
+        kept.append([])
+        for s in channel:
+            if len(s) <= 2 * q:
+                continue
+            z = table[s]
+            now = z[q:] - sum((phi[j] * z[q - 1 - j : len(s) - 1 - j] for j in range(q)), 0.0)
+            rows.append(now / noise)
+            kept[-1].append(s[q:])
+    white = np.concatenate(rows)
+    p, k = columns.fitted.shape[1], columns.tried.shape[1]
+    at = np.concatenate([s for channel in kept for s in channel])
+    r, fitted, tried, starts = np.split(white, [1, p + 1, p + k + 1], axis=1)
+    return Projected(Sensitivities(r[:, 0], fitted, tried, starts, columns.window[at]), at), kept
+
+
+def model_of_residuals(
+    left: Float[np.ndarray, " n"],
+) -> Callable[[list[np.ndarray]], Autoregressive]:
+    """Return a function for the autoregression of a channel of the residuals `left`."""
+    return lambda channel: autoregression([left[s] for s in channel])
+
+
+def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Autoregressive]:
+    """Return a function for the autoregression of a channel on windows, with all columns fitted."""
+    fitted = np.column_stack([columns.fitted, columns.tried])
+    whole = dataclasses.replace(columns, fitted=fitted)
+
+    def model(channel: list[np.ndarray]) -> Autoregressive:
+        out = window_autoregression(whole, channel)
+        return out.phi, float(np.sqrt(out.noise))
+
+    return model
+
+
+class ScoreTest:
+    """Score tests of candidates for the residuals of a fit.
+
+    - `counted` (n,): the residuals that have a weight; `stretches`: those of each channel.
+    - `noise`: the mean square of the residuals if they were the noise of the sensors.
+    - `has_windows`: whether window starts are projected out. The spread of the score is then that
+      of the residuals without the candidate.
+    - `limit`: significance level by the spread of the score, over `SURE`.
+    """
+
+    def __init__(self, found: FitResult, has_windows: bool) -> None:
+        linear = linearize(found)
+        self.has_windows, self.counted = has_windows, linear.counted
+        self.limit = 1.0 if has_windows else _SURE_BY_SCORE / SURE
+        self.noise = _sensor_noise(found)
+        self._found = found
+        self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
+        self.block = time_blocks(linear, _BLOCKS)[0][linear.counted]
+        alone = linear.counted.copy()
+        for channel in self.stretches:
+            alone[np.concatenate(channel)] = False
+        if alone.any():  # Each row of a sweep is a stretch.
+            self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
+
+    @functools.cached_property
+    def has_noisy_inputs(self) -> bool:
+        """True if inputs are noisy, which changes the course of a run."""
+        return not self.has_windows and has_noisy_inputs(self._found)
+
+    @functools.cached_property
+    def doubt(self) -> float:
+        """The factor on p values by blocks."""
+        is_noisy = self.has_noisy_inputs or input_noise_exceeds_sensors(self._found)
+        return _DOUBT if is_noisy else 1.0
+
+    @functools.cached_property
+    def input_noise(self) -> Float[np.ndarray, "k n"]:
+        """The changes of the residuals by draws of the noise of the inputs."""
+        return simulate_input_noise(self._found)
+
+    def correlated_share(self, left: Float[np.ndarray, " n"]) -> float:
+        """Return the longest correlation time of a channel of residuals, over its length."""
+        series = (left[np.concatenate(channel)] for channel in self.stretches)
+        return max(integrated_autocorrelation_time(x) / x.size for x in series)
+
+    def at(self, seen: Sensitivities) -> "CandidateTests":
+        """Return the tests at one point."""
+        return CandidateTests(self, seen)
+
+    def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
+        """Return the gain of a refit over `before`; the tried columns of `after` are those of the
+        candidate.
+        """
+        was, then = (
+            Projected.from_columns(before, self.counted),
+            Projected.from_columns(after, self.counted),
+        )
+        left = np.zeros(len(after.residuals))
+        left[self.counted] = then.without(list(range(then.tried.shape[1])))
+        size, noise = (float(x @ x) for x in (was.residuals, left))
+        floor = self.noise * (len(then.residuals) - then.taken)
+        reaches = size > _ABOVE_NOISE * floor and size - noise > _MOST * (size - floor)
+        model = model_on_windows(after) if self.has_windows else model_of_residuals(left)
+        was, then = (whiten(x, self.stretches, model)[0] for x in (before, after))
+        k = then.tried.shape[1]
+        rest = then.without(list(range(k)))
+        noise, dof = float(rest @ rest), float(max(len(rest) - then.taken - k, 1))
+        gain = float(was.residuals @ was.residuals) - noise
+        return RefitGain(f_test_p(gain / max(noise, 1e-300) * dof / k, k, dof), bool(reaches))
+
+    def combine(
+        self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
+    ) -> tuple[Float[np.ndarray, " m"], int]:
+        """Return for each candidate the largest p value over its level, times 1 %, corrected for
+        the number of candidates, and how many pass all tests except that by blocks.
+        """
+        first, second, third = np.array([row.p_values for row in rows]).T
+        one = np.ones(len(rows))
+        out = np.maximum(holm(first, tries), holm(second, one) / self.limit)
+        # Only candidates that pass the first two tests are tested by blocks.
+        passing = np.flatnonzero(out < SURE)
+        out[passing] = np.maximum(out[passing], holm(third[passing], one[passing]))
+        return np.minimum(out, 1.0), len(passing)
+
+
+class CandidateTests:
+    """Tests of candidates by the sensitivities at one point.
+
+    `plain`: the columns without the fitted ones; `white`: the same whitened.
+    """
+
+    def __init__(self, test: ScoreTest, seen: Sensitivities) -> None:
+        self.test, self.seen = test, seen
+        self.plain = Projected.from_columns(seen, test.counted)
+        self.left = np.zeros(len(seen.residuals))
+        self.left[test.counted] = self.plain.residuals
+        self.white, self.rows = whiten(seen, test.stretches, model_of_residuals(self.left))
+
+    @property
+    def is_white(self) -> bool:
+        """True if the residuals are uncorrelated and without a peak in their spectrum."""
+        left = self.left
+        return not any(
+            autoregression([left[s] for s in channel])[0].size
+            or has_peak(left[np.concatenate(channel)])
+            for channel in self.test.stretches
+        )
+
+    def leaves_white_noise(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
+        """Return whether the residuals of `seen`, at `rows` of all, are white noise after the
+        columns `at`: uncorrelated, and even over frequencies and blocks of time.
+        """
+        left = np.zeros(len(self.left))
+        left[seen.rows] = seen.without(at)
+        block = np.zeros(len(left), int)
+        block[self.test.counted] = self.test.block
+        return all(
+            not autoregression([left[s] for s in channel])[0].size
+            and is_even(left[np.concatenate(channel)], block[np.concatenate(channel)])
+            for channel in rows
+        )
+
+    def correlated_share(self, at: list[int] | None = None) -> float:
+        """Return the longest correlation time of a channel over its length, after the columns
+        `at`.
+        """
+        left = self.left
+        if at:
+            left = left.copy()
+            left[self.test.counted] = self.plain.without(at)
+        return self.test.correlated_share(left)
+
+    @functools.cached_property
+    def likelihood(self) -> Likelihood:
+        return Likelihood(self.seen, self.test.stretches, self.left)
+
+    @functools.cached_property
+    def likelihood_with_input_noise(self) -> Likelihood:
+        return Likelihood(self.seen, self.test.stretches, self.left, self.test.input_noise)
+
+    def quick_test(self, at: list[int]) -> TestResult:
+        """Test the columns `at` by the whitened columns alone."""
+        return score_statistics(self.plain, self.white, at, self.test.has_windows)
+
+    def _p_by_likelihood(self, at: list[int], quick: float) -> float:
+        """Return the p value of the columns `at` by likelihood. Each model has its own
+        autoregression, random walk and input noise.
+
+        On windows, if the p value `quick` is small, the autoregression is fitted with these
+        columns.
+        """
+        if not self.test.has_windows:
+            p = self.likelihood.p_value(at)
+            if p < SURE and self.test.has_noisy_inputs:
+                p = max(p, self.likelihood_with_input_noise.p_value(at))
+            return p
+        if quick > SURE:
+            return quick
+        seen = dataclasses.replace(self.seen, tried=self.seen.tried[:, at])
+        white, _ = whiten(seen, self.test.stretches, model_on_windows(seen))
+        plain = Projected.from_columns(seen, self.test.counted)
+        return max(quick, score_statistics(plain, white, list(range(len(at))), True).p_values[0])
+
+    def full_test(self, at: list[int], gain: RefitGain = RefitGain()) -> TestResult:
+        """Test the columns `at` by all tests, and by the gain of a refit."""
+        out, test = self.quick_test(at), self.test
+        if out.own == 0:
+            return out
+        first, second, _ = out.p_values
+        first = max(self._p_by_likelihood(at, first), gain.p_value)
+        is_white = self.leaves_white_noise(at, self.plain, test.stretches)
+        out = dataclasses.replace(out, is_white=is_white)
+        # The rounding of encoders is not even noise, although it can look like it.
+        is_noise = is_white or gain.reaches_noise
+        if is_noise or self.leaves_white_noise(at, self.white, self.rows):
+            by = self.plain if is_white else self.white
+            # With a drifting zero, no residuals are white noise. On windows, coloured residuals are
+            # not, because the starts absorb slow parts.
+            drifts = lambda: test.has_noisy_inputs or self.likelihood.has_walk  # noqa: E731
+            may_be_white = is_white if test.has_windows else not drifts()
+            even = first
+            if may_be_white:
+                even = min(first, score_statistics(by, by, at, False).p_values[0])
+            even = max(even, gain.p_value)
+            by_score = score_statistics(self.plain, self.white, at, False).p_values[1]
+            if even < _BEYOND_DOUBT and by_score < _BEYOND_DOUBT_BY_SCORE:
+                return dataclasses.replace(out, p_values=(even, by_score, 0.0))
+        if test.has_windows:
+            if first < _WINDOWS_BEYOND_DOUBT and out.explained > _WINDOWS_EXPLAINED:
+                return dataclasses.replace(out, p_values=(first, first, 0.0))
+        elif out.explained > _RUN_EXPLAINED:
+            if first < _RUN_BEYOND_DOUBT and second < _RUN_BEYOND_DOUBT_BY_SCORE:
+                return dataclasses.replace(out, p_values=(first, second, 0.0))
+        by_blocks = test.doubt * _p_by_blocks(self.plain, at, test.block)
+        return dataclasses.replace(out, p_values=(first, second, by_blocks))
+
+
+def _sensor_noise(found: FitResult) -> float:
+    """Return the mean square of the weighted residuals if they were the white noise of the outputs,
+    as given or as read from each; infinite if the residuals are not of outputs.
+    """
+    problem, squares = found.problem, []
+    if not problem.objective.in_units_of_outputs():
+        return np.inf
+    for record, prepared in zip(found.records.values(), problem.prepared, strict=True):
+        if not (isinstance(record, Record) and isinstance(prepared, PreparedRecord)):
+            return np.inf
+        weight = np.asarray(prepared.weight)
+        for k, name in enumerate(prepared.names):
+            sd, counted = record.sd.get(name), weight[..., k][weight[..., k] > 0]
+            noise = white_noise_of(record.outputs[name]) if sd is None else np.sqrt(np.mean(sd**2))
+            of_ticks = prepared.tick_noise.get(name)
+            sizes = counted * noise if of_ticks is None else np.full(counted.size, of_ticks)
+            squares.append(sizes**2)
+    return float(np.mean(np.concatenate(squares)))
+
+
+def score_statistics(plain: Projected, white: Projected, at: list[int], before: bool) -> TestResult:
+    """Return the score test of the columns `at`. `before`: whether the spread of the score is that
+    of the residuals without the candidate, instead of with it.
+    """
+    own = float(np.min(plain.own[at]))
+    if not (own > UNEXPLAINED and np.all(np.isfinite(plain.tried[:, at]))):
+        return UNTESTABLE
+    r, u = plain.residuals, orthonormal_basis(plain.tried[:, at])
+    square = float(r @ r)
+    explained = float(np.sum((u.T @ r) ** 2)) / square if square > 0 else 0.0
+    rms = np.sqrt(square * max(1.0 - explained, 0.0) / len(r))
+
+    r, g = white.residuals, white.tried[:, at]
+    u, n = orthonormal_basis(g), len(r)
+    k = u.shape[1]
+    if not k:
+        return UNTESTABLE
+    c = -np.linalg.lstsq(g, r, rcond=None)[0]
+    z = u.T @ r
+    after = r - u @ z
+    dof = float(max(n - white.taken - k, 1))
+    variance = float(after @ after) / dof
+    first = f_test_p(float(z @ z) / variance / k, k, dof)
+    scores = u * (r if before else after)[:, None]
+    m = max(int(_COSINES * n ** (2 / 3)), 2 * k)
+    sums = _cosines(n, m).T @ scores
+    spread = n * (sums.T @ sums) / m
+    size = float(z @ np.linalg.solve(spread + 1e-12 * np.trace(spread) * np.eye(k) / k, z))
+    second = f_test_p(size * (m - k + 1) / (m * k), k, float(m - k + 1))
+    to_c = np.linalg.pinv(g) @ u
+    covariance = np.maximum(variance, 0.0) * to_c @ to_c.T
+    return TestResult(explained, float(rms), c, covariance, own, (first, second, 1.0))
+
+
+def _p_by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) -> float:
+    """Return the p value of the columns `at` by the differences between blocks of time
+    (`Clustered`), with the columns in the model.
+    """
+    own = orthonormal_basis(plain.tried[:, at])
+    c = own.T @ plain.residuals
+    columns = np.column_stack([plain.base, own])
+    covariance, dof = bias_reduced(columns, plain.residuals - own @ c, block)
+    k, mine = len(c), covariance[-len(c) :, -len(c) :]
+    nu = max(float(np.min(dof(np.eye(columns.shape[1])[-k:]))) - k + 1, 1.0)
+    size = float(c @ np.linalg.solve(mine + 1e-12 * np.trace(mine) * np.eye(k) / k, c))
+    return f_test_p(size * nu / (nu + k - 1) / k, k, nu)
+
+
+@functools.lru_cache(4)
+def _cosines(n: int, m: int) -> np.ndarray:
+    """Return m cosines over n samples, which are orthonormal and orthogonal to a constant."""
+    at = (np.arange(n) + 0.5) / n
+    return np.sqrt(2.0 / n) * np.cos(np.pi * np.outer(at, np.arange(1, m + 1)))
+
+
+def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
+    """Return whether noise is even over low and high frequencies, and over blocks of time."""
+    power = _periodogram(left)
+    low = [m for m in _LOWEST if 4 * m < len(power)]
+    if any(chdtrc(2 * m, 2.0 * float(np.sum(power[:m]))) < _UNEVEN for m in low):
+        return False
+    groups = [left[block == b] for b in np.unique(block)]
+    groups = [x for x in groups if len(x) > 2]
+    if len(groups) < 2:
+        return True
+    # Bartlett's test of equal variances.
+    dof = np.array([len(x) - 1.0 for x in groups])
+    variance = np.array([max(float(np.var(x, ddof=1)), 1e-300) for x in groups])
+    pooled = float(np.sum(dof * variance) / np.sum(dof))
+    size = float(np.sum(dof) * np.log(pooled) - np.sum(dof * np.log(variance)))
+    fix = 1.0 + (np.sum(1.0 / dof) - 1.0 / np.sum(dof)) / (3.0 * (len(groups) - 1))
+    return bool(chdtrc(len(groups) - 1, size / fix) >= _UNEVEN)
+
+
+def has_peak(left: Float[np.ndarray, " n"]) -> bool:
+    """Return whether a few neighbouring frequencies have more power than white noise has at any.
+
+    A term that moves a machine by less than the noise has this effect. An autoregression does not
+    show it.
+
+    **Source:** R. A. Fisher, "Tests of significance in harmonic analysis", Proc. R. Soc. A 125
+    (1929), by its bound.
+    """
+    power = _periodogram(left)
+    sums = np.append(0.0, np.cumsum(power))
+    bands = (m for m in _BANDS if 4 * m < len(power))
+    most = ((m, float(np.max(sums[m:] - sums[:-m]))) for m in bands)
+    return any(len(power) * chdtrc(2 * m, 2.0 * x) < _PEAK for m, x in most)
+
+
+def _periodogram(left: Float[np.ndarray, " n"]) -> Float[np.ndarray, " f"]:
+    """Return the power at each frequency > 0, over its mean."""
+    power = np.abs(np.fft.rfft(left - left.mean())) ** 2
+    return power[1:] / max(float(np.mean(power[1:])), 1e-300)
+
+
+def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "n p"]) -> float:
+    """Return the p value of fitted parameters that change slowly during a run. `fitted`: their
+    columns.
+
+    A term in a free decay that changes with the amplitude has this effect, and a drifting sensor.
+
+    **Source:** by scores as of J. Nyblom, "Testing for the constancy of parameters over time", JASA
+    84 (1989).
+    """
+    n, p = fitted.shape
+    slow = np.cos(np.pi * np.outer((np.arange(n) + 0.5) / n, np.arange(1, _SLOW_WAVES + 1)))
+    more = np.reshape(fitted[:, :, None] * slow[:, None, :], (n, -1))
+    table = np.column_stack([fitted, left, more])
+    table = table / np.maximum(np.linalg.norm(table, axis=0), 1e-300)
+    gram = table.T @ table
+    inverse = np.linalg.pinv(gram[:p, :p], _SMALLEST_EIGENVALUE, hermitian=True)
+    gram = gram - gram[:, :p] @ inverse @ gram[:p]
+    size, turn = np.linalg.eigh(gram[p + 1 :, p + 1 :])
+    large = size > _SMALLEST_EIGENVALUE
+    k, dof = int(np.sum(large)), float(n - p - np.sum(large))
+    if not k or dof < 1:
+        return 1.0
+    gain = float(np.sum((turn[:, large].T @ gram[p + 1 :, p]) ** 2 / size[large]))
+    return f_test_p(gain / max(float(gram[p, p]) - gain, 1e-300) * dof / k, k, dof)
+
+
+def holm(p_values: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
+    """Return p values corrected for multiple tests, each of `tries` alternatives (S. Holm,
+    1979).
+    """
+    p, out, most = np.minimum(p_values * tries, 1.0), np.ones(len(p_values)), 0.0
+    for i, j in enumerate(np.argsort(p)):
+        most = max(most, min((len(p) - i) * p[j], 1.0))
+        out[j] = most
+    return out
+
+
+def f_test_p(f: float, k: int, dof: float) -> float:
+    """Return the probability of an F as large, with k and dof degrees of freedom."""
+    return float(fdtrc(k, max(dof, 1), max(f, 0.0)))

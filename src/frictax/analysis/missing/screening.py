@@ -1,0 +1,321 @@
+"""Screening of a fit when it is printed: is `missing` worth its cost, and does a table suffice?
+
+`screen_missing_force` tests forces without refits. `check_table_range` finds motions that leave
+the table of a friction law.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from frictax.fitting import FitResult, InverseDynamics, LevenbergMarquardt, Windows
+from frictax.fitting.problem.objectives import AbstractSimulation, PreparedRecord
+from frictax.fitting.problem.problem import Problem
+from frictax.fitting.problem.readings import integral
+from frictax.fitting.result.step_error import long_steps, with_smooth_inputs
+from frictax.fitting.search.run import advanced, begun
+from frictax.laws.table import table_of
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related_channel, split_channel
+from frictax.mechanism import Force, Mechanism, Torque
+from frictax.notice import Notice
+from frictax.parameters import get
+from frictax.trajectory import table_notice
+
+from .candidates import (
+    LAW_TERMS,
+    OF_FORCE,
+    SMOOTH,
+    bodies_of,
+    catalogue,
+    contact_bodies,
+    first_columns,
+    force_of,
+    laws_of,
+    motion_of,
+    term_name,
+)
+from .missing import missing
+from .score_test import SURE, ScoreTest, p_of_slow_changes
+from .sensitivities import Sensitivities, directional_sensitivity, operating_range
+
+_STEP = 1e-4  # [drive, or standard deviation of a state] finite difference
+_ROUNDING = 1e-9  # [measured values] residuals of records without noise
+_AT_REST = 1e-6  # [highest speed] speed below which a body is at rest
+_SLOW_CHANGES = 0.001  # p value below which fitted parameters change during the run
+_LONG = 1 / 60  # [run] correlation time that errors of sensors rarely have
+
+# From a changed problem and the size of the change to the derivatives of the residuals.
+Moved = Callable[[Problem, float], Float[np.ndarray, " n"]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Motion:
+    """Position, speed, and time from the middle of the record, (n,) each, of a body."""
+
+    s: Float[np.ndarray, " n"]
+    v: Float[np.ndarray, " n"]
+    t: Float[np.ndarray, " n"]
+
+
+def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
+    """Return a notice of the term that `missing` names first, if screening finds a force.
+    Otherwise return a notice if the residuals of a run are autocorrelated over a long time.
+
+    Screening applies the tests of `Missing`, without a refit, to forces that a drive could add.
+    If a test passes, `missing` decides. If it names nothing, the notice is `residuals-unexplained`.
+
+    To first order, a force along the motion of the fitted machine has the same effect as a force
+    that follows the motion. Therefore each force is added to the input of the record, and simulated
+    by the program that is compiled for the fit. This takes about 15 simulations and no compilation.
+    For a machine without a driving force, the terms themselves are simulated. `missing` tries more
+    terms, and refits.
+    """
+    problem, has_windows = found.problem, isinstance(found.problem.objective, Windows)
+    if (
+        not isinstance(problem.objective, AbstractSimulation)
+        or not isinstance(found.method, LevenbergMarquardt)
+        or problem.loss.rounds > 1
+        or len(_records(problem)) < len(problem.prepared)
+        or _is_exact(found)
+    ):
+        return ()
+    r, moved = found.full_residuals, functools.partial(_finite_difference, found)
+    fitted = found.full_jacobian[: found.n, found.shown]
+    seen = Sensitivities(r, fitted, np.zeros((found.n, 0)), *_starts(found, moved))
+    test = ScoreTest(found, has_windows)
+    tests = test.at(seen)
+    is_white = tests.is_white
+    if is_white:
+        counted = test.counted
+        if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > _SLOW_CHANGES:
+            return ()
+    if long_steps(found):  # Long steps have a notice, and their error is not a missing term.
+        return ()
+    share, tried = tests.correlated_share(), _forces_to_try(found, moved)
+    if tried:
+        columns = np.column_stack(list(tried.values()))
+        tests = test.at(dataclasses.replace(seen, tried=columns))
+        rows = [tests.quick_test([k]) for k in range(len(tried))]
+        for k, row in enumerate(rows):
+            if row.p_values[1] < test.limit * SURE:  # Otherwise no other test can pass.
+                rows[k] = tests.full_test([k])
+        if np.any(test.combine(rows, np.ones(len(rows)))[0] < SURE):
+            return _by_missing(found)
+    if has_windows or share < _LONG:
+        return ()
+    allowed = (
+        "The intervals are those of white residuals."
+        if is_white
+        else "The intervals allow for such an error."
+    )
+    return (Notice("remembers", "", {"percent": 100 * share, "allowed": allowed}),)
+
+
+def _by_missing(found: FitResult) -> tuple[Notice, ...]:
+    """Return a notice of the term that `missing` names first."""
+    table = missing(found)
+    if not table.found:
+        return (Notice("residuals-unexplained"),)
+    term = table.found[0]
+    percent = 100 * (1 - (term.misfit / table.misfit) ** 2)
+    numbers = {"percent": percent, "chance": max(term.chance, 1e-9)}
+    return (Notice("term-missing", term.name, numbers),)
+
+
+def _finite_difference(found: FitResult, changed: Problem, by: float) -> Float[np.ndarray, " n"]:
+    """Return the derivative of the residuals by a change of the problem of size `by`."""
+    begin = begun(changed, found.z)
+    end = advanced(changed, found.method, begin, 1, found.noise_scale, found.dof)
+    return (np.asarray(end.residuals)[: found.n] - found.full_residuals) / by
+
+
+def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray, " n"]]:
+    """Return the derivatives of the residuals by each force, by its name."""
+    drives = _drives(found.problem)
+    tried = dict(pair for drive in drives for pair in _force_columns(found, drive, moved))
+    if not drives:
+        tried = dict(_without_drive(found))
+    if found.bends is not None:
+        tried[SMOOTH] = moved(with_smooth_inputs(found.problem, found.records), 1.0)
+    return {name: column for name, column in tried.items() if np.all(np.isfinite(column))}
+
+
+def _force_columns(
+    found: FitResult, drive: str, moved: Moved
+) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
+    """Return the derivatives of the residuals by each force that is tried at the input `drive`."""
+    u = [np.asarray(p.inputs[drive]) for p in _records(found.problem)]
+    for name, forces in _forces(found, drive):
+        size, usual = (np.sqrt(np.mean(np.concatenate(x) ** 2)) for x in (forces, u))
+        if size > 0 and usual > 0:
+            by = _STEP * float(usual / size)
+            more = [a + by * b for a, b in zip(u, forces, strict=True)]
+            yield name, moved(_driven(found.problem, drive, more), by)
+
+
+def _without_drive(found: FitResult) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
+    """Return the derivatives of the residuals by each term of a friction law or force on a body."""
+    problem, x = found.problem, np.asarray(found.x)
+    tried = tuple(one for one in catalogue(found) if one.kind in ("law", "force"))
+    if not tried:
+        return
+    ranges, _ = operating_range(problem, x)
+    size = sum(one.size for one in tried)
+    for one, at in zip(tried, first_columns(tried), strict=True):
+        way = np.zeros(size)
+        way[at : at + one.size] = 1.0
+        yield one.name, directional_sensitivity(problem, tried, x, way, ranges)
+
+
+def _is_exact(found: FitResult) -> bool:
+    """Return whether the residuals are rounding errors."""
+    prepared = found.problem.prepared
+    size = sum(float(np.sum((p.weight * np.asarray(p.measured)) ** 2)) for p in prepared)
+    return float(np.sum(found.full_residuals**2)) <= _ROUNDING**2 * size
+
+
+def _drives(problem: Problem) -> list[str]:
+    """Return the inputs that are forces or torques in all records."""
+    machine, prepared = problem.setup.machine, _records(problem)
+    names = [n for n in prepared[0].inputs if all(n in p.inputs for p in prepared)]
+    if not isinstance(machine, Mechanism):
+        return names if bodies_of(machine) else []
+    return [n for n in names if isinstance(machine[n.partition(".")[0]], Force | Torque)]
+
+
+def _records(problem: Problem) -> list[PreparedRecord]:
+    return [p for p in problem.prepared if isinstance(p, PreparedRecord)]
+
+
+def _driven(problem: Problem, drive: str, inputs: list[np.ndarray]) -> Problem:
+    return eqx.tree_at(lambda q: [p.inputs[drive] for p in q.prepared], problem, inputs)
+
+
+def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
+    """Return the derivatives of residuals by the start of their window, and the number of the
+    window, -1 without windows.
+    """
+    problem, objective = found.problem, found.problem.objective
+    shapes = [np.shape(p.weight) for p in problem.prepared]
+    if not isinstance(objective, Windows):
+        return np.zeros((found.n, 0)), np.full(found.n, -1)
+    windows = np.cumsum([0, *(shape[0] for shape in shapes)])
+    window = [
+        first + np.repeat(np.arange(shape[0]), int(np.prod(shape[1:])))
+        for first, shape in zip(windows, shapes, strict=False)
+    ]
+    columns = []
+    for name in _records(problem)[0].start:
+        if objective.free_starts:  # Each window has a column of its own.
+            mine = [u for u in problem.unknowns if u.path == f"windows.{name}"]
+            places = np.concatenate([np.arange(u.first, u.first + u.size) for u in mine])
+            columns.append(found.full_jacobian[: found.n, places].sum(axis=1))
+        else:
+            known = [np.asarray(p.known[name]) for p in _records(problem)]
+            by = _STEP * max(float(np.std(np.concatenate(known))), 1e-12)
+            columns.append(moved(_known(problem, name, [x + by for x in known]), by))
+    return np.nan_to_num(np.column_stack(columns)), np.concatenate(window)
+
+
+def _known(problem: Problem, name: str, values: list[np.ndarray]) -> Problem:
+    return eqx.tree_at(lambda q: [p.known[name] for p in q.prepared], problem, values)
+
+
+def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """Return each force that is tried at the input `drive`, by its name, over each record."""
+    prepared, machine = _records(found.problem), found.problem.setup.machine
+    yield (
+        f"delay of input {drive}",
+        [-np.gradient(np.asarray(p.inputs[drive]), p.t) for p in prepared],
+    )
+    motions = [motions_of(found, i) for i in range(len(prepared))]
+    names = [b for b in motions[0] if all(b in m for m in motions)]
+    if isinstance(machine, Mechanism):
+        driven = machine[drive.partition(".")[0]].body.partition(".")[0]
+        names = [driven] if driven in names else names
+    is_viscous = any(u.path.endswith("F_prop") for u in found.problem.unknowns)
+    for body in names:
+        mine = [m[body] for m in motions]
+        s = np.concatenate([m.s for m in mine])
+        centre, vmax = 0.5 * (s.min() + s.max()), max(float(np.max(np.abs(m.v))) for m in mine)
+        for term in (*LAW_TERMS, *OF_FORCE):
+            if vmax > 0 and not (is_viscous and term == "viscous"):
+                forces = [force_of(term, np, m.t, m.s - centre, m.v, vmax) for m in mine]
+                yield term_name(term, body), forces
+
+
+def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
+    """Return the motion of each body that record i shows: simulated, or on windows measured."""
+    problem, machine = found.problem, found.problem.setup.machine
+    prepared: Any = problem.prepared[i]
+    if prepared.rows is not None:
+        channels = {n: np.asarray(x) for n, x in prepared.known.items()}
+    else:
+        first = sum(np.size(p.weight) for p in problem.prepared[:i])
+        w = np.asarray(prepared.weight)
+        r = found.full_residuals[first : first + w.size].reshape(w.shape)
+        y = prepared.measured + np.divide(r, w, out=np.zeros_like(w), where=w > 0)
+        channels = {n: y[:, k] for k, n in enumerate(prepared.names)}
+    t, out = np.asarray(prepared.t), {}
+    for name in channels:
+        body, _ = split_channel(name)
+        s = related_channel(name, POSITION_OF) or name
+        if (v := related_channel(s, VELOCITY_OF)) is None:
+            continue
+        s = channels[s] if s in channels else integral(t, channels[v])
+        v = channels[v] if v in channels else np.gradient(s, t)
+        v = np.where(np.abs(v) > _AT_REST * np.max(np.abs(v)), v, 0.0)
+        key = body if isinstance(machine, Mechanism) else next(iter(bodies_of(machine)))
+        out[key] = _Motion(s, v, t - 0.5 * (t[0] + t[-1]))
+    return out
+
+
+def check_table_range(found: FitResult) -> tuple[Notice, ...]:
+    """Return a notice for each table whose range the motion of the records exceeds by more than a
+    tenth.
+    """
+    machine, out = found.model, []
+    for path, turns in laws_of(machine).items():
+        each = list(_slip(found, path))
+        if not each:
+            continue
+        v, name = np.concatenate(each), path.rpartition(".")[0]
+        backward = path.replace("_pos", "_neg")
+        own = getattr(get(machine, name), backward.rpartition(".")[2], None)
+        for at, speed in ((path, v), (path if own is None else backward, -v)):
+            law = getattr(get(machine, name), at.rpartition(".")[2], None)
+            if table_of(law) is None or any(n.subject == at for n in out):
+                continue
+            unit = "rad/s" if turns else "m/s"
+            slowest, fastest = float(np.min(np.abs(v))), max(float(np.max(speed)), 0.0)
+            notice = table_notice(at, law, slowest, fastest, unit)
+            out += [] if notice is None else [notice]
+    return tuple(out)
+
+
+def _slip(found: FitResult, path: str) -> Iterator[Float[np.ndarray, " n"]]:
+    """Return the slip speeds of the contact whose law is at `path`, in each record that shows
+    them.
+    """
+    problem, machine = found.problem, found.problem.setup.machine
+    here, there = contact_bodies(machine, path)
+    for i, prepared in enumerate(problem.prepared):
+        if not isinstance(prepared, PreparedRecord):
+            continue
+        if isinstance(problem.objective, InverseDynamics):
+            rates = {b: motion_of(machine, b)[1] for b in (here, there) if b}
+            seen = {
+                b: np.asarray(prepared.known[n]) for b, n in rates.items() if n in prepared.known
+            }
+        elif isinstance(problem.objective, AbstractSimulation):
+            seen = {body: motion.v for body, motion in motions_of(found, i).items()}
+        else:
+            continue
+        if here in seen and (there is None or there in seen):
+            v = seen[here] - (seen[there] if there else 0.0)
+            yield v[np.isfinite(v)]

@@ -1,0 +1,545 @@
+"""Patterns in residuals: autocorrelation, speed, position, direction, time, and ripple over
+position.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.text import WAYS
+
+from ..errors.linearization import orthonormal_basis
+from .regression import (
+    CHANCE,
+    Curve,
+    Finding,
+    Regressed,
+    amount,
+    bin_means,
+    corners_of,
+    hats,
+    is_strong,
+    percent,
+    regress,
+    with_error,
+)
+from .series import Series
+
+_CORNERS_SPEED, _CORNERS_POSITION = 6, 9  # corners of piecewise linear functions
+_BINS = 16  # bins of the means in a picture
+_SAMPLES, _ROWS = 20, 2  # smallest number in a direction of motion, for a record and for a sweep
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Columns:
+    """The functions of a series that its residual may follow, one row for each sample. `ways`: the
+    directions of motion.
+    """
+
+    ways: tuple[int, ...]
+    level: Float[np.ndarray, "n a"]
+    drift: Float[np.ndarray, "n b"]
+    speed: Float[np.ndarray, "n c"]
+    slope: Float[np.ndarray, "n d"]
+    position: Float[np.ndarray, "n e"]
+    waves: Float[np.ndarray, "n f"]
+
+    @classmethod
+    def from_series(cls, x: Series) -> "Columns":
+        one, nothing, way = np.ones((x.t.size, 1)), np.zeros((x.t.size, 0)), x.way
+        least = _SAMPLES if x.in_time else _ROWS
+        ways = tuple(w for w in (1, -1) if np.sum(way == w) >= least) or (1,)
+        turned = way[:, None] if len(ways) == 2 else nothing
+        time = ((x.t - x.t.mean()) / (x.t[-1] - x.t[0]))[:, None]  # from -1/2 to 1/2
+        drift = _join_columns(time, time * turned)
+        speed = [nothing]
+        if x.v is not None:
+            for w in ways:
+                mine = way == w
+                columns = hats(np.abs(x.v), corners_of(np.abs(x.v[mine]), _CORNERS_SPEED))
+                speed.append(columns * mine[:, None])
+        slope, position = nothing, nothing
+        if x.s is not None:
+            slope = (x.s - x.s.mean())[:, None]
+            position = hats(x.s, np.linspace(x.s.min(), x.s.max(), _CORNERS_POSITION))
+        level, speeds = _join_columns(one, turned), _join_columns(*speed)
+        return cls(ways, level, drift, speeds, slope, position, nothing)
+
+
+def _join_columns(*columns: np.ndarray) -> np.ndarray:
+    return np.concatenate(columns, axis=1)
+
+
+def subject(x: Series) -> str:
+    """Return the subject of a sentence."""
+    if not x.is_force:
+        return f"Residual of {x.of}"
+    return f"Residual {'torque' if x.unit == 'N.m' else 'force'} on {x.of}"
+
+
+def ending(found: Regressed, x: Series) -> str:
+    """Return the end of each sentence: the explained share, and the share that noise explains."""
+    size = float(np.sqrt(found.hidden * np.mean(x.e**2)))
+    verdict = (
+        ""
+        if found.strong
+        else f"; noise explains up to {percent(found.hidden)}, {amount(size, x.unit)} rms"
+        if found.p >= CHANCE
+        else ", too little to matter"
+    )
+    return f"{percent(found.share)} of the residual's mean square{verdict}"
+
+
+def without_information(name: str, x: Series, why: str, x_label: tuple[str, str]) -> Finding:
+    """Return a finding that the record does not contain the necessary information."""
+    return Finding(
+        name, x.record, x.of, f"{subject(x)}: {why}.", False, np.nan, np.nan, x.unit,
+        0.0, 1.0, {}, (), x_label, ("residual", x.unit),
+    )  # fmt: skip
+
+
+def finding_of(
+    name: str,
+    x: Series,
+    sentence: str,
+    effect: tuple[float, float],
+    found: Regressed,
+    numbers: Mapping[str, float],
+    curves: Iterable[Curve],
+    x_label: tuple[str, str],
+) -> Finding:
+    """Return a finding by a regression; `effect` with its standard error, over `x_label`."""
+    size, error = (float(value) for value in effect)
+    numbers = {**numbers, "independent samples": found.independent}
+    return Finding(
+        name, x.record, x.of, sentence, found.strong, size, error, x.unit,
+        found.share, found.p, numbers, tuple(curves), x_label, ("residual", x.unit),
+    )  # fmt: skip
+
+
+def direction(x: Series, c: Columns) -> Finding:
+    """Find means forward and backward. Equal means are an offset of the force, or friction that
+    differs by direction. Opposite means are friction.
+    """
+    label = ("direction of motion", "")
+    if x.v is None:
+        return without_information(
+            "direction", x, "the record does not contain the direction of motion", label
+        )
+    others = _join_columns(c.drift, c.slope, c.waves)
+    others = others - others.mean(axis=0)
+    found = regress(x.e, c.level, others, x.in_time)
+    if found is None:
+        return without_information("direction", x, "there are too few samples for a mean", label)
+    even, odd = found.values[0], found.values[1] if len(c.ways) == 2 else 0.0
+    means = {w: float(even + w * odd) for w in c.ways}
+    curves = []
+    for w in c.ways:
+        own = regress(
+            x.e,
+            (np.sign(x.v) == w)[:, None].astype(float),
+            _join_columns(others, (np.sign(x.v) == -w)[:, None].astype(float)),
+            x.in_time,
+        )
+        error = np.nan if own is None else own.errors[0]
+        curves.append(Curve(np.array([float(w)]), np.array([means[w]]), np.array([error]), w))
+    told = " and ".join(f"{amount(m, x.unit)} {WAYS[w]}" for w, m in means.items())
+    effect, error = even, found.errors[0]
+    if len(c.ways) == 1:
+        hint = "which with one direction alone may also be friction"
+    elif abs(even) / error >= abs(odd) / found.errors[1]:
+        hint = (
+            "mostly equal in both directions, as from an offset or from friction that differs by"
+            " direction"
+        )
+    else:
+        effect, error = odd, found.errors[1]
+        more = "more" if odd < 0 else "less"
+        hint = f"mostly opposite in the two directions, as from {more} friction than the model has"
+    because = ", " + hint if found.strong else ""
+    sentence = f"{subject(x)} is {told} in the mean{because}: {ending(found, x)}."
+    numbers = {"alike": float(even), "opposite": float(odd)}
+    numbers |= {WAYS[w]: m for w, m in means.items()}
+    finding = finding_of(
+        "direction", x, sentence, (abs(effect), error), found, numbers, curves, label
+    )
+    return dataclasses.replace(finding, y_label=("mean", x.unit))
+
+
+def time(x: Series, c: Columns) -> Finding:
+    """Find a straight line in time. It is equal in both directions if an offset drifts, and
+    opposite if friction changes.
+    """
+    label = ("time", "s")
+    found = regress(x.e, c.drift, _join_columns(c.level, c.speed, c.slope, c.waves))
+    if found is None:
+        return without_information("time", x, "there are too few samples for a drift", label)
+    both = len(c.ways) == 2
+    even, odd = float(found.values[0]), float(found.values[1]) if both else 0.0
+    errors = (float(found.errors[0]), float(found.errors[1]) if both else np.nan)
+    span, ends = float(x.t[-1] - x.t[0]), x.t[[0, -1]]
+    partial, middle = found.part + found.rest, float(x.t.mean())
+    curves = []
+    for w in c.ways:
+        mine, side = x.way == w, w if both else 0
+        means = bin_means(x.t[mine], partial[mine], np.linspace(x.t[0], x.t[-1], _BINS + 1))
+        line = (even + w * odd) * (ends - middle) / span
+        curves += [Curve(*means, side), Curve(ends, line, None, side, "line")]
+    alike = not (np.isfinite(errors[1]) and abs(odd) / errors[1] > abs(even) / errors[0])
+    effect, error = (even, errors[0]) if alike else (odd, errors[1])
+    if len(c.ways) == 1:
+        hint = (
+            "which with one direction alone may be an offset that drifts or friction that changes"
+        )
+    elif alike:
+        hint = "equal in both directions: an offset drifts, for example of an amplifier or a sensor"
+    else:
+        hint = (
+            "against the motion: friction"
+            f" {'falls, for example by temperature or wear' if odd > 0 else 'rises'}"
+        )
+    sentence = (
+        f"{subject(x)} drifts by {with_error(effect, error, x.unit)} over"
+        f" {span:.3g} s, {amount(effect / span, x.unit + '/s')}"
+        f"{', ' + hint if found.strong else ''}: {ending(found, x)}."
+    )
+    numbers = {"alike": even / span, "with the motion": odd / span}
+    return finding_of("time", x, sentence, (abs(effect), error), found, numbers, curves, label)
+
+
+def speed(x: Series, c: Columns) -> Finding:
+    """Find a curve over speed that the friction law lacks: piecewise linear with six corners
+    for each direction.
+    """
+    label = ("velocity", f"{x.place}/s")
+    if x.v is None:
+        return without_information("speed", x, "the record does not contain the speed", label)
+    found = regress(x.e, c.speed, _join_columns(c.level, c.drift, c.slope, c.waves), x.in_time)
+    if found is None:
+        return without_information("speed", x, "the speed varies too little", label)
+    curves, spans = [], {}
+    for w in c.ways:
+        mine = np.sign(x.v) == w
+        part, v = found.part[mine] - found.part[mine].mean(), x.v[mine]
+        curves.append(Curve(*bin_means(v, part + found.rest[mine], corners_of(v, _BINS)), w))
+        order = np.argsort(v)[np.linspace(0, v.size - 1, min(v.size, 400)).astype(int)]
+        curves.append(Curve(v[order], part[order], None, w, "line"))
+        # The extreme values of a few samples at the edge do not define the range.
+        low, high = np.quantile(part, [0.02, 0.98])
+        spans[w] = (
+            float(high - low),
+            abs(v[np.argmin(np.abs(part - low))]),
+            abs(v[np.argmin(np.abs(part - high))]),
+        )
+    most = max(spans, key=lambda w: spans[w][0])
+    size, slow, fast = spans[most]
+    spread = np.concatenate([q.error for q in curves if q.error is not None])
+    error = float(np.median(spread)) if spread.size else np.nan
+    names = (" forward" if most > 0 else " backward") if len(c.ways) == 2 else ""
+    sentence = (
+        f"{subject(x)} follows the speed over a range of {amount(size, x.unit)}{names}"
+        + (
+            f", from its minimum at {amount(slow, label[1])} to its maximum at"
+            f" {amount(fast, label[1])}, as from another friction law"
+            if found.strong
+            else ""
+        )
+        + f": {ending(found, x)}."
+    )
+    numbers = {WAYS[w]: s[0] for w, s in spans.items()}
+    return finding_of("speed", x, sentence, (size, error), found, numbers, curves, label)
+
+
+def position(x: Series, c: Columns) -> Finding:
+    """Find a slope or a slow curve over position: piecewise linear with nine corners over the
+    travel.
+    """
+    label = ("position" if x.place == "m" else "angle", x.place)
+    if x.s is None:
+        return without_information("position", x, "the record does not contain the position", label)
+    others = _join_columns(c.level, c.drift, c.speed, c.waves)
+    found, straight = regress(x.e, c.position, others), regress(x.e, c.slope, others)
+    if found is None or straight is None:
+        return without_information("position", x, "the position varies too little", label)
+    part = found.part - found.part.mean()
+    edges = np.linspace(x.s.min(), x.s.max(), _BINS + 1)
+    curves = []
+    for w in c.ways:
+        means = bin_means(x.s[x.way == w], (part + found.rest)[x.way == w], edges)
+        curves.append(Curve(*means, w if len(c.ways) == 2 else 0))
+    order = np.argsort(x.s)[np.linspace(0, x.s.size - 1, min(x.s.size, 400)).astype(int)]
+    curves.append(Curve(x.s[order], part[order], None, 0, "line"))
+    slope, error, travel = float(straight.values[0]), float(straight.errors[0]), float(np.ptp(x.s))
+    # A test of one slope is more powerful than a test of eight.
+    p = min(1.0, 2 * min(found.p, straight.p))
+    line = straight.p < CHANCE and straight.share > 0.5 * found.share
+    best = dataclasses.replace(straight if line else found, p=p)
+    size = abs(slope) * travel if line else float(np.subtract(*np.quantile(part, [0.98, 0.02])))
+    what = (
+        "a spring or an axis that is not level"
+        if line
+        else "a guide that is not even or a drive that pulls unevenly"
+    )
+    unit = f"{x.unit}/{x.place}"
+    sentence = (
+        f"{subject(x)} varies by {amount(size, x.unit)} over {amount(travel, x.place)} of"
+        f" {label[0]}, {'by' if line else 'beside'} a slope of"
+        f" {with_error(slope, error, unit)}{', as from ' + what if best.strong else ''}:"
+        f" {ending(best, x)}."
+    )
+    numbers = {"slope": slope, "slope error": error}
+    return finding_of("position", x, sentence, (size, error * travel), best, numbers, curves, label)
+
+
+_LAGS = 20  # lags of Ljung and Box's test; more lags reduce its power
+
+
+def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return the autocorrelation of x at lags 0 to n - 1; 1 at lag 0.
+
+    >>> autocorrelation(np.array([1.0, -1.0, 1.0, -1.0])).round(2)
+    array([ 1.  , -0.75,  0.5 , -0.25])
+    """
+    x = x - x.mean()
+    spectrum = np.fft.rfft(x, 1 << (2 * x.size - 1).bit_length())
+    products = np.fft.irfft(np.abs(spectrum) ** 2)[: x.size]
+    return products / products[0] if products[0] > 0 else np.eye(1, x.size)[0]
+
+
+def predictable(rho: Float[np.ndarray, " k"], order: int) -> float:
+    """Return the share of the variance that the last `order` values predict (Levinson and
+    Durbin).
+    """
+    left, a = 1.0, np.zeros(0)
+    for k in range(1, order + 1):
+        new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / left if k > 1 else rho[1]
+        a = np.concatenate([a - new * a[::-1], [new]])
+        left *= 1.0 - new**2
+        if left <= 1e-12:
+            break
+    return float(1.0 - left)
+
+
+def whiteness(
+    record: str,
+    of: str,
+    t: Float[np.ndarray, " n"],
+    e: Float[np.ndarray, " n"],
+) -> Finding:
+    """Find the correlation time of the residuals of the fit's own objective: n/(1 + 2*sum of
+    autocorrelations) of the n samples are independent.
+
+    The sum ends at the first lag beyond five times its present value (Sokal's window). Ljung and
+    Box's Q over 20 lags is compared with chi-square.
+
+    **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
+    statistical mechanics (1997), sec. 3.
+    """
+    from scipy.stats import chi2
+
+    n, step = e.size, float(np.median(np.diff(np.sort(t))))
+    rho = autocorrelation(e)
+    lags = min(_LAGS, n // 5)
+    q = n * (n + 2) * float(np.sum(rho[1 : lags + 1] ** 2 / (n - np.arange(1, lags + 1))))
+    p = float(chi2.sf(q, lags))
+    sums = 1.0 + 2.0 * np.cumsum(rho[1:])
+    inside = np.flatnonzero(np.arange(1, n) >= 5.0 * sums)
+    times = max(float(sums[inside[0] if inside.size else -1]), 1e-3)
+    independent = float(min(n / times, n))
+    share = max(0.0, predictable(rho, lags) - lags / n)
+    strong, lasts = is_strong(share, p), 0.5 * times * step
+    reach = int(min(max(6 * times, 40), n - 1, 3000))
+    band = 1.96 / np.sqrt(n)
+    at = np.unique(np.linspace(0, reach, min(reach + 1, 600)).astype(int))
+    curves = (
+        Curve(step * np.array([0.0, reach]), np.full(2, band), None, 0, "band"),
+        Curve(step * at, rho[at], None, 0, "line"),
+    )
+    if not strong:
+        sentence = (
+            f"Residuals of {of} are not significantly different from white noise ({n} samples,"
+            f" first autocorrelation {rho[1]:.2f}, p = {p:.2g})."
+        )
+    elif independent < 0.9 * n:
+        sentence = (
+            f"Residuals of {of} are correlated over {amount(lasts, 's', 2)} (first autocorrelation"
+            f" {rho[1]:.2f}): {n} samples carry the information of {independent:.0f} independent"
+            f" ones. Errors of white noise would be {np.sqrt(n / independent):.2g} times too small."
+            " The printed errors account for this."
+        )
+    else:
+        sentence = (
+            f"Residuals of {of} are correlated with alternating sign (first"
+            f" autocorrelation {rho[1]:.2f}), as after a filter."
+        )
+    numbers = {"first": float(rho[1]), "correlation time": lasts, "Q": q}
+    numbers["independent samples"] = independent
+    return Finding(
+        "whiteness", record, of, sentence, strong, abs(float(rho[1])), 1.0 / np.sqrt(n), "1",
+        share, p, numbers, curves, ("lag", "s"), ("autocorrelation", "1"),
+    )  # fmt: skip
+
+
+_FINER = 8  # steps of the scan for one independent frequency
+_NEAR = 41  # independent frequencies whose median is the background
+_FEWEST = 40  # samples of a direction
+
+
+def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
+    """Find the strongest sine and cosine over position. Each direction has its own amplitude and
+    phase.
+
+    The scan covers periods from the distance in four samples (`step` [s] apart), or in one period
+    of the filter's cutoff, up to half of the travel. The power at a period is compared with the
+    median of its neighbours, because a background that increases to long periods is not a ripple.
+    The p value allows for the choice of the largest of many (Scargle). Then least squares refines
+    the period, with the gain of the filter at the frequency speed/period.
+
+    **Returns:** the finding, and the columns with the waves of a strong ripple, so that the other
+    patterns do not include it. **Source:** see `ResidualStudy`.
+    """
+    label = ("period", x.place)
+    if x.s is None or x.v is None:
+        return without_information(
+            "ripple", x, "the record does not contain the position", label
+        ), c
+    s, speeds = x.s, np.abs(x.v)
+    travel = float(np.ptp(s))
+    shortest = max(
+        4.0 * step * float(np.median(speeds)), float(np.quantile(speeds, 0.25)) / x.cutoff
+    )
+    ways = [w for w in c.ways if np.sum(np.sign(x.v) == w) >= _FEWEST]
+    count = int(travel / shortest)
+    if count < 8 or not ways:
+        return without_information("ripple", x, "it moves too little for a period", label), c
+    others = np.concatenate([c.level, c.drift, c.speed, c.position], axis=1)
+    known = orthonormal_basis(others)
+    e = x.e - known @ (known.T @ x.e)
+    masks = [np.sign(x.v) == w for w in ways]
+    k, amplitude, above = _scan(s, e, masks, travel, count)
+    # Power that decreases from the longest period on belongs to a longer period, or to none.
+    rises = int(np.argmax(np.diff(above) > 0))
+    best = rises + int(np.argmax(above[rises:]))
+    from scipy.optimize import minimize_scalar
+    from scipy.stats import gamma
+
+    def waves(f: float) -> np.ndarray:
+        phase = 2.0 * np.pi * f * (s - s.min())
+        gain = 1.0 / (1.0 + (speeds * f / x.cutoff) ** 8)
+        return np.concatenate(
+            [np.stack([np.cos(phase) * gain * m, np.sin(phase) * gain * m], axis=1) for m in masks],
+            axis=1,
+        )
+
+    def misfit(f: float) -> float:
+        a = waves(f)
+        a = a - known @ (known.T @ a)
+        return float(e @ e - (a.T @ e) @ np.linalg.lstsq(a.T @ a, a.T @ e, rcond=None)[0])
+
+    longest = 2.0 / travel
+    near = np.maximum(k[best] + np.linspace(-1, 1, 9) / travel, longest)
+    first = near[np.argmin([misfit(f) for f in near])]
+    half = 0.25 / travel
+    found_at: Any = minimize_scalar(
+        misfit,
+        bounds=(max(first - half, longest), first + half),
+        method="bounded",
+        options={"xatol": 1e-5 * first},
+    )
+    f = float(found_at.x)
+    columns = waves(f)
+    found = regress(x.e, columns, others)
+    if found is None:
+        return without_information("ripple", x, "there are too few samples for a period", label), c
+    chance = float(-np.expm1(count * np.log1p(-min(gamma.sf(above[best], len(ways)), 1 - 1e-12))))
+    found = dataclasses.replace(found, p=max(min(1.0, count * found.p), chance))
+    amplitudes = {w: float(np.hypot(*found.values[2 * i : 2 * i + 2])) for i, w in enumerate(ways)}
+    size = float(np.sqrt(np.mean(np.square(list(amplitudes.values())))))
+    error = float(np.sqrt(np.nanmean(found.errors**2)))
+    turned = (
+        np.concatenate(
+            [columns[:, [2 * i + 1, 2 * i]] * [1.0, -1.0] for i in range(len(ways))], axis=1
+        )
+        @ found.values
+    )
+    moved = regress(
+        x.e,
+        (2.0 * np.pi * (s - s.min()) * turned)[:, None],
+        np.concatenate([others, columns], axis=1),
+    )
+    period_error = np.nan if moved is None else float(moved.errors[0]) / f**2
+    parts = ", ".join(f"{amount(a, x.unit)} {WAYS[w]}" for w, a in amplitudes.items())
+    turn = f", {2 * np.pi * f:.4g} times a turn," if x.place == "rad" else ""
+    sentence = (
+        f"{subject(x)} repeats itself every"
+        f" {with_error(1 / f, period_error, x.place)}{turn} with an amplitude of"
+        f" {parts if len(ways) > 1 else amount(size, x.unit)}, a ripple such as a screw's, a gear's"
+        f" or a motor's: {ending(found, x)}."
+        if found.strong
+        else (
+            f"{subject(x)} shows no ripple over position: the largest,"
+            f" {amount(size, x.unit)} every {amount(1 / f, x.place)}, is {ending(found, x)}."
+        )
+    )
+    numbers = {"period": 1 / f, "period error": period_error}
+    numbers |= {WAYS[w]: a for w, a in amplitudes.items()}
+    if x.place == "rad":
+        numbers["per turn"] = 2 * np.pi * f
+    shown = _thin_out(k, amplitude)
+    curves = (
+        Curve(1.0 / k[shown], amplitude[shown], None, 0, "line"),
+        Curve(np.array([1 / f]), np.array([size]), np.array([error])),
+    )
+    finding = finding_of("ripple", x, sentence, (size, error), found, numbers, curves, label)
+    finding = dataclasses.replace(finding, y_label=("amplitude", x.unit))
+    return finding, dataclasses.replace(c, waves=columns) if found.strong else c
+
+
+def _scan(
+    s: Float[np.ndarray, " n"],
+    e: Float[np.ndarray, " n"],
+    masks: list[np.ndarray],
+    travel: float,
+    count: int,
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Return frequencies [1/m], their amplitudes, and their powers over the background, added
+    over the directions.
+    """
+    cells = 1 << (4 * count - 1).bit_length()
+    place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)
+    length, power, above = cells * _FINER, 0.0, 0.0
+    keep = np.arange(2 * _FINER, count * _FINER + 1)
+    for mine in masks:
+        sums = np.bincount(place[mine], e[mine] - e[mine].mean(), minlength=cells)
+        own = np.abs(np.fft.rfft(sums, length)[: count * _FINER + 1]) ** 2
+        power = power + own[keep] * (2.0 / mine.sum()) ** 2
+        above = above + own[keep] / _background(own, count)[keep]
+    return keep / (_FINER * travel), np.sqrt(power / len(masks)), np.asarray(above)
+
+
+def _background(power: np.ndarray, count: int) -> np.ndarray:
+    """Return the mean power of noise near each frequency: the median of independent neighbours over
+    log 2, because powers have an exponential distribution.
+    """
+    independent = np.arange(1, count + 1)
+    values, middle = power[independent * _FINER], np.empty(count)
+    for j in range(count):
+        # Long periods have fewer neighbours, because the background is steep there.
+        reach = min(_NEAR // 2, max(j // 2, 3))
+        middle[j] = np.median(values[max(j - reach, 0) : j + reach + 1])
+    return np.maximum(
+        np.interp(np.arange(power.size) / _FINER, independent, middle / np.log(2.0)), 1e-300
+    )
+
+
+def _thin_out(k: np.ndarray, amplitude: np.ndarray) -> np.ndarray:
+    """Return the places of the largest values in equal intervals of the log frequency, for a
+    picture.
+    """
+    stretch = np.floor(np.log(k / k[0]) / np.log(k[-1] / k[0]) * 800).astype(int)
+    starts = np.flatnonzero(np.concatenate([[True], stretch[1:] != stretch[:-1]]))
+    ends = np.append(starts[1:], k.size)
+    return np.array([a + int(np.argmax(amplitude[a:b])) for a, b in zip(starts, ends, strict=True)])
