@@ -10,7 +10,7 @@ import pytest
 import frictax as fx
 from frictax.excitation.information import informed_of
 from frictax.excitation.informed import Informed, UnderTest
-from frictax.fitting.posing import sensors
+from frictax.fitting.build_problem import sensors
 from frictax.fitting.problem.setup import Setup
 from frictax.parameters import select
 

@@ -10,7 +10,7 @@ import pytest
 import frictax as fx
 from frictax.excitation.machines import machines_of
 from frictax.excitation.plan import Plan
-from frictax.excitation.posed import Posed, posed
+from frictax.excitation.posed import DesignSettings, Posed, posed
 from frictax.excitation.rivals import _played
 
 T = np.linspace(0.0, 4.0, 1601)
@@ -77,13 +77,9 @@ def test_windows_begin_where_the_machine_is_and_know_their_starts():
 
 
 def _posed(**options: Any) -> Posed:
-    asked: dict[str, Any] = dict.fromkeys(
-        ("drive", "wanted", "shape", "objective", "after", "engine"), None
-    )
-    asked |= {"criterion": "E", "inputs": {}, "instruments": {}, "memory": {}, "priors": ()}
-    asked |= {"size": {}, "margins": fx.Margins(), "hold": False, "free": ["mass.m"]}
     limits = fx.Limits(force=3.0, travel=0.4, band=(0.25, 3.0))
-    return posed(BLOCK, {"mass.v": 1e-2}, 4.0, 100.0, limits, **(asked | options))
+    settings = DesignSettings(**{"free": ["mass.m"], **options})
+    return posed(BLOCK, {"mass.v": 1e-2}, 4.0, 100.0, limits, settings)
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +141,8 @@ def test_no_controller_on_a_drive_is_said_to_hold_a_body_behind_a_gear():
         drive=fx.Torque("motor", 0.0),
     )
     limits = fx.Limits(force=0.01, travel=1.0, band=(0.25, 3.0), body="wheel")
-    asked: dict[str, Any] = {"free": ["wheel.J"], "drive": None, "wanted": None, "shape": None}
-    asked |= {"objective": None, "after": None, "engine": None, "criterion": "E", "inputs": {}}
-    asked |= {"instruments": {}, "memory": {}, "priors": (), "size": {}, "hold": False}
-    ready = posed(geared, {"wheel.phi": 1e-3}, 4.0, 100.0, limits, margins=fx.Margins(), **asked)
+    settings = DesignSettings(free=["wheel.J"])
+    ready = posed(geared, {"wheel.phi": 1e-3}, 4.0, 100.0, limits, settings)
     assert ready.body == "wheel"
     assert _played(ready.plan, ready.body) is None
     assert _played(_posed().plan, "mass") is not None

@@ -1,34 +1,33 @@
-"""The experiment that tells most of a machine's parameters, within what the machine bears."""
+"""Design the experiment that identifies the parameters of a machine best: `design`."""
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 import jax
 import numpy as np
 
-from frictax.annotations import ArrayLike, Checked
-from frictax.engine import OnSamples
-from frictax.fitting import AbstractObjective, AbstractPrior, FitResult, Instrument
+from frictax.fitting.options import check_names, lists_options
 from frictax.measurements import Record
 from frictax.mechanism import Machine
-from frictax.progress import Progress, watched
+from frictax.progress import watched
 
 from .ascent import climbed
-from .criteria import Criterion
 from .designed import Design, kept_by
-from .limits import Limits, Margins
-from .machines import Over, machines_of
+from .limits import Limits
+from .machines import machines_of
 from .plan import Plan, Seen
-from .posed import posed
+from .posed import DesignOptions, DesignSettings, posed
 from .rivals import Rival, largest, rivals
-from .shapes import AbstractShape
 
-_LOOKED, _KEEP = 200, 0.97  # machines by which limits are kept, and how many of them
-_TRIALS = 8  # of sizes
+_DRAWN = 200  # random machines for which the limits are checked
+_KEEP = 0.97  # share of the random machines that must keep the limits
+_TRIALS = 8  # bisections of the size of the excitation
+_DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(DesignSettings)}
 
 
+@lists_options(DesignOptions, _DEFAULTS)
 def design(
     machine: Machine,
     outputs: Mapping[str, float],
@@ -36,75 +35,54 @@ def design(
     duration: float,
     rate: float,
     limits: Limits,
-    drive: str | None = None,
-    free: str | Iterable[str] | None = None,
-    wanted: str | Iterable[str] | None = None,
-    shape: AbstractShape | None = None,
-    criterion: Checked[Criterion] = "E",
-    objective: AbstractObjective | None = None,
-    inputs: Mapping[str, ArrayLike] | None = None,
-    instruments: Mapping[str, Instrument] | None = None,
-    memory: Mapping[str, float] | None = None,
-    over: Over | None = None,
-    machines: int = 6,
-    after: FitResult | None = None,
-    beside: Record | None = None,
-    priors: Sequence[AbstractPrior] = (),
-    size: Mapping[str, float] | None = None,
-    margins: Margins | None = None,
-    hold: bool = False,
-    engine: OnSamples | None = None,
-    starts: int = 8,
-    steps: int = 600,
-    seed: int = 0,
-    progress: Checked[bool | Progress] = False,
+    **options: Unpack[DesignOptions],
 ) -> Design:
-    """The excitation of `machine` from which its parameters are found best, within `limits`.
+    """Find the excitation of `machine` that identifies its parameters best, within `limits`.
 
-    A search makes the errors small that a record of `outputs` is to be expected to leave. Its
-    gradients are exact through breakaway, sticking and stops: the Fisher information is a state of
-    the run (`information`), never the derivative of a sum over samples, which jumps where an event
-    passes a sample and whose slope is wrong between.
+    A search minimises the expected standard errors of a record of `outputs`. Its gradients are
+    exact through breakaway, sticking and stops, because the Fisher information is a state of the
+    run (`information`). A sum over samples jumps when an event passes a sample, and its derivative
+    is wrong.
 
     **Arguments:**
 
-    - `machine`: a `Mechanism`, or a hybrid system of one's own, with the values that are guessed.
-    - `outputs`: what is measured -> the standard deviation of its noise in SI.
-    - `duration` [s], `rate` [Hz]: of the record, and of the drive's table.
-    - `limits`: what the machine bears.
-    - `drive`: the part that is excited: a force or torque, or a `PositionController`, whose
-      reference is then designed. Unless given, the one controller, or the one force.
-    - `free`: the parameters that nobody knows, as for `fit`; `wanted`: those of them that count,
-      all unless given: errors of the others are allowed for.
-    - `shape`: `FourierSeries()` unless given, `Multisine()`, `CubicSpline()`, `Ramps()` or, for a
+    - `machine`: a `Mechanism`, or a hybrid system of your own, with guessed values.
+    - `outputs`: measured variable -> standard deviation of its noise in SI.
+    - `duration` [s], `rate` [Hz]: of the record, and of the table of the drive.
+    - `limits`: the limits of the machine.
+    - `drive`: the part that is excited: a force, a torque, or a `PositionController`, whose
+      reference is then designed; by default the only controller, or the only force.
+    - `free`: the unknown parameters, as for `fit`; `wanted`: those of them whose errors count, by
+      default all. The errors of the others are taken into account.
+    - `shape`: `FourierSeries()` by default, `Multisine()`, `CubicSpline()`, `Ramps()` or, for a
       reference, `Staircase()`.
-    - `criterion`, of relative errors: "E", that of the worst combination of parameters; "minimax",
-      of the worst parameter; "A", the mean square; "D", the product along the principal axes. "A"
-      and "E" keep away from edges of events better than "minimax".
-    - `objective`: how the record will be fitted: `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
-    - `inputs`: other parts that are driven -> their samples. `instruments`: as for `fit`; name
-      ``"outputs.mass.v.gain"`` in `free` where it is not known.
-    - `memory`: output -> how long its noise remembers [s]: an approximation, by which a sample
-      counts as (1 - r)/(1 + r) of one, r = exp(-1/(rate*memory)), right for motions that are slow
-      beside it.
-    - `over`: for which machines, where values are not known: a relative scatter, one for each
-      path, a fit with its covariance, or a `Posterior`. The criterion is then the mean over
-      `machines` that are drawn, and the excitation so small that limits are kept by 97 % of 200;
-      so are the other experiments.
+    - `criterion`, of relative errors: "E", of the worst combination of parameters; "minimax", of
+      the worst parameter; "A", the mean square; "D", the product along the principal axes. "A" and
+      "E" stay away from the edges of events better than "minimax".
+    - `objective`: the objective of the later fit: `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
+    - `inputs`: other driven parts -> their samples. `instruments`: as for `fit`; name
+      ``"outputs.mass.v.gain"`` in `free` if it is unknown.
+    - `memory`: output -> correlation time of its noise [s]. Each sample then counts as (1 - r)/(1 +
+      r) of an independent one, r = exp(-1/(rate*memory)). This holds for motions that are slow
+      compared with the correlation time.
+    - `over`: the uncertainty of the values: a relative scatter, one for each path, a fit with its
+      covariance, or a `Posterior`. The criterion is then the mean over `machines` random machines.
+      The excitation is so small that 97 % of 200 machines keep the limits; so are the other
+      experiments.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
-    - `beside`: a record at hand under the same drive, whose errors stand in the table.
-    - `size`: name -> the error that counts as 1, its value unless given. `margins`: how far to stay
-      from the edges of events. `hold`: whether the drive holds its samples.
+    - `beside`: an existing record of the same drive, whose errors are in the table.
+    - `size`: name -> the error that counts as 1, by default the value. `margins`: the distance from
+      the edges of events. `hold`: whether the drive holds its samples.
     - `engine`: an `OnSamples`. `starts`, `steps`, `seed`: of the search. `progress`: as in `fit`.
 
     **Returns:** a `Design`.
 
-    **Raises:** `ValueError` for what cannot be asked, in a sentence.
+    **Raises:** `ValueError` with one sentence for a design that is not possible.
 
     **Source:** J. Swevers et al., IEEE Transactions on Robotics and Automation 13(5), 1997, for the
     excitation; the information through events as in `Sensitive`.
 
-    A block, of which only the speed is measured:
+    Only the speed of a block is measured:
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -128,31 +106,24 @@ def design(
     ('drive [N]', 401)
     """
     began = time.perf_counter()
-    one = lambda x: {} if x is None else dict(x)  # noqa: E731
-    asked: dict[str, Any] = {"drive": drive, "free": free, "wanted": wanted, "shape": shape}
-    asked |= {"criterion": criterion, "objective": objective, "inputs": one(inputs)}
-    asked |= {"instruments": one(instruments), "memory": one(memory), "after": after}
-    asked |= {"priors": priors, "size": one(size), "hold": hold, "engine": engine}
-    asked |= {"margins": Margins() if margins is None else margins}
-    for name, value in (("machines", machines), ("starts", starts), ("steps", steps)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"`design`: `{name}` must be a whole number >= 1, got {value!r}.")
-    ready = posed(machine, outputs, duration, rate, limits, **asked)
+    check_names(design, options)
+    given = DesignSettings(**options)
+    ready = posed(machine, outputs, duration, rate, limits, given)
     plan = ready.plan
-    how = over, plan.under_test, ready.names, ready.lower
-    few = machines_of(*how, machines, seed)
-    with watched(progress, "Designing") as work:
+    how = given.over, plan.under_test, ready.names, ready.lower
+    few = machines_of(*how, given.machines, given.seed)
+    with watched(given.progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
-        best = climbed(plan, few, starts, steps, seed, parts["search"])
+        best = climbed(plan, few, given.starts, given.steps, given.seed, parts["search"])
         u = np.asarray(plan.made(best.c))
-        drawn = machines_of(*how, _LOOKED, seed + 1)[1:] if over is not None else []
+        drawn = machines_of(*how, _DRAWN, given.seed + 1)[1:] if given.over is not None else []
         found = largest(plan, lambda scale: plan.centre + scale * (u - plan.centre))
-        u, served = _reduced(plan, u if found is None else found[0], drawn)
+        u, served = _reduce(plan, u if found is None else found[0], drawn)
         seen = plan.seen(u, plan.under_test.values())
         parts["looking at it"]("others", 0.5)
-        others = [_rival_reduced(plan, rival, drawn) for rival in rivals(plan, ready.body)]
-        if beside is not None:
-            others.append(_at_hand(plan, beside, drawn))
+        others = [_reduce_rival(plan, rival, drawn) for rival in rivals(plan, ready.body)]
+        if given.beside is not None:
+            others.append(_existing_record(plan, given.beside, drawn))
     return Design(
         ready,
         u,
@@ -161,52 +132,53 @@ def design(
         tuple(drawn),
         served,
         {name: float(sd) for name, sd in outputs.items()},
-        objective,
+        given.objective,
         time.perf_counter() - began,
     )
 
 
-def _reduced(
+def _reduce(
     plan: Plan, u: np.ndarray, drawn: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, tuple[Seen, ...]]:
-    """The excitation made so small that nearly all of the machines `drawn` keep the limits, and
-    what it shows of each.
+    """Return the excitation, reduced until nearly all of the machines `drawn` keep the limits, and
+    its information on each.
     """
-    served = _looked(plan, u, drawn)
+    served = _information_on(plan, u, drawn)
     if kept_by(served) >= _KEEP:
         return u, served
-    # What keeps the limits now does so when less is asked, or nearly: all are looked at in the end.
+    # A machine that keeps the limits nearly always keeps them with a smaller excitation. All
+    # machines are checked at the end.
     may = len(drawn) - round(_KEEP * len(drawn))
     over = [x for x, seen in zip(drawn, served, strict=True) if not kept_by([seen])]
     at = lambda scale: plan.centre + scale * (u - plan.centre)  # noqa: E731
     low, high = 0.0, 1.0
     for _ in range(_TRIALS):
         middle = 0.5 * (low + high)
-        beyond = sum(not kept_by([seen]) for seen in _looked(plan, at(middle), over))
+        beyond = sum(not kept_by([seen]) for seen in _information_on(plan, at(middle), over))
         low, high = (middle, high) if beyond <= may else (low, middle)
-    served = _looked(plan, at(low), drawn)
+    served = _information_on(plan, at(low), drawn)
     for _ in range(_TRIALS):
         if kept_by(served) >= _KEEP:
             break
         low *= 0.95
-        served = _looked(plan, at(low), drawn)
+        served = _information_on(plan, at(low), drawn)
     return at(low), served
 
 
-def _looked(plan: Plan, u: np.ndarray, drawn: Sequence[np.ndarray]) -> tuple[Seen, ...]:
-    """What the excitation `u` shows of each of the machines."""
+def _information_on(plan: Plan, u: np.ndarray, drawn: Sequence[np.ndarray]) -> tuple[Seen, ...]:
+    """Return the information of the excitation `u` on each of the machines."""
     return tuple(jax.device_get([plan.often(u, x) for x in drawn]))
 
 
-def _rival_reduced(plan: Plan, rival: Rival, drawn: Sequence[np.ndarray]) -> Rival:
-    """`rival` within the limits of the machines, as an experiment on one of them has to be."""
-    u, served = _reduced(plan, rival.u, drawn)
+def _reduce_rival(plan: Plan, rival: Rival, drawn: Sequence[np.ndarray]) -> Rival:
+    """Return `rival` reduced to the limits of the machines."""
+    u, served = _reduce(plan, rival.u, drawn)
     seen = rival.seen if u is rival.u else plan.seen(u, plan.under_test.values())
     return dataclasses.replace(rival, u=u, seen=seen, served=served)
 
 
-def _at_hand(plan: Plan, record: Record, drawn: Sequence[np.ndarray]) -> Rival:
-    """A record that there is, as an experiment."""
+def _existing_record(plan: Plan, record: Record, drawn: Sequence[np.ndarray]) -> Rival:
+    """Return an existing record as an experiment."""
     if plan.drive not in record.inputs:
         raise ValueError(
             f"`beside` must be a record under {plan.drive!r}; its inputs are"
@@ -214,5 +186,5 @@ def _at_hand(plan: Plan, record: Record, drawn: Sequence[np.ndarray]) -> Rival:
         )
     t = np.asarray(record.t, dtype=float)
     u = np.interp(plan.t, t - t[0], record.inputs[plan.drive])
-    seen, served = plan.seen(u, plan.under_test.values()), _looked(plan, u, drawn)
+    seen, served = plan.seen(u, plan.under_test.values()), _information_on(plan, u, drawn)
     return Rival(f"{record.name} (at hand)", u, seen, served)

@@ -11,7 +11,7 @@ from frictax.annotations import ArrayLike
 from frictax.engine import Adaptive, Engine, OnSamples, walk
 from frictax.engine.sensitive import Sensitive
 from frictax.fitting import Instrument
-from frictax.fitting.posing import sensors
+from frictax.fitting.build_problem import sensors
 from frictax.fitting.problem.setup import Setup
 from frictax.mechanism import Machine
 from frictax.parameters import select

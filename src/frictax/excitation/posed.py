@@ -1,13 +1,14 @@
-"""From what a user asks of an experiment to its `Plan`."""
+"""The options of `design`, and the plan of an experiment from them."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.annotations import ArrayLike, Checked
 from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import OnSamples
 from frictax.fitting import (
@@ -19,10 +20,11 @@ from frictax.fitting import (
     Instrument,
     Windows,
 )
-from frictax.fitting.posing import sensors
+from frictax.fitting.build_problem import sensors
 from frictax.fitting.problem.initial_state import named_paths
 from frictax.fitting.problem.setup import Setup, signal_field, variable_at
 from frictax.fitting.result.units import unit_of
+from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
     Force,
@@ -33,12 +35,13 @@ from frictax.mechanism import (
 from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.bodies import AbstractBody
 from frictax.parameters import Parameter, check, on_edge_unasked, select
+from frictax.progress import Progress
 from frictax.text import suggestion
 
-from .criteria import CRITERIA
+from .criteria import CRITERIA, Criterion
 from .informed import UnderTest
 from .limits import Limits, Margins
-from .machines import known_before
+from .machines import Over, known_before
 from .plan import Asked, Plan
 from .shapes import AbstractShape, FourierSeries, Staircase
 
@@ -60,31 +63,86 @@ class Posed:
     machine: Any
 
 
+class DesignOptions(TypedDict, total=False):
+    """The options of `design`, for type checkers and editors."""
+
+    drive: str | None
+    free: str | Iterable[str] | None
+    wanted: str | Iterable[str] | None
+    shape: AbstractShape | None
+    criterion: Criterion
+    objective: AbstractObjective | None
+    inputs: Mapping[str, ArrayLike] | None
+    instruments: Mapping[str, Instrument] | None
+    memory: Mapping[str, float] | None
+    over: Over | None
+    machines: int
+    after: FitResult | None
+    beside: Record | None
+    priors: Sequence[AbstractPrior]
+    size: Mapping[str, float] | None
+    margins: Margins | None
+    hold: bool
+    engine: OnSamples | None
+    starts: int
+    steps: int
+    seed: int
+    progress: bool | Progress
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class DesignSettings:
+    """The options of `design` with their defaults; see there for their meaning."""
+
+    drive: Checked[str | None] = None
+    free: Checked[str | Iterable[str] | None] = None
+    wanted: Checked[str | Iterable[str] | None] = None
+    shape: Checked[AbstractShape | None] = None
+    criterion: Checked[Criterion] = "E"
+    objective: Checked[AbstractObjective | None] = None
+    inputs: Checked[Mapping[str, ArrayLike] | None] = None
+    instruments: Checked[Mapping[str, Instrument] | None] = None
+    memory: Checked[Mapping[str, float] | None] = None
+    over: Checked[Over | None] = None
+    machines: Checked[int] = 6
+    after: Checked[FitResult | None] = None
+    beside: Checked[Record | None] = None
+    priors: Checked[Sequence[AbstractPrior]] = ()
+    size: Checked[Mapping[str, float] | None] = None
+    margins: Checked[Margins | None] = None
+    hold: Checked[bool] = False
+    engine: Checked[OnSamples | None] = None
+    starts: Checked[int] = 8
+    steps: Checked[int] = 600
+    seed: Checked[int] = 0
+    progress: Checked[bool | Progress] = False
+
+    def __post_init__(self) -> None:
+        for name in ("machines", "starts", "steps"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"`design`: `{name}` must be a whole number >= 1, got {value!r}.")
+        if self.criterion not in CRITERIA:
+            raise ValueError(
+                f"`design`: `criterion` must be one of {', '.join(CRITERIA)}, got"
+                f" {self.criterion!r}."
+            )
+
+
 def posed(
     machine: Any,
     outputs: Mapping[str, float],
     duration: float,
     rate: float,
     limits: Limits,
-    *,
-    drive: str | None,
-    free: Any,
-    wanted: Any,
-    shape: AbstractShape | None,
-    criterion: Any,
-    objective: AbstractObjective | None,
-    inputs: Mapping[str, Any],
-    instruments: Mapping[str, Instrument],
-    memory: Mapping[str, float],
-    after: FitResult | None,
-    priors: Sequence[AbstractPrior],
-    size: Mapping[str, float],
-    margins: Margins,
-    hold: bool,
-    engine: OnSamples | None,
+    options: DesignSettings,
 ) -> Posed:
-    """The plan; raises `ValueError` for what cannot be one."""
-    objective = FreeRun() if objective is None else objective
+    """Return the plan of a design.
+
+    **Raises:** `ValueError` for a design that is not possible.
+    """
+    objective = options.objective or FreeRun()
+    inputs, instruments = options.inputs or {}, options.instruments or {}
     if not isinstance(objective, FreeRun | ClosedLoop | Windows):
         raise ValueError(
             "`design`: `objective` must be FreeRun(), Windows(...) or ClosedLoop(...), got"
@@ -98,14 +156,14 @@ def posed(
     machine = objective.machine(machine)
     check(machine)
     t = _times(duration, rate)
-    drive = _drive(machine, drive, limits)
+    drive = _drive(machine, options.drive, limits)
     controlled = _is_controlled(machine, drive)
     band = limits.band or (1.0 / duration, min(2.0**_OCTAVES / duration, 0.2 * rate))
     if band[1] > 0.5 * rate:
         raise ValueError(
             f"`Limits.band` must end below half of `rate`, {0.5 * rate:g} Hz, got {band[1]:g} Hz."
         )
-    shape = FourierSeries() if shape is None else shape
+    shape = options.shape or FourierSeries()
     if isinstance(shape, Staircase) and not controlled:
         raise ValueError(
             f"`Staircase` is for the reference of a position, and {drive!r} is a force. Give the"
@@ -117,7 +175,7 @@ def posed(
         sensors("inputs", (drive, *inputs), instruments),
         sensors("outputs", tuple(outputs), instruments),
     )
-    chosen = _chosen(setup, free)
+    chosen = _chosen(setup, options.free)
     paths = tuple(p.path for p in chosen)
     under_test = UnderTest(
         setup,
@@ -126,23 +184,20 @@ def posed(
         | {drive: jnp.zeros(t.size)},
         paths,
         tuple(outputs),
-        hold,
+        options.hold,
     )
     _check_variables(under_test, tuple(outputs))
     x = np.asarray(under_test.values())
     names = tuple(name for p in chosen for name in _entries(p))
-    sizes = _sizes(names, x, size)
+    sizes = _sizes(names, x, options.size or {})
     body = _body(machine, drive, limits)
     asked, centre, scale, bounded = _limited(under_test, drive, controlled, body, limits, band)
-    known = known_before(names, sizes, after, priors, x)
+    known = known_before(names, sizes, options.after, options.priors, x)
+    memory = options.memory or {}
     weight = [rate / sd**2 * _independent(memory, name, rate) for name, sd in outputs.items()]
     restarts = np.zeros(0)
     if isinstance(objective, Windows):
         restarts = np.arange(t[0] + objective.length, t[-1] - 1e-9, objective.length)
-    if criterion not in CRITERIA:
-        raise ValueError(
-            f"`design`: `criterion` must be one of {', '.join(CRITERIA)}, got {criterion!r}."
-        )
     plan = Plan(
         under_test,
         drive,
@@ -155,12 +210,12 @@ def posed(
         np.asarray(weight),
         restarts,
         sizes,
-        _wanted(wanted, names),
+        _wanted(options.wanted, names),
         known,
-        criterion,
+        options.criterion,
         asked,
-        margins,
-        OnSamples() if engine is None else engine,
+        options.margins or Margins(),
+        options.engine or OnSamples(),
     )
     lower = np.concatenate(
         [np.full(np.size(p.value), p.declaration.domain.bound(), dtype=float) for p in chosen]

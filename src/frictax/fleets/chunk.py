@@ -2,13 +2,13 @@
 
 import functools
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from frictax.fitting.fit_each import MISTAKES, fit_each
+from frictax.fitting import FitOptions
+from frictax.fitting.fit_many import MISTAKES, fit_each
 from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements import Record
 from frictax.measurements.record import changed
@@ -27,7 +27,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
     fitted is a row with its `reason`.
     """
     began = time.perf_counter()
-    machine, settings, read = _ready(task)
+    machine, options, read = _ready(task)
     rows: list[Any] = [None] * len(chunk.sources)
     models, records, places = [], [], []
     for i, source in enumerate(chunk.sources):
@@ -39,7 +39,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
         except MISTAKES as why:
             del models[len(records) :]
             rows[i] = failed_row(source.name, _sentence(why))
-    made = fit_each(models, records, settings, length=task.length) if records else []
+    made = fit_each(models, records, options, length=task.length) if records else []
     for i, record, found in zip(places, records, made, strict=True):
         rows[i] = _row(record, found)
     each = (time.perf_counter() - began) / max(len(rows), 1)
@@ -65,21 +65,23 @@ def _record(source: Source, read: Any) -> Record:
     return read(source.name, frame_of(source))
 
 
-def _ready(task: Task) -> tuple[Any, Mapping[str, Any], Any]:
+def _ready(task: Task) -> tuple[Any, FitOptions, Any]:
     """The machine, the options of its fits, and how files are read."""
     if task.problem is None:
-        return task.machine, task.settings, None
+        return task.machine, FitOptions(**task.settings), None
     stamp = task.problem.stat().st_mtime_ns
     return _of_file(task.problem, task.label, task.allow_code, stamp)
 
 
 @functools.lru_cache(maxsize=4)
-def _of_file(problem: Path, label: str, allow_code: bool, stamp: int) -> tuple[Any, Any, Any]:
+def _of_file(
+    problem: Path, label: str, allow_code: bool, stamp: int
+) -> tuple[Any, FitOptions, Any]:
     from frictax.problems import read
-    from frictax.problems.template import record_reader
+    from frictax.problems.problem import record_reader
 
     asked = read(problem, allow_code=allow_code)
-    return asked.machine, asked.settings(), record_reader(asked, label)
+    return asked.machine, asked.options(), record_reader(asked, label)
 
 
 def _sentence(why: Exception) -> str:

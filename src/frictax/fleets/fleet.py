@@ -1,21 +1,28 @@
-"""Thousands of records, each fitted by itself: `fx.fleet`."""
+"""Fit thousands of records, each by itself: `fx.fleet`."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
-from frictax.fitting import AbstractLoss, AbstractMethod, AbstractObjective, Instrument
-from frictax.fitting.many_data import values_of_each
-from frictax.fitting.problem.ties import Tied
+from frictax.fitting import FitOptions
+from frictax.fitting.fit_many import values_of_each
+from frictax.fitting.options import (
+    DEFAULTS,
+    FleetFitOptions,
+    check_names,
+    is_given,
+    lists_options,
+)
 from frictax.interrupts import processors
 from frictax.measurements import Record
 from frictax.mechanism import Machine
-from frictax.progress import Progress, Work, watched
+from frictax.progress import Work, watched
 
 from .cluster import on_cluster
 from .live import LiveReport
@@ -36,67 +43,85 @@ NAMES = {
 }
 
 
+class FleetOptions(FleetFitOptions, total=False):
+    """The options of `fleet`: those of its fits, and those of the run."""
+
+    out: str | Path | None
+    jobs: int | None
+    resume: bool
+    overwrite: bool
+    cluster: Any
+    about: Any
+    values: Mapping[str, ArrayLike] | None
+    report: str | Path | None
+    limits: Limits
+    allow_code: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class RunOptions:
+    """The options of a fleet's run with their defaults; see `fleet` for their meaning."""
+
+    out: Checked[str | Path | None] = None
+    jobs: Checked[int | None] = None
+    resume: Checked[bool] = False
+    overwrite: Checked[bool] = False
+    cluster: Any = None
+    about: Any = None
+    values: Checked[Mapping[str, ArrayLike] | None] = None
+    report: Checked[str | Path | None] = None
+    limits: Checked[Limits] = None
+    allow_code: Checked[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None:
+            whole("`jobs`", self.jobs, 1, "Leave it out for one a processor.")
+
+
+_RUN: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(RunOptions)}
+
+
+@lists_options(FleetOptions, {**DEFAULTS, **_RUN})
 def fleet(
     problem: Checked[Machine | str | Path],
     records: Checked[Sequence[Record] | str | Path],
-    *,
-    out: str | Path | None = None,
-    jobs: int | None = None,
-    resume: Checked[bool] = False,
-    overwrite: Checked[bool] = False,
-    cluster: Any = None,
-    about: Any = None,
-    values: Checked[Mapping[str, ArrayLike]] | None = None,
-    free: str | Iterable[str] | None = None,
-    tied: Tied | None = None,
-    log_scale: str | Iterable[str] = (),
-    objective: AbstractObjective | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    instruments: Mapping[str, Instrument] | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
-    level: float | None = None,
-    report: str | Path | None = None,
-    limits: Mapping[str, tuple[float | None, float | None]] | None = None,
-    allow_code: Checked[bool] = False,
-    progress: Checked[bool | Progress] = False,
+    **options: Unpack[FleetOptions],
 ) -> Fleet:
-    """Fit one machine to each of thousands of records, with the numbers and intervals that `fit`
-    would give each, on all processors or a cluster.
+    """Fit one machine to each of thousands of records, on all processors or a cluster. The values
+    and intervals are those of `fit`.
 
-    Records are fitted 64 at a time by one compiled program; where lengths differ much, they are
-    filled up to one of a few with samples that weigh nothing. A record that cannot be read or
-    fitted is a row with its reason, and no lost run.
+    One compiled program fits 64 records at a time. If the lengths of the records differ much, they
+    are filled up to a few lengths with samples of weight 0. A record that cannot be read or fitted
+    is a row with its reason and does not stop the run.
 
     **Arguments:**
 
-    - `problem`: a machine; or a problem file (or its folder), whose first fitted record says how
-      files are read, and whose [fit] how they are fitted.
+    - `problem`: a machine; or a problem file (or its folder). Its first fitted record says how
+      files are read, and its [fit] how they are fitted.
     - `records`: a list; or, with a problem file, a folder with a file for each record, or one long
       Parquet table with a column that names the record of each row.
-    - `out`: the Parquet file of the table. Rows are kept beside it chunk by chunk, so that
-      `resume` goes on with what an interrupted run has left, to the same table. `overwrite`
-      replaces what is there.
-    - `jobs`: how many processes, as many as there are processors unless given; 1: this one.
-      A script that asks for more must be importable: put the call below ``if __name__ ==
-      "__main__":``.
+    - `out`: the Parquet file of the table. Rows are stored beside it chunk by chunk, so that
+      `resume` continues an interrupted run to the same table. `overwrite` replaces an earlier
+      table.
+    - `jobs`: the number of processes, by default one a processor; 1 is this process alone. A script
+      with more processes must be importable: put the call below ``if __name__ == "__main__":``.
     - `cluster`: a client of Dask, or the address of its scheduler, whose workers do the work (the
-      extra ``cluster``); they must find the same files under the same paths.
-    - `about`: what is known of the records, a table or its file with a row a record: `record` (its
-      name, or its file's), `machine`, `date`, `temperature`, and what else is to be kept.
-    - `values`: path -> one number for each record, that its machine has as its own; with a problem
-      file, path -> a column of `about`.
+      extra ``cluster``). They must find the same files under the same paths.
+    - `about`: data about the records, a table or its file with a row a record: `record` (its name,
+      or that of its file), `machine`, `date`, `temperature`, and other columns.
+    - `values`: path -> one number for each record, which its machine has; with a problem file, path
+      -> a column of `about`.
     - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
-      as in `fit`, where a machine is given.
-    - `report`: an HTML page on the fleet as by `write_fleet_report`, kept up to date while it is
-      fitted: a browser that has it open loads it again by itself. `limits` for its verdicts: of a
-      number (lower, upper), None where there is none.
+      as in `fit`, if `problem` is a machine.
+    - `report`: an HTML page on the fleet as by `write_fleet_report`, updated while the fleet is
+      fitted; an open browser reloads it. `limits` for its verdicts: of a parameter (lower, upper),
+      None if there is no limit.
     - `allow_code`: as in `frictax identify`. `progress`: as in `fit`.
 
     **Returns:** a `Fleet`.
 
     **Raises:** `ValueError`, `FileExistsError` and `FileNotFoundError` with one sentence, before
-    anything is fitted.
+    the first fit.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 201)
@@ -119,27 +144,30 @@ def fleet(
     1  axis 1                       1.1       True
     2  axis 2                       1.2       True
     """
-    given: dict[str, Any] = {"free": free, "tied": tied, "log_scale": log_scale}
-    given |= {"objective": objective, "bounds": bounds, "instruments": instruments}
-    given |= {"method": method, "loss": loss, "level": level}
-    if jobs is not None:
-        whole("`jobs`", jobs, 1, "Leave it out for one a processor.")
+    check_names(fleet, options)
+    asked: dict[str, Any] = {**options}
+    run = RunOptions(**{name: x for name, x in asked.items() if name in _RUN})
+    given = {name: x for name, x in asked.items() if name not in _RUN and is_given(x)}
+    progress = FitOptions(**given).progress
+    given.pop("progress", None)
     with watched(progress, "Fitting a fleet") as work:
         work("Looking at the records")
-        plan, title, told = _planned(problem, records, about, values, given, allow_code)
-        live, limits = None, told if limits is None else limits
-        if report is not None:
-            live = LiveReport(Path(report), plan, title, limits, replace=overwrite or resume)
-        if out is None and (resume or overwrite):
+        plan, title, limits = _plan(problem, records, run, given)
+        run = dataclasses.replace(run, limits=limits if run.limits is None else run.limits)
+        live = None
+        if run.report is not None:
+            replace = run.overwrite or run.resume
+            live = LiveReport(Path(run.report), plan, title, run.limits, replace=replace)
+        if run.out is None and (run.resume or run.overwrite):
             raise ValueError("`resume` and `overwrite` are about the file `out`. Name it, too.")
-        parts = None if out is None else Parts(Path(out))
+        parts = None if run.out is None else Parts(Path(run.out))
         with contextlib.nullcontext() if parts is None else parts.held():
             done = set[int]()
             if parts is not None:
-                count = len(plan.chunks)
-                done = parts.begin(plan.digest, count, resume=resume, overwrite=overwrite)
-            jobs = min(processors() if jobs is None else jobs, max(len(plan.chunks) - len(done), 1))
-            return _run(plan, parts, done, jobs, cluster, title, limits, live, work)
+                how = {"resume": run.resume, "overwrite": run.overwrite}
+                done = parts.begin(plan.digest, len(plan.chunks), **how)
+            table = _fitted_table(plan, parts, done, run, title, live, work)
+        return Fleet(table)
 
 
 def chunks_of(
@@ -149,32 +177,34 @@ def chunks_of(
     about: Any = None,
     allow_code: Checked[bool] = False,
 ) -> tuple[Task, Sequence[Chunk]]:
-    """What `fitted_chunk` is called with, once for each chunk: for engines of one's own.
+    """Return the arguments of `fitted_chunk` for each chunk, for an engine of your own.
 
     **Arguments:** as of `fleet`.
     """
-    plan, _, _ = _planned(problem, records, about, None, {}, allow_code)
+    run = RunOptions(about=about, allow_code=allow_code)
+    plan, _, _ = _plan(problem, records, run, {})
     return plan.task, plan.chunks
 
 
-def _run(
+def _fitted_table(
     plan: Plan,
     parts: Parts | None,
     done: set[int],
-    jobs: int,
-    cluster: Any,
+    run: RunOptions,
     title: str,
-    limits: Limits,
     live: LiveReport | None,
     work: Work,
-) -> Fleet:
+) -> Any:
+    """Fit the chunks that are not done and return the whole table."""
     kept: dict[int, Any] = dict.fromkeys(done)
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
     count, failed = len(plan.order) - sum(len(c.sources) for c in todo), 0
 
+    jobs = min(processors() if run.jobs is None else run.jobs, max(len(todo), 1))
+
     def chunks() -> Iterable[tuple[Chunk, Any]]:
-        if cluster is not None:
-            return on_cluster(plan.task, todo, cluster)
+        if run.cluster is not None:
+            return on_cluster(plan.task, todo, run.cluster)
         return here(plan.task, todo) if jobs == 1 else in_processes(plan.task, todo, jobs)
 
     def reread(number: int) -> Any:
@@ -197,16 +227,16 @@ def _run(
         keep(chunk, rows)
     numbers = [chunk.number for chunk in plan.chunks]
     frames = [kept[n] if parts is None else parts.read(n) for n in numbers]
-    table = joined(frames, plan.order, title, plan.digest, limits)
+    table = joined(frames, plan.order, title, plan.digest, run.limits)
     if parts is not None:
         parts.end(table)
     if live is not None:
         live.end(table)
-    return Fleet(table)
+    return table
 
 
 def _ends(name: str, pair: tuple[float, float]) -> tuple[float | None, float | None]:
-    """Limits as a problem file has them, infinite where there is none."""
+    """Return limits of a problem file; an infinite limit becomes None."""
     low, high = pair
     if not low < high:
         raise ValueError(
@@ -216,44 +246,40 @@ def _ends(name: str, pair: tuple[float, float]) -> tuple[float | None, float | N
     return (low if np.isfinite(low) else None), (high if np.isfinite(high) else None)
 
 
-def _planned(
-    problem: Any, records: Any, about: Any, values: Any, given: Mapping[str, Any], allow_code: bool
+def _plan(
+    problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any]
 ) -> tuple[Plan, str, Limits]:
-    """What is to be done, what it is called, and the limits that a problem file has."""
+    """Return the plan, the title and the limits of a problem file; `given`: options of the fits."""
     if not isinstance(problem, str | Path):
         if isinstance(records, str | Path):
             raise ValueError(
                 "A folder or a table of `records` needs a problem file that says which columns are"
                 f" what, got a {type(problem).__name__}. Give the file, or a list of `Record`s."
             )
-        settings = {name: x for name, x in given.items() if x is not None and x != ()}
         sources: Sequence[Source] = in_memory(records)
-        known = about_each(sources, about, {**NAMES, "record": "record"})
-        task = Task(machine=problem, settings=settings)
-        each = values_of_each(problem, values, len(sources))
+        known = about_each(sources, run.about, {**NAMES, "record": "record"})
+        task = Task(machine=problem, settings=given)
+        each = values_of_each(problem, run.values, len(sources))
         return planned(task, sources, known, each), "Fleet", None
-    asked = [name for name, x in given.items() if x is not None and x != ()]
-    if asked:
+    if given:
         raise ValueError(
-            f"`{asked[0]}` stands in the problem file, under [fit]. Leave it out here."
+            f"`{next(iter(given))}` stands in the problem file, under [fit]. Leave it out here."
         )
-    return _of_file(Path(problem), records, about, values, allow_code)
+    return _plan_of_file(Path(problem), records, run)
 
 
-def _of_file(
-    problem: Path, records: Any, about: Any, values: Any, allow_code: bool
-) -> tuple[Plan, str, Limits]:
+def _plan_of_file(problem: Path, records: Any, run: RunOptions) -> tuple[Plan, str, Limits]:
     from frictax.problems import read
-    from frictax.problems.reading import find
-    from frictax.problems.template import template_of
+    from frictax.problems.problem import find, template_of
 
     file = find(problem)
-    asked = read(file, allow_code=allow_code)
+    asked = read(file, allow_code=run.allow_code)
     label, entry = template_of(asked), asked.content.fleet
     names = {kind: getattr(entry, kind) for kind in NAMES}
+    about = run.about
     if about is None and entry.about is not None:
         about = file.parent / entry.about
-    task = Task(problem=file.resolve(), label=label, allow_code=allow_code)
+    task = Task(problem=file.resolve(), label=label, allow_code=run.allow_code)
     if isinstance(records, str | Path):
         place = Path(records)
         if not place.exists():
@@ -262,7 +288,7 @@ def _of_file(
     else:
         sources = in_memory(records)
     known = about_each(sources, about, names)
-    columns, given = {**entry.values, **({} if values is None else values)}, {}
+    columns, given = {**entry.values, **(run.values or {})}, {}
     for path, column in columns.items():
         if isinstance(column, str):
             if column not in known.columns:

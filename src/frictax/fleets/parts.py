@@ -10,8 +10,7 @@ from typing import Any
 
 from frictax import __version__
 from frictax.files.locks import hold_lock
-from frictax.files.replacing import finish_interrupted, write_whole
-from frictax.files.targets import check_target
+from frictax.files.replacing import check_target, finish_interrupted, write_whole
 
 from .table import FORMAT, needs_pyarrow
 

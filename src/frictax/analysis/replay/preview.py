@@ -8,7 +8,7 @@ import numpy as np
 
 from frictax.engine import OnSamples
 from frictax.fitting import FreeRun
-from frictax.fitting.posing import pose_record
+from frictax.fitting.build_problem import prepare_record
 from frictax.fitting.problem.setup import channel_unit, contact_names
 from frictax.measurements import Record
 from frictax.text import amount
@@ -89,7 +89,7 @@ def preview(
     objective = FreeRun(measured_start=True) if objective is None else objective
     placed = objective.machine(machine)
     engine = OnSamples() if engine is None else engine
-    setup, prepared, delayed = pose_record(placed, record, objective, instruments, engine)
+    setup, prepared, delayed = prepare_record(placed, record, objective, instruments, engine)
     here = setup.for_channels(prepared.inputs, prepared.names)
     motion, before, after = walked(here, prepared, record.t, engine, delayed)
     predicted = np.asarray(prepared.predicted(here, objective, engine, delayed))
