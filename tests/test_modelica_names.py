@@ -9,7 +9,7 @@ import pytest
 
 import frictax as fx
 from frictax.parameters.modelica_names import modelica_advice
-from frictax.problems.reading import read
+from frictax.problems.problem import read
 
 # The parameters of each element, in the versions 3.2.3 and 4.1.0 of the library; those that
 # frictax has under the same name and those that it does not.

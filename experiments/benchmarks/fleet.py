@@ -193,7 +193,7 @@ def worth(folder: Path, truth: np.ndarray) -> dict[str, float]:
     jax.config.update("jax_enable_x64", True)
     from frictax.fleets.sources import read_rows, sources_in_table
     from frictax.problems import read
-    from frictax.problems.template import record_reader
+    from frictax.problems.problem import record_reader
 
     table = fx.Fleet.read(folder / "fleet.parquet").table
     out, asked = {"not fitted": float(np.sum(~table["converged"]))}, read(folder)

@@ -48,9 +48,9 @@ class FitResultVerbs:
     to_json = Verb("frictax.report.json_text:fit_json")
     to_mujoco = Verb("frictax.export.robots:to_mujoco")
     to_urdf = Verb("frictax.export.robots:to_urdf")
-    to_modelica = Verb("frictax.export.modelica_found:to_modelica")
-    write_modelica = Verb("frictax.export.modelica_found:write_identified")
-    to_modelica_modifiers = Verb("frictax.export.modelica_found:identified_modifiers")
+    to_modelica = Verb("frictax.export.modelica_machine:to_modelica")
+    write_modelica = Verb("frictax.export.modelica_machine:write_identified")
+    to_modelica_modifiers = Verb("frictax.export.modelica_machine:identified_modifiers")
     intervals_in_words = Verb("frictax.analysis.errors.uncertainty:in_words")
 
 

@@ -16,7 +16,7 @@ from frictax.analysis.replay.validation import (
 )
 from frictax.analysis.residuals.study import residual_study as _residual_study
 from frictax.excitation.check import check_design as _check_design
-from frictax.export.modelica_found import (
+from frictax.export.modelica_machine import (
     identified_modifiers as _identified_modifiers,
     to_modelica as _to_modelica,
     write_identified as _write_identified,

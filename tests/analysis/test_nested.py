@@ -9,7 +9,7 @@ import pytest
 import frictax as fx
 from frictax.analysis.selection.nested import from_contained
 from frictax.analysis.selection.plausibility import UNENDED, implausible
-from frictax.fitting.fit_data import misfit
+from frictax.fitting.fit import misfit
 
 T = np.linspace(0.0, 4.0, 401)
 BOTH = ["friction.f_pos", "friction.f_neg"]

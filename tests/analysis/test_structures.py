@@ -73,11 +73,8 @@ def motion(
 def compared(
     record: Any, structures: Mapping[str, fx.Structure], **options: Any
 ) -> fx.StructureComparison:
-    return fx.compare(
-        record,
-        structures,
-        **{"objective": OBJECTIVE, "start": START, "cutoff": 20.0, "repeats": 2, **options},
-    )
+    usual: dict[str, Any] = {"objective": OBJECTIVE, "start": START, "cutoff": 20.0, "repeats": 2}
+    return fx.compare(record, structures, **usual | options)
 
 
 PLATEAUS = speed((0.04, 0.08, 0.12) * 2)

@@ -11,8 +11,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import frictax as fx
-from frictax.fitting.fit_data import posed, usual_method
-from frictax.fitting.problem.losses import Squares
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from rubbing import F_C, F_S, SIGMA_0, SIGMA_1, STANDARD, M, lugre, rubbing
 
 TS = np.arange(4001) * 5e-4
@@ -54,8 +54,8 @@ def friction_along(bristle: Any) -> np.ndarray:
 
 
 def posed_by(machine: Any, record: fx.Record, free: Any, objective: Any, own: Any = ()) -> Any:
-    asked = (objective, (), {}, None, usual_method(), Squares(), {}, None, ())
-    return posed(machine, {record.name: record}, free, own, *asked)[0]
+    options = FitOptions(free=free, own=own, objective=objective)
+    return build_problem(machine, {record.name: record}, options)[0]
 
 
 @eqx.filter_jit

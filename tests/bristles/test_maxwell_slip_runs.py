@@ -202,7 +202,7 @@ def test_a_fit_finds_the_stiffness_of_each_element() -> None:
 @pytest.mark.slow
 def test_it_is_drawn_told_written_and_refused_as_other_bristles() -> None:
     from frictax.export.modelica_machine import machine_text
-    from frictax.problems.building import Place, machine as built
+    from frictax.problems.building import Place, build_machine as built
 
     machine, ts = shaken(fx.MaxwellSlip([2e3, 1e3]), fx.Coulomb(F_Coulomb=1.0), 2e-2, 2.0)
     run = fx.simulate(machine, ts, fx.OnSamples())

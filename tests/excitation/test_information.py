@@ -13,7 +13,7 @@ from frictax.excitation.information import (
     MachineUnderTest,
     build_information_system,
 )
-from frictax.fitting.posing import sensors
+from frictax.fitting.build_problem import sensors
 from frictax.fitting.problem.setup import Setup
 from frictax.parameters import select
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from frictax.export.modelica import sample
+from frictax.export.modelica_text import sample
 from frictax.fitting import fit
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep

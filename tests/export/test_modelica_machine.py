@@ -10,9 +10,9 @@ import pytest
 import frictax as fx
 import machines
 from exported_machines import sliding, turning
-from frictax.export.modelica_elements import LIBRARY, elements, with_all_that_they_need
 from frictax.export.modelica_machine import machine_text, write_machine
-from frictax.export.modelica_words import identifier, law_table
+from frictax.export.modelica_parts import LIBRARY, elements, with_dependencies
+from frictax.export.modelica_text import identifier, law_table
 from frictax.parameters import parameters
 from modelica_compiler import compiled, rumoca
 
@@ -171,7 +171,7 @@ def test_a_compiler_takes_every_element() -> None:
     for name, text in elements().items():
         rumoca.format("model Machine\n" + text + "\nend Machine;")
         if text.startswith("  model"):
-            whole = "\n".join(["package P", *with_all_that_they_need({name}, True), "end P;"])
+            whole = "\n".join(["package P", *with_dependencies({name}, True), "end P;"])
             assert not [d for d in rumoca.validate_source(whole) if d.level == "error"], name
 
 

@@ -14,7 +14,7 @@ import frictax as fx
 import machines
 from exported_machines import sliding, turning
 from frictax.export.modelica_machine import machine_text, modifiers, write_machine
-from frictax.export.modelica_words import plain_name
+from frictax.export.modelica_text import plain_name
 from frictax.parameters import check, get, parameters, replace
 
 MACHINES = [

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.fit_data import posed, usual_method
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.search.certificate import certify
 from rigs import LAW, block
@@ -29,10 +30,8 @@ def problem_of(
 ) -> Problem:
     n = len(next(iter(outputs.values())))
     record = fx.Record(TIME[:n], {"drive": np.ones(n)}, outputs, sd or {}, name="run")
-    objective = fx.FreeRun() if objective is None else objective
-    loss = fx.Squares() if loss is None else loss
-    asked = (objective, (), {}, None, usual_method(), loss, None, None, ())
-    return posed(block(), {"run": record}, LAW, (), *asked)[0]
+    options = FitOptions(free=LAW, objective=objective, loss=loss)
+    return build_problem(block(), {"run": record}, options)[0]
 
 
 def white(seed: int, n: int = N) -> np.ndarray:

@@ -9,6 +9,7 @@ import pytest
 
 from frictax.analysis import White
 from frictax.fitting import (
+    FitOptions,
     Huber,
     LevenbergMarquardt,
     Optax,
@@ -17,7 +18,7 @@ from frictax.fitting import (
     fit_many,
     starting_law,
 )
-from frictax.fitting.posing import pose_sweep
+from frictax.fitting.build_problem import build_sweep_problem
 from frictax.fitting.search.compiled import in_turned_coordinates
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
@@ -288,7 +289,7 @@ def test_many_fits_at_once_are_the_single_fits(drive, truth) -> None:
 
 
 def test_a_compiled_fit_calls_back_to_no_host(drive, truth) -> None:
-    problem, _ = pose_sweep(truth, drive(1, "positive"), None, (), Squares())
+    problem, _ = build_sweep_problem(truth, drive(1, "positive"), FitOptions())
     lowered = eqx.filter_jit(in_turned_coordinates).lower(
         problem, np.zeros(4), 1.0, LevenbergMarquardt(), 12.0, 1e-20
     )
@@ -328,7 +329,7 @@ def test_quantiles_are_students_and_the_normal_ones(level: float) -> None:
 def test_optax_takes_as_many_steps_as_it_is_given(truth) -> None:
     v = np.unique(np.abs(SPEEDS[SPEEDS != 0]))
     sweep = Sweep(v, np.asarray(truth(jnp.asarray(v))))
-    problem, _ = pose_sweep(truth, sweep, None, (), Squares())
+    problem, _ = build_sweep_problem(truth, sweep, FitOptions())
     for steps in (1, 60):
         slow = Optax(optax.sgd(1e-9), steps=steps)  # which comes nowhere
         end = eqx.filter_jit(in_turned_coordinates)(

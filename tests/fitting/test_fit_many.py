@@ -9,7 +9,8 @@ import pytest
 import frictax as fx
 import frictax.fitting.many_search as many_search
 import frictax.programs.executables as programs
-from frictax.fitting.fit_each import fit_each
+from frictax.fitting import FitOptions
+from frictax.fitting.fit_many import fit_each
 from frictax.parameters import replace
 
 LAW = ["friction.f_pos"]
@@ -175,7 +176,7 @@ def test_first_steps_are_as_long_as_the_values_of_each_start(records: list[fx.Re
 
     models, free = [tilted(0.02), tilted(-1.5)], [*LAW, "tilt.f.k"]
     alike = [records[0], records[3]]
-    many = fit_each(models, alike, {"free": free})
+    many = fit_each(models, alike, FitOptions(free=free))
     for model, one, found in zip(models, alike, many, strict=True):
         assert isinstance(found, fx.FitResult)
         alone = fx.fit(model, one, free=free)

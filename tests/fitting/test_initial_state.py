@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.posing import pose
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from frictax.parameters import Positive, Real, Scalar, parameter
 from rigs import AWAY_LAW, FINE, LAW, NOISE, T, assert_recovered, block, record
 
@@ -176,9 +177,7 @@ class Pendulum(fx.AbstractAxis):
 
 
 def posed(model: Any, seen: fx.Record, free: list[str]) -> tuple[Any, str]:
-    problem, notes = pose(
-        model, {"run": seen}, free, (), fx.FreeRun(), (), {}, fx.OnSamples(), fx.Squares()
-    )
+    problem, notes = build_problem(model, {"run": seen}, FitOptions(free=free))
     return problem, " ".join(map(str, notes))
 
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.posing import pose
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem.initial_state import begun_at
-from frictax.fitting.problem.losses import Squares
 from frictax.fitting.problem.problem import steady_plan
 from frictax.fitting.problem.setup import check_channels
 from frictax.fitting.result.units import unit_of
@@ -42,7 +42,7 @@ def record(outputs: dict[str, str], inputs: dict[str, str] | None = None) -> fx.
 def asked(model, free, own=()):
     """The problem and its notices, without a search."""
     records = {"run": record({"mass.v": "m/s"})}
-    return pose(model, records, free, own, fx.FreeRun(), (), {}, fx.OnSamples(), Squares())
+    return build_problem(model, records, FitOptions(free=free, own=own))
 
 
 LAWS = {
@@ -97,8 +97,8 @@ def test_a_law_for_a_sweep_leaves_its_numbers_on_their_bounds() -> None:
 def test_a_start_fit_that_ends_on_a_bound_is_taken_back_to_where_it_began(limits) -> None:
     model = block(fx.Coulomb(F_Coulomb=1.0, F_prop=1.0))
     records = {"run": record({"mass.v": "m/s"})}
-    how = (fx.FreeRun(), (), {}, fx.OnSamples(), Squares(), limits)
-    problem, _ = pose(model, records, ["f.f_pos"], (), *how)
+    options = FitOptions(free=["f.f_pos"], bounds=limits)
+    problem, _ = build_problem(model, records, options)
     for end in (0.0, 4.0) if limits else (0.0,):
         ended = replace(model, {"f.f_pos.F_prop": end, "f.f_pos.F_Coulomb": 2.0})
         begun = begun_at(ended, model, problem)

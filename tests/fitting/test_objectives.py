@@ -348,15 +348,13 @@ def test_optax_and_levenberg_marquardt_end_alike_on_forces(seen, rule) -> None:
 
 
 def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
-    from frictax.fitting.posing import fit_engine, pose
-    from frictax.fitting.problem.losses import Squares
+    from frictax.fitting import FitOptions
+    from frictax.fitting.build_problem import build_problem
     from frictax.fitting.search.compiled import by_newton
     from frictax.fitting.search.levenberg_marquardt import begin
 
     method = fx.LevenbergMarquardt(tolerance=1e-4)
-    problem, _ = pose(
-        block(), {"run": seen}, LAW, (), fx.FreeRun(), (), {}, fit_engine(None, method), Squares()
-    )
+    problem, _ = build_problem(block(), {"run": seen}, FitOptions(free=LAW, method=method))
     state = jax.eval_shape(lambda z: begin(z, problem.rows()), jnp.zeros_like(problem.x0))
     state = jax.tree_util.tree_map(lambda a: jnp.zeros(a.shape, a.dtype), state)
     one = jnp.asarray(1.0)

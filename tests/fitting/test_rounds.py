@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.fit_data import posed, usual_method
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from frictax.fitting.search import multistart, rounds
 from rigs import AWAY_LAW, LAW, block, record
 
@@ -125,8 +126,7 @@ def test_points_of_rounds_lead_to_coordinates_and_back() -> None:
     start = block(**AWAY_LAW, v=0.1)
     free = [*LAW, "friction.peak", "mass.v", "mass.s"]
     bounds = {"friction.f_pos.F_prop": (0.05, 0.9)}
-    asked = (fx.FreeRun(), (), {}, None, usual_method(), fx.Squares(), bounds, None, ())
-    problem, _ = posed(start, {"run": run}, free, (), *asked)
+    problem, _ = build_problem(start, {"run": run}, FitOptions(free=free, bounds=bounds))
     state = multistart.begin(np.zeros(problem.x0.size), problem.rows(), problem.spans(1.0))
     logarithms = rounds._Logarithms(problem, state)
     points = 0.3 * np.random.default_rng(0).standard_normal((5, problem.x0.size))

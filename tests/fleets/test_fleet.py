@@ -10,8 +10,9 @@ import pytest
 
 import frictax as fx
 from blocks import FREE, block
-from frictax.fitting.fit_each import fit_each
-from frictax.fitting.many_search import _cut, _filled
+from frictax.fitting import FitOptions
+from frictax.fitting.fit_many import fit_each
+from frictax.fitting.many_search import _cut, _fill
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fleets.chunks import Task, padded_lengths
 
@@ -160,13 +161,13 @@ def test_records_of_many_lengths_share_few_programs_and_keep_their_numbers() -> 
 def test_samples_that_fill_up_a_record_weigh_nothing(records: list[fx.Record]) -> None:
     found = fx.fit(block(), records[0], free=FREE)
     problem, n = found.problem, records[0].n
-    filled = _filled(problem, lambda n: n + 7)
+    filled = _fill(problem, lambda n: n + 7)
     assert filled.prepared[0].measured.shape[0] == n + 7
     seen = eqx.filter_jit(lambda problem, x: problem.residuals_of(x, 0))
     residuals = np.asarray(seen(filled, jnp.asarray(found.x)))
     assert np.allclose(residuals[:n], found.full_residuals, rtol=0, atol=1e-12)
     assert not residuals[n:].any()
-    assert _filled(problem, lambda n: n) is problem
+    assert _fill(problem, lambda n: n) is problem
     end = begin(jnp.asarray(found.x), n + 7)
     assert _cut(problem, filled, end).residuals.shape == (n,)
     assert _cut(problem, problem, end) is end
@@ -190,7 +191,7 @@ def test_fits_that_begin_with_another_objective_go_together_too(records: list[fx
         "objective": fx.Windows(0.5, cutoff=8.0),
     }
     models = [block(0.5, m) for m in (0.7, 0.9)]
-    made = fit_each(models, records[:2], asked)
+    made = fit_each(models, records[:2], FitOptions(**asked))
     for model, record, one in zip(models, records, made, strict=False):
         assert isinstance(one, fx.FitResult)
         alone = fx.fit(model, record, **asked)

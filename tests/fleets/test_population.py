@@ -84,8 +84,10 @@ def test_a_search_that_starts_without_spread_ends_where_any_other_does(seed: int
     (between, within, first, converged), (*other, second, _) = ends
     assert converged
     assert first.loglik == pytest.approx(second.loglik, abs=1e-5)
-    np.testing.assert_allclose(between, other[0], atol=1e-3)
-    np.testing.assert_allclose(within, other[1], atol=1e-3)
+    for one, another in zip((between, within), other, strict=True):
+        assert one is not None
+        assert another is not None
+        np.testing.assert_allclose(one, another, atol=1e-3)
 
 
 SIZES = [(2000, 2), pytest.param(10_000, 6, marks=pytest.mark.slow)]

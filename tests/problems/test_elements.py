@@ -11,7 +11,7 @@ import pytest
 
 import frictax as fx
 from frictax.problems import identify, read, result_texts
-from frictax.problems.building import Place, machine
+from frictax.problems.building import Place, build_machine as machine
 
 T = np.linspace(0.0, 3.0, 301)
 

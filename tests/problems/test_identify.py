@@ -15,11 +15,11 @@ import pytest
 
 import frictax as fx
 from formats import check_fields, keys
-from frictax.files.targets import made_folder
+from frictax.files.replacing import made_folder
 from frictax.problems import (
     check_results,
-    claimed,
     identify,
+    lock_results,
     overview,
     read,
     result_files,
@@ -174,11 +174,14 @@ def test_a_second_run_on_the_same_folder_is_told_to_wait(tmp_path: Path) -> None
     hold = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(hold, fcntl.LOCK_EX)
     try:
-        with pytest.raises(BlockingIOError, match="Another run is working on"), claimed(tmp_path):
+        with (
+            pytest.raises(BlockingIOError, match="Another run is working on"),
+            lock_results(tmp_path),
+        ):
             pass
     finally:
         os.close(hold)
-    with claimed(tmp_path):
+    with lock_results(tmp_path):
         pass
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from frictax.cli import app, init_command
 from frictax.problems import check, read
 from frictax.problems.starting import MACHINES, first_draft
-from frictax.problems.starting.sizes import sizes
+from frictax.problems.starting.machines import sizes
 
 SHAPES = Path(__file__).parents[1] / "measurements" / "shapes"
 T = 5e-3 * np.arange(41)
@@ -32,7 +32,7 @@ def shapes(tmp_path: Path) -> Path:
 @pytest.fixture
 def somebody(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Somebody sits at the terminal; returns the questions that were asked."""
-    monkeypatch.setattr(init_command, "_asks", lambda: True)
+    monkeypatch.setattr(init_command, "_can_ask", lambda: True)
     asked, prompt = list[str](), init_command.typer.prompt
 
     def told(text: str, **options):

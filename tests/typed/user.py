@@ -11,6 +11,7 @@ import optax
 from matplotlib.figure import Figure
 
 import frictax as fx
+from frictax.fitting import FitOptions
 
 # -- a machine and its run
 
@@ -55,7 +56,7 @@ record.trim(0.0, 2.0, rest=True)  # wrong
 
 # -- fits
 
-reveal_type(fx.fit)
+reveal_type(FitOptions.__init__)
 of_sweep = fx.fit(fx.Stribeck, sweep, offset=0.0, method=fx.Optax(optax.adam(0.1)), starts=8)
 fx.fit(fx.Stribeck, sweep, objective=fx.FreeRun())  # wrong
 fx.fit(fx.Stribeck, sweep, loss="huber")  # wrong
@@ -81,7 +82,7 @@ found = fx.fit(
 assert_type(found, fx.FitResult[fx.Mechanism])
 assert_type(found.model, fx.Mechanism)
 assert_type(found["mass.m"], fx.Estimate)
-fx.fit(block, record, objectiv=fx.Windows(0.5))  # wrong
+fx.fit(block, record, objectve=fx.Windows(0.5))  # wrong
 fx.fit(block, record, objective=fx.Squares())  # wrong
 fx.fit(block, record, objective="free run")  # wrong
 fx.fit(block, record, method="lm")  # wrong
@@ -90,6 +91,7 @@ fx.fit(block, record, peak=1.1)  # wrong
 fx.Windows(0.5, cutof=20.0)  # wrong
 fx.fit_many(block, record, {"mass.s": ts}, free="mass.m", objective=fx.FreeRun())
 fx.fit_many(block, record, {"mass.s": ts}, fre="mass.m")  # wrong
+fx.fit_many(block, record, {"mass.s": ts}, objectve=fx.FreeRun())  # wrong
 fx.weighted_residuals(block, record, fx.FreeRun(), engine=fx.OnSamples())
 fx.weighted_residuals(block, record, engin=fx.OnSamples())  # wrong
 
@@ -142,6 +144,7 @@ fx.compare(record, structures, objectve=fx.Windows(0.5))  # wrong
 fx.Structure(block, fre=["mass.m"])  # wrong
 assert_type(fx.outlook(block, record, free=["mass.m"], by=fx.HAC()), fx.Outlook)
 fx.outlook(block, record, starts=3)  # wrong
+fx.outlook(block, record, objectve=fx.Windows(0.5))  # wrong
 fx.outlook(fx.Coulomb, sweep, f_neg=fx.Coulomb, starts=3)
 fx.default_structures(block, "friction", record, nodes=6, cutoff=20.0)
 fx.default_structures(block, "friction", record, node=6)  # wrong
@@ -158,6 +161,7 @@ found.missing(cutof=20.0)  # wrong
 table = fx.fleet(block, [record], free=["mass.m"], out="fleet.parquet", jobs=1, resume=True)
 assert_type(table, fx.Fleet)
 fx.fleet(block, [record], free=["mass.m"], job=1)  # wrong
+fx.fleet(block, [record], objectve=fx.Windows(0.5))  # wrong
 assert_type(fx.population(table, ["mass.m"], level=0.9), fx.Population)
 fx.population(table, ["mass.m"], levels=0.9)  # wrong
 assert_type(fx.drift(table, own_temperature=True), fx.Drift)

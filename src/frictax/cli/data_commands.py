@@ -18,7 +18,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A name of `frictax da
 
 @app.command("list")
 def list_() -> None:
-    """What there is: name, size, licence, whether it is here, where it is from."""
+    """List the records: name, size, licence, whether it is here, source."""
     from frictax import data
 
     with plain_errors():

@@ -1,156 +1,146 @@
-"""`frictax init`: from a measured file, or an example, to a problem file."""
+"""`frictax init`: write a problem file for a measured record, or copy an example."""
 
 import dataclasses
 import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import DATA, FIT, OUT, Overwrite, option, positive_number
+from .options import (
+    DATA,
+    FIT,
+    OUT,
+    argument,
+    option,
+    overwrite_option,
+    positive_number,
+    where_option,
+    with_options,
+)
 from .working import DATA_FAILED, USAGE, conditions, end, plain_errors
 
 if TYPE_CHECKING:
     from frictax.problems.starting import Draft
 
-_COLUMN = "COLUMN[UNIT]"
-
 
 def _column(what: str) -> Any:
-    return option(DATA, metavar=_COLUMN, help=what)
+    return option(DATA, "COLUMN[UNIT]", what)
 
 
 def _number(what: str, *names: str) -> Any:
-    return option(FIT, *names, metavar="NUMBER", help=what, callback=positive_number)
+    return option(FIT, "NUMBER", what, *names, callback=positive_number)
 
 
-def init(
-    record: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE.csv", help="A text file of a motion, or of steady speeds."),
-    ] = None,
-    machine: Annotated[
-        str | None,
-        option(
-            FIT,
-            metavar="KIND",
-            help=(
-                "rotor, axis, gear, pendulum, arm, spindown, coastdown, servo, brake or sweep;"
-                " unless given, as names and numbers suggest."
-            ),
-        ),
-    ] = None,
-    time: Annotated[str | None, _column("The time: 't[ms]', '1[s]'.")] = None,
-    rate: Annotated[
-        float | None,
-        option(
-            DATA,
-            metavar="HZ",
-            help="Samples per second, if there is no time column.",
-            callback=positive_number,
-        ),
-    ] = None,
-    position: Annotated[
-        str | None,
-        _column("The position: 'q[mm]', 'phi[deg]', 'enc[counts/4096]', 'CH3[72 deg]' per volt."),
-    ] = None,
-    velocity: Annotated[str | None, _column("The velocity: 'n[rpm]', 'v[km/h]'.")] = None,
-    force: Annotated[str | None, _column("The force or torque: 'F[N]', 'M[mN.m]'.")] = None,
-    current: Annotated[
-        str | None, _column("A motor's current: 'i[A]'; needs --torque-constant.")
-    ] = None,
-    reference: Annotated[
-        str | None, _column("What a controller is asked for: 'q_ref[rad]'.")
-    ] = None,
-    pressing: Annotated[str | None, _column("A brake's normal force: 'fn[N]'.")] = None,
-    where: Annotated[
-        list[str] | None,
-        option(DATA, metavar="COLUMN=VALUE", help="Only rows with this value. May be repeated."),
-    ] = None,
-    part: Annotated[
-        int | None,
-        option(
-            DATA,
-            metavar="N",
-            min=1,
-            help="Which part of a file whose clock starts again; 1 is the first.",
-        ),
-    ] = None,
-    torque_constant: Annotated[
-        float | None,
-        _number(
-            "Torque [N.m/A], or force [N/A], per ampere, of a current in mA too.",
-            "--torque-constant",
-            "--force-constant",
-        ),
-    ] = None,
-    ratio: Annotated[
-        float | None, _number("Of a gear: turns of the motor in a turn of the load.")
-    ] = None,
-    inertia: Annotated[
-        float | None,
-        _number("Of a gear's motor alone, of a brake's wheel, of a rotor that runs down [kg.m2]."),
-    ] = None,
-    mass: Annotated[float | None, _number("Of a vehicle or slide that rolls to rest [kg].")] = None,
-    radius: Annotated[
-        float | None, _number("Of a brake's face, times the number of faces [m].")
-    ] = None,
-    kp: Annotated[float | None, _number("Of a servo: gain of the position loop [1/s].")] = None,
-    kv: Annotated[
-        float | None, _number("Of a servo: gain of the speed loop [N.m.s/rad or N.s/m].")
-    ] = None,
-    mgl: Annotated[
-        float | None, _number("Of a pendulum: torque of gravity when horizontal [N.m].")
-    ] = None,
-    yes: Annotated[
-        bool,
-        option(
-            DATA,
-            "--yes",
-            "-y",
-            help="Ask nothing: guesses are taken, and doubtful ones end the command.",
-        ),
-    ] = False,
-    example: Annotated[
-        str | None,
-        option(
-            DATA,
-            "--example",
-            metavar="NAME",
-            help="In place of a file, a bundled problem: motor or screw_drive.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option(
-            OUT, "--out", metavar="FOLDER", help="Where the problem goes; named as the file is."
-        ),
-    ] = None,
-    overwrite: Overwrite = False,
-) -> None:
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """The record, its machine, and which of its samples are used."""
+
+    record: Path | None = argument(
+        "FILE.csv", "A text file of a motion, or of steady speeds.", default=None
+    )
+    machine: str | None = option(
+        FIT,
+        "KIND",
+        "rotor, axis, gear, pendulum, arm, spindown, coastdown, servo, brake or sweep;"
+        " unless given, as names and numbers suggest.",
+    )
+    rate: float | None = option(
+        DATA, "HZ", "Samples per second, if there is no time column.", callback=positive_number
+    )
+    where: list[str] | None = where_option()
+    part: int | None = option(
+        DATA, "N", "Which part of a file whose clock starts again; 1 is the first.", min=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """The columns of a record by their roles."""
+
+    time: str | None = _column("The time: 't[ms]', '1[s]'.")
+    position: str | None = _column(
+        "The position: 'q[mm]', 'phi[deg]', 'enc[counts/4096]', 'CH3[72 deg]' per volt."
+    )
+    velocity: str | None = _column("The velocity: 'n[rpm]', 'v[km/h]'.")
+    force: str | None = _column("The force or torque: 'F[N]', 'M[mN.m]'.")
+    current: str | None = _column("A motor's current: 'i[A]'; needs --torque-constant.")
+    reference: str | None = _column("What a controller is asked for: 'q_ref[rad]'.")
+    pressing: str | None = _column("A brake's normal force: 'fn[N]'.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Constants:
+    """Constants of a machine that its record does not have."""
+
+    torque_constant: float | None = _number(
+        "Torque [N.m/A], or force [N/A], per ampere, of a current in mA too.",
+        "--torque-constant",
+        "--force-constant",
+    )
+    ratio: float | None = _number("Of a gear: turns of the motor in a turn of the load.")
+    inertia: float | None = _number(
+        "Of a gear's motor alone, of a brake's wheel, of a rotor that runs down [kg.m2]."
+    )
+    mass: float | None = _number("Of a vehicle or slide that rolls to rest [kg].")
+    radius: float | None = _number("Of a brake's face, times the number of faces [m].")
+    kp: float | None = _number("Of a servo: gain of the position loop [1/s].")
+    kv: float | None = _number("Of a servo: gain of the speed loop [N.m.s/rad or N.s/m].")
+    mgl: float | None = _number("Of a pendulum: torque of gravity when horizontal [N.m].")
+
+
+@dataclasses.dataclass(frozen=True)
+class Writing:
+    """Where the problem is written, and whether questions are asked."""
+
+    yes: bool = option(
+        DATA,
+        "",
+        "Ask nothing: guesses are taken, and doubtful ones end the command.",
+        "--yes",
+        "-y",
+        default=False,
+    )
+    example: str | None = option(
+        DATA, "NAME", "In place of a file, a bundled problem: motor or screw_drive."
+    )
+    out: Path | None = option(OUT, "FOLDER", "Where the problem goes; named as the file is.")
+    overwrite: bool = overwrite_option()
+
+
+@with_options
+def init(reading: Reading, columns: Columns, constants: Constants, writing: Writing) -> None:
     """Write a problem file for a measured record, to be checked and identified.
 
     Reads names and numbers, recognises which column is what, asks what the file does not state (at
     most five questions, none where options answer them), and writes the machine, its free
     parameters and an objective. An option that is given and not used ends the command.
     """
-    given = dict(locals())
+    example, out, overwrite = writing.example, writing.out, writing.overwrite
+    asked = {**vars(reading), **vars(columns), **vars(constants)}
+    given = {name: value for name, value in asked.items() if value is not None}
+    record = given.pop("record", None)
     if (record is None) == (example is None):
         end("Name the file of a record, FILE.csv, or a bundled problem, --example motor.")
     with plain_errors(options=False):
         from frictax.problems.starting import ROLES, copy_example, with_signs, write_problem
 
         if example is not None:
-            _check_unused(given)
+            for name in given:
+                end(
+                    f"--{name.replace('_', '-')} is not used: --example {example} is copied"
+                    " without changes. Leave one of the two out."
+                )
             folder = Path(example) if out is None else out
             written = copy_example(example, folder, overwrite=overwrite)
             simulated = "[sweep]" not in (folder / "problem.toml").read_text(encoding="utf-8")
         else:
             assert record is not None
-            draft = with_signs(_decided(_drafted(record, given), yes))
-            if sentence := draft.unused_option([role for role in ROLES if given[role] is not None]):
+            draft = _decide(_draft(record, given), writing.yes)
+            draft = with_signs(draft)
+            if sentence := draft.unused_option([role for role in ROLES if role in given]):
                 end(sentence)
             name = record.stem if record.suffix else f"{record.name}-problem"
             folder = record.with_name(name) if out is None else out
@@ -163,19 +153,8 @@ def init(
         typer.echo(line)
 
 
-def _check_unused(given: dict[str, Any]) -> None:
-    """Refuse options of a record beside an example, which is written as it is."""
-    kept = ("record", "example", "out", "overwrite", "yes")
-    for name, value in given.items():
-        if name not in kept and value is not None:
-            end(
-                f"--{name.replace('_', '-')} is not used: --example {given['example']} is copied"
-                " without changes. Leave one of the two out."
-            )
-
-
 def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = True) -> list[str]:
-    """What to run next; a sweep is not simulated."""
+    """Return the commands to run next; a sweep is not simulated."""
     name = shlex.quote(str(folder)) + (" --allow-code" if allow_code else "")
     commands = {
         f"simulate {name}": "compare the machine and its start values with the record",
@@ -187,33 +166,31 @@ def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = T
     return ["Next:", *(f"  frictax {c:{wide}}   # {commands[c]}" for c in shown)]
 
 
-def _drafted(record: Path, given: dict[str, Any]) -> "Draft":
-    """What the file and the options tell."""
+def _draft(record: Path, given: dict[str, Any]) -> "Draft":
+    """Return the draft that the file and the options give."""
     from frictax.problems.starting import CONSTANTS, MACHINES, ROLES, Options, draft_of
     from frictax.text import suggestion
 
-    machine = given["machine"]
+    machine = given.get("machine")
     if machine is not None and machine not in MACHINES:
         end(
             f"--machine must be one of {', '.join(MACHINES)}, got"
             f" {machine!r}.{suggestion(machine, MACHINES)}"
         )
-    if given["rate"] is not None and given["time"] is not None:
+    if "rate" in given and "time" in given:
         end("--rate and --time both say when samples were taken. Leave out one of the two.")
     columns, constants = (
-        {name: given[name] for name in names if given[name] is not None}
-        for names in (ROLES, CONSTANTS)
+        {name: given[name] for name in names if name in given} for names in (ROLES, CONSTANTS)
     )
-    where = conditions(given["where"] or [])
-    return draft_of(
-        record, Options(machine, given["rate"], columns, constants, where, given["part"])
-    )
+    where = conditions(given.get("where", []))
+    part, rate = given.get("part"), given.get("rate")
+    return draft_of(record, Options(machine, rate, columns, constants, where, part))
 
 
-def _decided(draft: "Draft", yes: bool) -> "Draft":
-    """The draft with nothing left open: by the options, by questions, or by its guesses."""
-    if not yes and _asks():
-        return _asked(draft)
+def _decide(draft: "Draft", yes: bool) -> "Draft":
+    """Return the draft without open questions: by the options, by answers, or by its guesses."""
+    if not yes and _can_ask():
+        return _ask(draft)
     lack = draft.lacking()
     doubtful = [open_ for open_ in draft.undecided() if open_.doubtful]
     if yes:
@@ -227,14 +204,14 @@ def _decided(draft: "Draft", yes: bool) -> "Draft":
     return draft
 
 
-def _asks() -> bool:
-    """Whether there is somebody to answer."""
+def _can_ask() -> bool:
+    """Return whether a user can answer questions."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _asked(draft: "Draft") -> "Draft":
-    """At most five questions, each with the guess as its default."""
-    from frictax.problems.starting import MACHINES, of_machine
+def _ask(draft: "Draft") -> "Draft":
+    """Ask at most five questions, each with the guess as its default."""
+    from frictax.problems.starting import MACHINES, with_machine
 
     if not draft.sure:
         for name, what in MACHINES.items():
@@ -242,9 +219,9 @@ def _asked(draft: "Draft") -> "Draft":
         machine = typer.prompt("Which machine?", default=draft.machine)
         while machine not in MACHINES:
             machine = typer.prompt(f"One of {', '.join(MACHINES)}", default=draft.machine)
-        draft = of_machine(draft, machine)
+        draft = with_machine(draft, machine)
     while draft.lacking() or not all(c.sure for c in draft.used) or draft.unknown_counts():
-        draft = _columns_asked(draft)
+        draft = _ask_columns(draft)
     for name in draft.asked_constants():
         if name not in draft.constants:
             number = typer.prompt(draft.question(name), type=float)
@@ -254,8 +231,8 @@ def _asked(draft: "Draft") -> "Draft":
     return draft
 
 
-def _columns_asked(draft: "Draft") -> "Draft":
-    """Show what each column is taken for, and take corrections."""
+def _ask_columns(draft: "Draft") -> "Draft":
+    """Show the role of each column, and apply corrections."""
     from frictax.problems.starting import ROLES, with_columns
 
     typer.echo(_describe_draft(draft))
@@ -295,7 +272,7 @@ def _columns_asked(draft: "Draft") -> "Draft":
 
 
 def _describe_draft(draft: "Draft") -> str:
-    """What each column is taken for."""
+    """Return the role of each column as text."""
     import numpy as np
 
     from frictax.problems.starting import MACHINES

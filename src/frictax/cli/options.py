@@ -1,9 +1,16 @@
-"""The options of the commands."""
+"""The options of the commands: each option once, and the groups that several commands share.
 
+A command takes a group as one parameter, a dataclass; `with_options` lists its fields to typer.
+"""
+
+import dataclasses
 import enum
+import functools
+import inspect
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -17,7 +24,7 @@ class Law(enum.StrEnum):
 
 
 class Direction(enum.StrEnum):
-    """Which rows to take."""
+    """The rows of a sweep that are used."""
 
     BOTH = "both"
     POSITIVE = "positive"
@@ -32,12 +39,6 @@ def _law(name: str) -> Law:
             f"{name!r} is none of {', '.join(Law)}.{suggestion(name, [law.value for law in Law])}"
         )
     return Law(name.lower())
-
-
-def law_option(help: str) -> Any:
-    return option(
-        FIT, help=help, parser=_law, metavar="|".join(Law), autocompletion=lambda: list(Law)
-    )
 
 
 def positive(value: float | None) -> float | None:
@@ -61,126 +62,137 @@ def inside_0_1(value: float) -> float:
 DATA, FIT, OUT = "What was measured", "What is fitted", "What comes out"
 
 
-def option(panel: str, *names: str, help: str, **more: Any) -> Any:
-    """An option below the heading `panel`; its name is that of the argument unless given."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+def option(
+    panel: str, metavar: str, help: str, *names: str, default: Any = None, **more: Any
+) -> Any:
+    """Return a field of a group: an option below the heading `panel`, with a `default`.
+
+    It is called like its field unless `names` are given. An empty `metavar` is that of typer.
+    """
+    how = {"help": help, "rich_help_panel": panel, "metavar": metavar or None, **more}
+    return dataclasses.field(default=default, metadata={"names": names, "how": how})
 
 
-Problem = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="A folder with a problem.toml, or such a file.")
-]
-AllowCode = Annotated[
-    bool,
-    option(
-        FIT,
-        "--allow-code",
-        help="Let the problem call functions of Python files beside it. Read them first.",
-    ),
-]
-Tolerance = Annotated[
-    float | None,
-    option(
-        FIT,
-        "--tolerance",
-        callback=positive_number,
-        metavar="NUMBER",
-        help=(
-            "The largest error of a step of the simulation, relative to the range of each state;"
-            " 1e-7, or what the problem says in fit.tolerance."
-        ),
-    ),
-]
-File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="SWEEP.csv",
-        help="A text file: a line of column names, then one row for each steady speed.",
-    ),
-]
-Velocity = Annotated[
-    str,
-    option(DATA, metavar="COLUMN", help="The column of the speed."),
-]
-Force = Annotated[
-    str,
-    option(
+def argument(metavar: str, help: str, **default: Any) -> Any:
+    """Return a field of a group: an argument of the command."""
+    metadata = {"argument": typer.Argument(metavar=metavar, help=help)}
+    return dataclasses.field(**default, metadata=metadata)
+
+
+def law_option(help: str, default: Any) -> Any:
+    laws = {"parser": _law, "autocompletion": lambda: list(Law)}
+    return option(FIT, "|".join(Law), help, default=default, **laws)
+
+
+def problem_argument() -> Any:
+    return argument("FOLDER", "A folder with a problem.toml, or such a file.")
+
+
+def where_option() -> Any:
+    return option(DATA, "COLUMN=VALUE", "Only rows with this value. May be repeated.")
+
+
+def json_option() -> Any:
+    return option(OUT, "FILE", "Results as JSON, in SI units; - for the standard output.")
+
+
+def overwrite_option() -> Any:
+    says = "Replace files that are already there."
+    return option(OUT, "", says, "--overwrite", "-f", default=False)
+
+
+def allow_code_option() -> Any:
+    says = "Let the problem call functions of Python files beside it. Read them first."
+    return option(FIT, "", says, default=False)
+
+
+def tolerance_option() -> Any:
+    says = (
+        "The largest error of a step of the simulation, relative to the range of each state; 1e-7,"
+        " or what the problem says in fit.tolerance."
+    )
+    return option(FIT, "NUMBER", says, callback=positive_number)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command for typer with the fields of its groups as arguments and options."""
+    groups = {name: group for name, group in get_type_hints(command).items() if name != "return"}
+    parameters = list[inspect.Parameter]()
+    for group in groups.values():
+        hints = get_type_hints(group)
+        for f in dataclasses.fields(group):
+            default = inspect.Parameter.empty if f.default is dataclasses.MISSING else f.default
+            kind = Annotated[hints[f.name], _typer_option(f, hints[f.name])]
+            parameters.append(
+                inspect.Parameter(
+                    f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+                )
+            )
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        command(
+            **{
+                name: group(**{f.name: given[f.name] for f in dataclasses.fields(group)})
+                for name, group in groups.items()
+            }
+        )
+
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _typer_option(field: dataclasses.Field[Any], hint: Any) -> Any:
+    """Return typer's option or argument of a field. A flag has no form with `--no-`."""
+    if "argument" in field.metadata:
+        return field.metadata["argument"]
+    names = field.metadata["names"]
+    if hint is bool and not names:
+        names = (f"--{field.name.replace('_', '-')}",)
+    return typer.Option(*names, **field.metadata["how"])
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepFile:
+    """A text file with a sweep, and how it is read."""
+
+    sweep: Path = argument(
+        "SWEEP.csv", "A text file: a line of column names, then one row for each steady speed."
+    )
+    velocity: str = option(DATA, "COLUMN", "The column of the speed.", default="velocity")
+    force: str = option(DATA, "COLUMN", "The column of the force or torque.", default="force")
+    velocity_unit: str = option(DATA, "UNIT", "rad/s, rpm, deg/s, m/s, mm/s, ...", default="rad/s")
+    force_unit: str = option(DATA, "UNIT", "N.m, mN.m, N, kN, ...", default="N.m")
+    where: list[str] | None = where_option()
+    direction: Direction = option(DATA, "", "Only rows of this direction.", default=Direction.BOTH)
+    sign: int = option(DATA, "1|-1", "-1 for a force recorded as acting on the body.", default=1)
+    sigma: str | None = option(
+        DATA, "COLUMN", "Relative accuracy of each row, in the unit of the force."
+    )
+    sigma_known: bool = option(
         DATA,
-        metavar="COLUMN",
-        help="The column of the force or torque.",
-    ),
-]
-VelocityUnit = Annotated[
-    str, option(DATA, metavar="UNIT", help="rad/s, rpm, deg/s, m/s, mm/s, ...")
-]
-ForceUnit = Annotated[str, option(DATA, metavar="UNIT", help="N.m, mN.m, N, kN, ...")]
-Where = Annotated[
-    list[str] | None,
-    option(DATA, metavar="COLUMN=VALUE", help="Only rows with this value. May be repeated."),
-]
-Way = Annotated[Direction, option(DATA, help="Only rows of this direction.")]
-Sign = Annotated[
-    int,
-    option(
-        DATA,
-        metavar="1|-1",
-        help="-1 for a force recorded as acting on the body.",
-    ),
-]
-Sigma = Annotated[
-    str | None,
-    option(
-        DATA,
-        metavar="COLUMN",
-        help="Relative accuracy of each row, in the unit of the force.",
-    ),
-]
-SigmaKnown = Annotated[
-    bool,
-    option(
-        DATA,
-        "--sigma-known",
-        help="Take --sigma as known standard deviations; do not estimate the noise.",
-    ),
-]
-Breakaway = Annotated[
-    str | None,
-    option(
-        DATA,
-        metavar="COLUMN",
-        help="1 where the force is the one at which motion began, else 0.",
-    ),
-]
-Delimiter = Annotated[
-    str,
-    option(
-        DATA,
-        metavar="TEXT",
-        help="What separates the cells; \\t for a tab.",
-    ),
-]
-Decimal = Annotated[str, option(DATA, metavar="TEXT", help="The decimal sign.")]
-EachDirection = Annotated[
-    bool,
-    option(
-        FIT,
-        "--each-direction",
-        help="Each direction has a law of its own; else one law is mirrored.",
-    ),
-]
-Offset = Annotated[
-    bool, option(FIT, "--offset", help="Fit a constant force too, such as a payload's weight.")
-]
-Robust = Annotated[
-    bool, option(FIT, "--robust", "--huber", help="Huber's loss: outliers pull less.")
-]
-Json = Annotated[
-    Path | None,
-    option(
-        OUT,
-        metavar="FILE",
-        help="Results as JSON, in SI units; - for the standard output.",
-    ),
-]
-Overwrite = Annotated[
-    bool, option(OUT, "--overwrite", "-f", help="Replace files that are already there.")
-]
+        "",
+        "Take --sigma as known standard deviations; do not estimate the noise.",
+        default=False,
+    )
+    breakaway: str | None = option(
+        DATA, "COLUMN", "1 where the force is the one at which motion began, else 0."
+    )
+    delimiter: str = option(DATA, "TEXT", "What separates the cells; \\t for a tab.", default=",")
+    decimal: str = option(DATA, "TEXT", "The decimal sign.", default=".")
+
+
+@dataclasses.dataclass(frozen=True)
+class FitChoice:
+    """The fit of a sweep: one law or one for each direction, and the loss."""
+
+    each_direction: bool = option(
+        FIT, "", "Each direction has a law of its own; else one law is mirrored.", default=False
+    )
+    offset: bool = option(
+        FIT, "", "Fit a constant force too, such as a payload's weight.", default=False
+    )
+    robust: bool = option(
+        FIT, "", "Huber's loss: outliers pull less.", "--robust", "--huber", default=False
+    )

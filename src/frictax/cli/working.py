@@ -1,14 +1,14 @@
-"""What the commands share: checks, reading, progress, and errors in one sentence."""
+"""Progress, printing, and errors in one sentence, for all commands."""
 
 import contextlib
 import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -16,16 +16,10 @@ from frictax.interrupts import handle_sigterm, note_key_answered
 from frictax.progress import Work, watched
 from frictax.text import printable
 
-from .options import Direction, Law
-
-if TYPE_CHECKING:
-    from frictax.analysis import Comparison
-    from frictax.measurements import Sweep
-
-# As the user typed it, for the report; None where the commands are called from a program.
+# As the user typed it, for the report; None if a program calls the commands.
 command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 
-# exit codes; 130 is the shells' for a keyboard interrupt
+# Exit codes. 130 is that of shells for a keyboard interrupt.
 DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
@@ -41,7 +35,7 @@ def print_error(sentence: str) -> None:
 
 
 def end(sentence: str, code: int = USAGE) -> NoReturn:
-    """Say why on the error stream, and leave with that exit code."""
+    """Print why on the error stream, and leave with that exit code."""
     if code == INTERRUPTED:
         note_key_answered()
     print_error(sentence)
@@ -50,20 +44,21 @@ def end(sentence: str, code: int = USAGE) -> NoReturn:
 
 @contextlib.contextmanager
 def plain_errors(options: bool = True) -> Iterator[None]:
-    """A user's mistake ends in one sentence, and no traceback; `options`: whether the library's
-    arguments are the command's options.
+    """End with one sentence for a user's mistake, without a traceback.
+
+    `options`: whether the arguments of the library are options of the command.
     """
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader of our output went away, which is no mistake
+        raise  # The reader of our output went away. This is not a mistake.
     except KeyboardInterrupt:
         end("Interrupted.", INTERRUPTED)
     except MemoryError:
         end("The memory of this machine is too small. Use a smaller part of the data.", DATA_FAILED)
     except (ValueError, KeyError, OSError, ImportError) as error:
         if isinstance(error, ImportError) and error.name is not None:
-            raise  # not said by us: an installation that is broken
+            raise  # Python's own error: the installation is broken.
         end(as_option_names(_sentence(error)) if options else _sentence(error), DATA_FAILED)
 
 
@@ -80,7 +75,7 @@ _OPTIONS = (
 
 
 def as_option_names(sentence: str) -> str:
-    """A sentence of the library with its arguments as options.
+    """Return a sentence of the library with its arguments as options.
 
     >>> as_option_names("Give delimiter=';', or check `velocity_unit`.")
     "Give --delimiter ';', or check --velocity-unit."
@@ -97,28 +92,14 @@ def as_option_names(sentence: str) -> str:
 
 
 @contextlib.contextmanager
-def with_sweep(options: Mapping[str, Any], each_direction: bool) -> "Iterator[tuple[Sweep, Work]]":
-    """The sweep that the options describe, once these are checked, and its progress."""
-    with plain_errors(), progress() as doing:
-        check_usage(options, each_direction=each_direction)
-        check_files(options)
-        doing("Reading")
-        yield read(options), doing
-
-
-@contextlib.contextmanager
 def progress() -> Iterator[Work]:
-    """How far the command is, in one line of the error stream, where that is a terminal; no key is
-    lost.
-    """
+    """Show the progress of the command in one line of the error stream, if it is a terminal."""
     with watched(sys.stderr.isatty(), "frictax") as work:
         yield work
 
 
 def keys_are_raised() -> None:
-    """From here on a key or SIGTERM is an exception, so that files are written whole or not at
-    all.
-    """
+    """Let a key or SIGTERM raise an exception, so that files are written whole or not at all."""
     from . import _leave
 
     if signal.getsignal(signal.SIGINT) is _leave:
@@ -128,8 +109,8 @@ def keys_are_raised() -> None:
 
 
 def keep_compiled() -> None:
-    """Keep what is compiled, so that the next run begins at once, where no other user can write:
-    see `frictax.programs.store`.
+    """Store compiled programs for the next run, where no other user can write; see
+    `frictax.programs.store`.
     """
     import jax
 
@@ -142,93 +123,8 @@ def keep_compiled() -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def check_usage(options: Mapping[str, Any], *, each_direction: bool) -> None:
-    """Options that contradict each other are a wrong command line: exit code 2."""
-    if each_direction and options["direction"] is not Direction.BOTH:
-        way = options["direction"].value
-        end(
-            f"A law for each direction needs both, got --direction {way}. Leave out one of the two."
-        )
-    if options["sigma_known"] and options["sigma"] is None:
-        end(
-            "--sigma-known says that --sigma is exact: name its column with --sigma COLUMN, or"
-            " leave it out."
-        )
-    if options["sign"] not in (1, -1):
-        end(
-            f"--sign must be 1 or -1, got {options['sign']}. It multiplies the force; units are"
-            " declared by name."
-        )
-    for name, known in (("delimiter", None), ("decimal", (".", ","))):
-        text = options[name]
-        if len(text.replace("\\t", "\t")) != 1 or (known and text not in known):
-            end(
-                f"--{name} must be {'one character' if known is None else 'a point or a comma'},"
-                f" got {text!r}."
-            )
-    if options["delimiter"] == options["decimal"]:
-        end(
-            f"--delimiter and --decimal are both {options['decimal']!r}. Name the sign between the"
-            " cells: --delimiter ';', say."
-        )
-
-
-def check_files(options: Mapping[str, Any]) -> None:
-    """What would be written can be written, and nothing is lost by it: before the work,
-    not after.
-    """
-    sweep, overwrite = options["sweep"], options["overwrite"]
-    outputs = {
-        name: Path(options[name])
-        for name in ("report", "json")
-        if options.get(name) is not None and not is_stdout(options[name])
-    }
-    for name, path in outputs.items():
-        if path.exists() and sweep.exists() and path.samefile(sweep):
-            end(
-                f"--{name} {path} is the sweep itself, which is never overwritten. Name another"
-                " file."
-            )
-    if len({path.resolve() for path in outputs.values()}) < len(outputs):
-        end(f"--report and --json both name {outputs['json']}. Give each a file of its own.")
-    for name, path in outputs.items():
-        if path.is_file() and not overwrite:
-            raise FileExistsError(
-                f"{path} exists. Give --overwrite to replace it, or name another file for --{name}."
-            )
-        if name == "report":
-            from frictax.report import check_report
-
-            check_report(path)
-        else:
-            from frictax.files.targets import check_target
-
-            check_target(path, "the JSON")
-
-
-def read(options: Mapping[str, Any]) -> "Sweep":
-    """The sweep that the options describe."""
-    from frictax.measurements import Sweep
-
-    path = options["sweep"]
-    where = conditions(options["where"] or [])
-    rows = ", ".join(f"{column} = {value}" for column, value in where.items())
-    name = f"{path.stem} ({rows})" if rows else path.stem
-    same = (
-        "velocity force sigma breakaway sign velocity_unit force_unit sigma_known decimal".split()
-    )
-    return Sweep.from_csv(
-        path,
-        **{option: options[option] for option in same},
-        where=where,
-        direction=options["direction"].value,
-        delimiter=options["delimiter"].replace("\\t", "\t"),
-        name=name,
-        citation=options.get("citation", ""),
-    )
-
-
 def conditions(texts: list[str]) -> dict[str, str]:
+    """Return column -> value from texts COLUMN=VALUE."""
     where: dict[str, str] = {}
     for text in texts:
         column, equals, value = text.partition("=")
@@ -243,48 +139,24 @@ def conditions(texts: list[str]) -> dict[str, str]:
     return where
 
 
-def start(law: Law, sweep: "Sweep", exponent: float) -> Any:
-    """A law of that kind near the data."""
-    import frictax.laws as laws
-    from frictax.fitting import starting_law
-
-    kind = {Law.COULOMB: laws.Coulomb, Law.STRIBECK: laws.Stribeck, Law.TABLE: laws.Table}[law]
-    return starting_law(kind, sweep, exponent=exponent)
-
-
-def compare_laws(
-    sweep: "Sweep", each_direction: bool, robust: bool, offset: bool
-) -> "list[Comparison]":
-    """One comparison, or one for each direction."""
-    from frictax.analysis import compare
-    from frictax.fitting import Huber, Squares
-
-    loss = Huber() if robust else Squares()
-    start = 0.0 if offset else None
-    return [
-        compare(part, loss=loss, offset=start)
-        for part in ((sweep.positive(), sweep.negative()) if each_direction else (sweep,))
-    ]
-
-
 def is_stdout(path: Path | None) -> bool:
-    """Whether JSON goes to the standard output, alone."""
+    """Return whether only JSON goes to the standard output."""
     return path is not None and str(path) == "-"
 
 
 def write_json(path: Path, text: str, overwrite: bool) -> None:
+    """Write a JSON text to a file, or to the standard output."""
     if is_stdout(path):
         sys.stdout.write(text)
         return
-    from frictax.files.replacing import write_whole
-    from frictax.files.targets import check_target
+    from frictax.files.replacing import check_target, write_whole
 
     write_whole(check_target(path, "the JSON"), text, replace=overwrite)
 
 
 def show(*parts: Any) -> None:
-    """Tables and text on the standard output, an empty line between; wide where no terminal sets a
-    width.
+    """Print tables and texts on the standard output, with an empty line between. Without a terminal
+    they are 160 characters wide.
     """
     from rich.console import Console
     from rich.text import Text
@@ -302,7 +174,7 @@ def show(*parts: Any) -> None:
     for i, part in enumerate(parts):
         if i:
             console.print()
-        # text that is to be copied, and paths, are not broken at the terminal's edge
+        # Texts to be copied, and paths, are not broken at the edge of the terminal.
         console.print(
             Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str)
         )

@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.annotations import ArrayLike, Checked
 from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import OnSamples
 from frictax.fitting import (
@@ -19,10 +20,11 @@ from frictax.fitting import (
     Instrument,
     Windows,
 )
-from frictax.fitting.posing import sensors
+from frictax.fitting.build_problem import sensors
 from frictax.fitting.problem.initial_state import named_paths
 from frictax.fitting.problem.setup import Setup, signal_field, variable_at
 from frictax.fitting.result.units import unit_of
+from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
     Force,
@@ -33,39 +35,91 @@ from frictax.mechanism import (
 from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.bodies import AbstractBody
 from frictax.parameters import Parameter, check, on_edge_unasked, select
+from frictax.progress import Progress
 from frictax.text import suggestion
 
 from .information import MachineUnderTest
 from .limits import Limits, Margins
-from .machines import prior_information
-from .problem import CRITERIA, DesignProblem, VariableLimit, is_position_controller
+from .machines import Over, prior_information
+from .problem import CRITERIA, Criterion, DesignProblem, VariableLimit, is_position_controller
 from .shapes import AbstractShape, FourierSeries, Staircase
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DesignRequest:
-    """The arguments of `design` that define its problem, with the same names and defaults."""
+class DesignOptions(TypedDict, total=False):
+    """The options of `design`, for type checkers and editors."""
+
+    drive: str | None
+    free: str | Iterable[str] | None
+    wanted: str | Iterable[str] | None
+    shape: AbstractShape | None
+    criterion: Criterion
+    objective: AbstractObjective | None
+    inputs: Mapping[str, ArrayLike] | None
+    instruments: Mapping[str, Instrument] | None
+    memory: Mapping[str, float] | None
+    over: Over | None
+    machines: int
+    after: FitResult | None
+    beside: Record | None
+    priors: Sequence[AbstractPrior]
+    size: Mapping[str, float] | None
+    margins: Margins | None
+    hold: bool
+    engine: OnSamples | None
+    starts: int
+    steps: int
+    seed: int
+    progress: bool | Progress
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class DesignSettings:
+    """The options of `design` with their defaults; see there for their meaning."""
+
+    drive: Checked[str | None] = None
+    free: Checked[str | Iterable[str] | None] = None
+    wanted: Checked[str | Iterable[str] | None] = None
+    shape: Checked[AbstractShape | None] = None
+    criterion: Checked[Criterion] = "E"
+    objective: Checked[AbstractObjective | None] = None
+    inputs: Checked[Mapping[str, ArrayLike] | None] = None
+    instruments: Checked[Mapping[str, Instrument] | None] = None
+    memory: Checked[Mapping[str, float] | None] = None
+    over: Checked[Over | None] = None
+    machines: Checked[int] = 6
+    after: Checked[FitResult | None] = None
+    beside: Checked[Record | None] = None
+    priors: Checked[Sequence[AbstractPrior]] = ()
+    size: Checked[Mapping[str, float] | None] = None
+    margins: Checked[Margins | None] = None
+    hold: Checked[bool] = False
+    engine: Checked[OnSamples | None] = None
+    starts: Checked[int] = 8
+    steps: Checked[int] = 600
+    seed: Checked[int] = 0
+    progress: Checked[bool | Progress] = False
+
+    def __post_init__(self) -> None:
+        for name in ("machines", "starts", "steps"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"`design`: `{name}` must be a whole number >= 1, got {value!r}.")
+        if self.criterion not in CRITERIA:
+            raise ValueError(
+                f"`design`: `criterion` must be one of {', '.join(CRITERIA)}, got"
+                f" {self.criterion!r}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class DesignRequest(DesignSettings):
+    """The arguments of `design`."""
 
     machine: Any
     outputs: Mapping[str, float]
     duration: float
     rate: float
     limits: Limits
-    drive: str | None = None
-    free: Any = None
-    wanted: Any = None
-    shape: AbstractShape | None = None
-    criterion: Any = "E"
-    objective: AbstractObjective | None = None
-    inputs: Mapping[str, Any] | None = None
-    instruments: Mapping[str, Instrument] | None = None
-    memory: Mapping[str, float] | None = None
-    after: FitResult | None = None
-    priors: Sequence[AbstractPrior] = ()
-    size: Mapping[str, float] | None = None
-    margins: Margins | None = None
-    hold: bool = False
-    engine: OnSamples | None = None
 
     @property
     def band(self) -> tuple[float, float]:
@@ -123,11 +177,6 @@ def build_problem(request: DesignRequest) -> DesignProblem:
     restarts = np.zeros(0)
     if isinstance(objective, Windows):
         restarts = np.arange(t[0] + objective.length, t[-1] - 1e-9, objective.length)
-    if request.criterion not in CRITERIA:
-        raise ValueError(
-            f"`design`: `criterion` must be one of {', '.join(CRITERIA)}, got"
-            f" {request.criterion!r}."
-        )
     bounds = [np.full(np.size(p.value), p.declaration.domain.bound(), dtype=float) for p in free]
     return DesignProblem(
         machine=machine,

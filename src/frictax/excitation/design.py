@@ -3,35 +3,33 @@
 import dataclasses
 import functools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import ArrayLike, Checked
-from frictax.engine import OnSamples
 from frictax.files.replacing import write_whole
-from frictax.fitting import AbstractObjective, AbstractPrior, FitResult, Instrument
+from frictax.fitting import AbstractObjective
+from frictax.fitting.options import check_names, lists_options
 from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.parameters import replace
-from frictax.progress import Progress, watched
+from frictax.progress import watched
 from frictax.summary import Summarised, Summary
 from frictax.text import figures, shown
 from frictax.verbs import DesignVerbs
 
-from .building import DesignRequest, build_problem
-from .limits import Limits, Margins
-from .machines import Over, draw_machines
-from .problem import Criterion, DesignProblem, ExperimentRun
+from .building import DesignOptions, DesignRequest, DesignSettings, build_problem
+from .limits import Limits
+from .machines import draw_machines
+from .problem import DesignProblem, ExperimentRun
 from .rivals import Rival, best_rivals, largest_within_limits
 from .search import search_excitation
-from .shapes import AbstractShape
 
 _DRAWN = 200  # machines that must keep the limits if values are uncertain
 _SHARE_WITHIN = 0.97  # share of them that must keep the limits
@@ -286,6 +284,10 @@ class Design(Summarised, DesignVerbs):
         return replace(self.problem.machine, dict(zip(self.names, x, strict=True)))
 
 
+_DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(DesignSettings)}
+
+
+@lists_options(DesignOptions, _DEFAULTS)
 def design(
     machine: Machine,
     outputs: Mapping[str, float],
@@ -293,28 +295,7 @@ def design(
     duration: float,
     rate: float,
     limits: Limits,
-    drive: str | None = None,
-    free: str | Iterable[str] | None = None,
-    wanted: str | Iterable[str] | None = None,
-    shape: AbstractShape | None = None,
-    criterion: Checked[Criterion] = "E",
-    objective: AbstractObjective | None = None,
-    inputs: Mapping[str, ArrayLike] | None = None,
-    instruments: Mapping[str, Instrument] | None = None,
-    memory: Mapping[str, float] | None = None,
-    over: Over | None = None,
-    machines: int = 6,
-    after: FitResult | None = None,
-    beside: Record | None = None,
-    priors: Sequence[AbstractPrior] = (),
-    size: Mapping[str, float] | None = None,
-    margins: Margins | None = None,
-    hold: bool = False,
-    engine: OnSamples | None = None,
-    starts: int = 8,
-    steps: int = 600,
-    seed: int = 0,
-    progress: Checked[bool | Progress] = False,
+    **options: Unpack[DesignOptions],
 ) -> Design:
     """Design the excitation of `machine` that identifies its parameters best, within `limits`.
 
@@ -385,40 +366,25 @@ def design(
     ('drive [N]', 401)
     """
     began = time.perf_counter()
-    for name, value in (("machines", machines), ("starts", starts), ("steps", steps)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"`design`: `{name}` must be a whole number >= 1, got {value!r}.")
+    check_names(design, options)
     request = DesignRequest(
-        machine=machine,
-        outputs=outputs,
-        duration=duration,
-        rate=rate,
-        limits=limits,
-        drive=drive,
-        free=free,
-        wanted=wanted,
-        shape=shape,
-        criterion=criterion,
-        objective=objective,
-        inputs=inputs,
-        instruments=instruments,
-        memory=memory,
-        after=after,
-        priors=priors,
-        size=size,
-        margins=margins,
-        hold=hold,
-        engine=engine,
+        machine=machine, outputs=outputs, duration=duration, rate=rate, limits=limits, **options
     )
     problem = build_problem(request)
     nominal, names, lower = problem.under_test.values(), problem.names, problem.lower
-    few = draw_machines(over, problem.under_test, names, lower, machines, seed)
+    few = draw_machines(
+        request.over, problem.under_test, names, lower, request.machines, request.seed
+    )
     drawn: list[np.ndarray] = []
-    if over is not None:
-        drawn = draw_machines(over, problem.under_test, names, lower, _DRAWN, seed + 1)[1:]
-    with watched(progress, "Designing") as work:
+    if request.over is not None:
+        drawn = draw_machines(
+            request.over, problem.under_test, names, lower, _DRAWN, request.seed + 1
+        )[1:]
+    with watched(request.progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
-        best = search_excitation(problem, few, starts, steps, seed, parts["search"])
+        best = search_excitation(
+            problem, few, request.starts, request.steps, request.seed, parts["search"]
+        )
         u = np.asarray(problem.compiled_excitation(best.c))
         found = largest_within_limits(
             problem, lambda scale: problem.centre + scale * (u - problem.centre)
@@ -427,8 +393,8 @@ def design(
         run = problem.run_once(u, nominal)
         parts["looking at it"]("others", 0.5)
         rivals = [_reduced_rival(problem, rival, drawn) for rival in best_rivals(problem)]
-        if beside is not None:
-            rivals.append(_existing_record(problem, beside, drawn))
+        if request.beside is not None:
+            rivals.append(_existing_record(problem, request.beside, drawn))
     return Design(
         problem,
         u,
@@ -437,7 +403,7 @@ def design(
         tuple(drawn),
         drawn_runs,
         {name: float(sd) for name, sd in outputs.items()},
-        objective,
+        request.objective,
         time.perf_counter() - began,
     )
 

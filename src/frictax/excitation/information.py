@@ -15,7 +15,7 @@ from frictax.engine import Adaptive, Engine, OnSamples, walk
 from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
 from frictax.engine.system import DEADLINE
 from frictax.fitting import Instrument
-from frictax.fitting.posing import sensors
+from frictax.fitting.build_problem import sensors
 from frictax.fitting.problem.setup import Setup, driven, signal_at, variable_at
 from frictax.mechanism import AbstractHybridSystem, Machine
 from frictax.parameters import Integer, Modes, Number, Numbers, State, get, replace, select

@@ -1,55 +1,172 @@
-"""A machine as a complete Modelica model."""
+"""A machine, a fitted machine or a fitted law as Modelica text."""
 
+import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+import frictax
+from frictax.annotations import Checked
 from frictax.files.replacing import write_together
+from frictax.fitting import FitResult, SteadyFriction
+from frictax.fitting.options import check_names, lists_options, refuse
+from frictax.fitting.problem.problem import PreparedSweep
+from frictax.fitting.problem.readings import acting, invert_sensor, seen_in
+from frictax.fitting.problem.setup import driven, moved_to, state_names
+from frictax.fitting.problem.steady import as_steady
+from frictax.laws import AbstractLaw, Stribeck
 from frictax.mechanism import HeatCapacitor, Mechanism, ThermalConductor
 
-from .modelica_elements import with_all_that_they_need
-from .modelica_parts import write_part
-from .modelica_sheet import Sheet
-from .modelica_words import comment_lines, model_name, number
+from .modelica_parts import Sheet, with_dependencies, write_part
+from .modelica_text import comment_lines, model_name, number, sample
+
+
+def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
+    """Return the friction of a fitted sweep as a component with modifiers for a Modelica tool.
+
+    A symmetric translational Stribeck law of exponent 1 without a peak becomes the four
+    coefficients of `MassWithStopAndFriction`, whose breakaway factor is 1.001. Every other law
+    becomes a table of `SupportFriction` or `BearingFriction`, with its error in a comment. These
+    elements mirror one table. Of two laws, the second is written as a comment.
+
+    **Arguments:** `tolerance`: error of the table relative to the largest force.
+    """
+    friction, sweep = as_steady(found.model), found.sweep
+    rotational = sweep.rotational
+    v_max = float(np.max(np.abs(sweep.velocity)))
+    name = " ".join(sweep.name.split())  # A line end would end the comment.
+    lines = [
+        f"// {name}: steady friction fitted by frictax, valid to {v_max:.6g}"
+        f" {'rad/s' if rotational else 'm/s'}"
+    ]
+    if friction.offset is not None:
+        lines.append(
+            f"// beside it acts a constant {'torque' if rotational else 'force'} of"
+            f" {_number(friction.offset)} {sweep.force_unit.si_name}"
+        )
+    law = friction.f_pos
+    plain = isinstance(law, Stribeck) and isinstance(law.exponent, float) and law.exponent == 1.0
+    if plain and not rotational and friction.f_neg is None and float(friction.peak) == 1.0:
+        assert isinstance(law, Stribeck)
+        terms = ", ".join(
+            f"{name}={_number(getattr(law, name))}"
+            for name in ("F_prop", "F_Coulomb", "F_Stribeck", "fexp")
+        )
+        return "\n".join([*lines, f"MassWithStopAndFriction({terms})"])
+    lines += _element(law, friction, rotational, v_max, tolerance, "")
+    if friction.f_neg is not None:
+        lines.append(
+            "// backward motion has a law of its own, which this element cannot take; it would be"
+        )
+        lines += _element(friction.f_neg, friction, rotational, v_max, tolerance, "// ")
+    return "\n".join(lines)
+
+
+def _element(
+    law: AbstractLaw,
+    friction: SteadyFriction,
+    rotational: bool,
+    v_max: float,
+    tolerance: float,
+    before: str,
+) -> list[str]:
+    rows, error = sample(law, v_max, tolerance)
+    name, table, unit = "SupportFriction", "f_pos", "N"
+    if rotational:
+        name, table, unit = "BearingFriction", "tau_pos", "N.m"
+    text = "; ".join(f"{_number(v)}, {_number(f)}" for v, f in rows)
+    return [
+        f"// table within {error:.2g} {unit} of the fitted {type(law).__name__} law",
+        f"{before}{name}({table}=[{text}], peak={_number(friction.peak)})",
+    ]
+
+
+def _number(value: object) -> str:
+    """Return a number with ten digits, more than any fit identifies."""
+    return repr(float(f"{float(value):.10g}"))  # type: ignore[arg-type]
+
 
 VERSION = "4.0.0"  # of the Modelica Standard Library: the oldest with these names
 
 
+class ModelicaOptions(TypedDict, total=False):
+    """The options of Modelica text."""
+
+    self_contained: bool
+    start_time: float | None
+    stop_time: float | None
+    interval: float | None
+    accuracy: float
+    tolerance: float
+    v_max: float | None
+    rows: int
+    comment: str | Iterable[str] | None
+
+
+class FileOptions(ModelicaOptions, total=False):
+    """The options of Modelica text that is written into a folder."""
+
+    overwrite: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class TextOptions:
+    """The options of Modelica text with their defaults; see `machine_text` for their meaning."""
+
+    self_contained: Checked[bool] = False
+    start_time: Checked[float | None] = None
+    stop_time: Checked[float | None] = None
+    interval: Checked[float | None] = None
+    accuracy: Checked[float] = 1e-6
+    tolerance: Checked[float] = 1e-3
+    v_max: Checked[float | None] = None
+    rows: Checked[int] = 200
+    comment: Checked[str | Iterable[str] | None] = None
+    overwrite: Checked[bool] = False
+
+    def experiment(self) -> str:
+        """Return the settings of the experiment annotation; by default it lasts from 0 to 1 s."""
+        settings = {
+            "StartTime": 0.0 if self.start_time is None else self.start_time,
+            "StopTime": 1.0 if self.stop_time is None else self.stop_time,
+            "Interval": self.interval,
+            "Tolerance": self.accuracy,
+        }
+        return ", ".join(
+            f"{k}={number(value)}" for k, value in settings.items() if value is not None
+        )
+
+
+_DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(TextOptions)}
+
+
+@lists_options(ModelicaOptions, _DEFAULTS)
 def machine_text(
-    machine: Mechanism,
-    name: str = "Machine",
-    *,
-    self_contained: bool = False,
-    start_time: float = 0.0,
-    stop_time: float = 1.0,
-    interval: float | None = None,
-    accuracy: float = 1e-6,
-    tolerance: float = 1e-3,
-    v_max: float | None = None,
-    rows: int = 200,
-    comment: str | Iterable[str] = (),
+    machine: Mechanism, name: str = "Machine", **options: Unpack[ModelicaOptions]
 ) -> str:
-    """A complete, runnable Modelica model of a machine, its parts under their names and with their
+    """Return a complete, runnable Modelica model of a machine. Its parts keep their names and
     values.
 
-    The parts are those of the Modelica Standard Library, from version 4.0.0 on. What the library
-    does not have is written out in the model itself: friction with a law for each direction, a
+    The parts are those of the Modelica Standard Library, from version 4.0.0 on. The model itself
+    contains elements that the library does not have: friction with a law for each direction, a
     controller, a force over position. Laws become tables, with their error in a comment.
 
     **Arguments:**
 
-    - `name` of the model, no word of Modelica; `comment`: a text or lines to stand at its top.
+    - `name` of the model, not a word of Modelica; `comment`: a text, or lines, at its top.
     - `self_contained`: whether all elements are written out, so that the text needs no library.
     - `start_time`, `stop_time`, `interval` [s] and `accuracy` of the experiment.
-    - `tolerance`: error of a law's table relative to the law at rest; `v_max` [m/s or rad/s]: how
-      far the table of a law of your own reaches.
+    - `tolerance`: error of a law's table relative to the law at rest; `v_max` [m/s or rad/s]: the
+      last speed in the table of a law of your own.
     - `rows`: with the library, a longer `Sampled` is read from the file of the parameter `tables`,
       see `write_machine`.
 
     **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read, and
-    for a name that is no identifier.
+    for a name that is not an identifier.
 
     **Source:** Modelica Language Specification 3.6; the elements' modes: M. Otter, H. Elmqvist, S.
     E. Mattsson, CACSD 1999.
@@ -77,104 +194,96 @@ def machine_text(
         uses(Modelica(version="4.0.0")));
     end Block;
     """
-    sheet = _written(machine, self_contained, tolerance, v_max, rows)
+    check_names(machine_text, options)
+    return _model(machine, name, TextOptions(**options))[1]
+
+
+def _model(machine: Any, name: str, options: TextOptions) -> tuple[str, str, Sheet]:
+    """Return the name, the text and the sheet of the model."""
+    sheet = _write_parts(machine, options)
     name = model_name(name, sheet.taken)
-    settings = [
-        ("StartTime", start_time),
-        ("StopTime", stop_time),
-        ("Interval", interval),
-        ("Tolerance", accuracy),
+    uses = "" if options.self_contained else f', uses(Modelica(version="{VERSION}"))'
+    elements = with_dependencies(sheet.elements, options.self_contained)
+    tables = f'  parameter String tables = "{table_name(name)}" "File of the tables";'
+    lines = [
+        f"model {name}",
+        *comment_lines(() if options.comment is None else options.comment),
+        *(f"{text}\n" for text in elements),
+        *([tables] if sheet.tables else []),
+        *sheet.declarations,
+        "equation",
+        *sheet.equations,
+        f"  annotation(experiment({options.experiment()}){uses});",
+        f"end {name};",
     ]
-    experiment = ", ".join(f"{key}={number(value)}" for key, value in settings if value is not None)
-    uses = "" if self_contained else f', uses(Modelica(version="{VERSION}"))'
-    own = [f"{text}\n" for text in with_all_that_they_need(sheet.elements, self_contained)]
-    files = (
-        [f'  parameter String tables = "{table_name(name)}" "File of the tables";']
-        if sheet.tables
-        else []
-    )
-    return "\n".join(
-        [
-            f"model {name}",
-            *comment_lines(comment),
-            *own,
-            *files,
-            *sheet.declarations,
-            "equation",
-            *sheet.equations,
-            f"  annotation(experiment({experiment}){uses});",
-            f"end {name};",
-        ]
-    )
+    return name, "\n".join(lines), sheet
 
 
 def table_name(name: str) -> str:
-    """The file of the tables of the model called `name`."""
+    """Return the name of the file with the tables of a model."""
     return f"{name}_tables.txt"
 
 
+@lists_options(FileOptions, _DEFAULTS)
 def write_machine(
     machine: Mechanism,
     folder: str | Path,
     name: str = "Machine",
-    *,
-    overwrite: bool = False,
-    **options: Any,
+    **options: Unpack[FileOptions],
 ) -> list[Path]:
-    """Write the model into `folder`, and the file of its long tables beside it; returns the paths.
+    """Write the model into `folder`, with the file of its long tables; return the paths.
 
-    `options` as of `machine_text`.
+    `options` as of `machine_text`. The model contains the name of that file without its folder: run
+    it there, or set its parameter `tables`.
 
-    The model names that file without its folder: run it there, or set its parameter `tables`.
-
-    **Raises:** `FileExistsError` where a file is there and `overwrite` is false; nothing is written
+    **Raises:** `FileExistsError` if a file exists and `overwrite` is false; nothing is written
     then.
     """
-    text = machine_text(machine, name, **options)
-    how = {"self_contained", "tolerance", "v_max", "rows"} & options.keys()
-    sheet = _written(machine, **{key: options[key] for key in how})
-    folder, name = Path(folder), model_name(name, sheet.taken)
+    check_names(write_machine, options)
+    return _write_model(machine, folder, name, TextOptions(**options))
+
+
+def _write_model(machine: Any, folder: str | Path, name: str, options: TextOptions) -> list[Path]:
+    name, text, sheet = _model(machine, name, options)
+    folder = Path(folder)
     texts = {folder / f"{name}.mo": text + "\n"}
     if sheet.tables:
         texts[folder / table_name(name)] = _tables(sheet.tables)
     there = [path for path in texts if path.exists()]
-    if there and not overwrite:
+    if there and not options.overwrite:
         raise FileExistsError(
             f"{there[0]} exists. Give overwrite=True to replace it, or another folder or name."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    write_together(texts, replace=overwrite)
+    write_together(texts, replace=options.overwrite)
     return list(texts)
 
 
 def modifiers(
     machine: Mechanism, names: Iterable[str], tolerance: float = 1e-3, v_max: float | None = None
 ) -> str:
-    """The components called `names` alone, one after another, to be pasted into a model."""
-    sheet = _written(machine, tolerance=tolerance, v_max=v_max)
+    """Return the components called `names`, to be pasted into a model."""
+    sheet = _write_parts(machine, TextOptions(tolerance=tolerance, v_max=v_max))
     wanted = {sheet.names[n] for n in {*names} if n in sheet.names}
-    return "\n".join(text for text in sheet.declarations if _named(text) in wanted)
+    return "\n".join(text for text in sheet.declarations if _component_name(text) in wanted)
 
 
-def _named(declaration: str) -> str:
+def _component_name(declaration: str) -> str:
+    """Return the name of the component that a text declares."""
     lines = [line for line in declaration.splitlines() if not line.startswith("  //")]
     return lines[0].split()[1].partition("(")[0].rstrip(";")
 
 
-def _written(
-    machine: Any,
-    self_contained: bool = False,
-    tolerance: float = 1e-3,
-    v_max: float | None = None,
-    rows: int = 200,
-) -> Sheet:
+def _write_parts(machine: Any, options: TextOptions) -> Sheet:
+    """Return a sheet with all parts of the machine, thermal parts last."""
     if not isinstance(machine, Mechanism):
         kind = type(machine).__name__
         raise ValueError(
             f"A {kind} is a system of your own in Python, which Modelica cannot read: build it as a"
             " `Mechanism` of parts."
         )
-    sheet = Sheet(machine, self_contained, tolerance, v_max, rows)
+    how = options.self_contained, options.tolerance, options.v_max, options.rows
+    sheet = Sheet(machine, *how)
     thermal = [
         n for n, p in machine.named_parts() if isinstance(p, HeatCapacitor | ThermalConductor)
     ]
@@ -184,9 +293,122 @@ def _written(
 
 
 def _tables(tables: dict[str, np.ndarray]) -> str:
-    """Tables in the format that Modelica.Blocks.Sources.CombiTimeTable reads."""
+    """Return tables in the format of Modelica.Blocks.Sources.CombiTimeTable."""
     lines = ["#1"]
     for name, table in tables.items():
         lines.append(f"double {name}({table.shape[0]},{table.shape[1]})")
         lines += [" ".join(map(number, row)) for row in table]
     return "\n".join(lines) + "\n"
+
+
+@lists_options(ModelicaOptions, _DEFAULTS)
+def to_modelica(
+    found: FitResult,
+    record: str | None = None,
+    *,
+    name: str = "Machine",
+    **options: Unpack[ModelicaOptions],
+) -> str:
+    """Return the identified machine as a runnable model with the inputs of `record`, by default of
+    the first motion. Of a sweep, return the modifier of its curve, see `sweep_modifier`.
+
+    The drives are the inputs of the record as they act on the machine. If the objective uses
+    measured states, the model starts from them. A comment at the top names the record, the
+    objective and the fitted values with their intervals, unless a `comment` is given. A record of
+    more than `rows` samples is read from a file, which `write_modelica` writes too. `start_time`
+    and `stop_time` [s] are those of the record by default. `machine_text` describes the other
+    options.
+
+    **Raises:** `KeyError` for an unknown record; `ValueError` for a machine that Modelica cannot
+    read.
+    """
+    check_names(to_modelica, options)
+    given = TextOptions(**options)
+    if found.of_sweep:
+        names = ("start_time", "stop_time", "interval", "v_max", "comment")
+        own = {"record": record, "self_contained": given.self_contained or None}
+        own |= {option: getattr(given, option) for option in names}
+        refuse(own, "a machine", "a law's sweep")
+        return sweep_modifier(found, given.tolerance)
+    machine, given = _fitted_machine(found, record, given)
+    return _model(machine, name, given)[1]
+
+
+@lists_options(FileOptions, _DEFAULTS)
+def write_identified(
+    found: FitResult,
+    folder: str | Path,
+    record: str | None = None,
+    *,
+    name: str = "Machine",
+    **options: Unpack[FileOptions],
+) -> list[Path]:
+    """Write the text of `to_modelica` into `folder`, with a file of long records; return the
+    paths.
+    """
+    check_names(write_identified, options)
+    machine, given = _fitted_machine(found, record, TextOptions(**options))
+    return _write_model(machine, folder, name, given)
+
+
+def identified_modifiers(
+    found: FitResult, tolerance: float = 1e-3, v_max: float | None = None
+) -> str:
+    """Return the components with fitted values, to be pasted into a model."""
+    parts = [e.path.partition(".")[0] for e in found.estimates]
+    return modifiers(found.model, parts, tolerance, v_max)
+
+
+def _fitted_machine(
+    found: FitResult, label: str | None, options: TextOptions
+) -> tuple[Any, TextOptions]:
+    """Return the fitted machine with the inputs of a record, and the options with its times."""
+    motions = [
+        name
+        for name, prepared in zip(found.records, found.problem.prepared, strict=True)
+        if not isinstance(prepared, PreparedSweep)
+    ]
+    label = label if label is not None else motions[0] if motions else next(iter(found.records))
+    machine = found.problem.objective.machine(found.model_for(label))
+    settings: dict[str, Any] = {"comment": _comment(found, label)}
+    if label in motions:
+        index = found.number(label)
+        setup = found.problem.setup_at(jnp.asarray(found.x), index)
+        prepared = jax.tree.map(jnp.asarray, found.problem.prepared[index])
+        assert not isinstance(prepared, PreparedSweep)
+        system = driven(
+            machine, prepared.t, acting(setup, prepared, found.problem.delayed), prepared.hold
+        )
+        machine = getattr(system, "mechanism", machine)
+        if isinstance(machine, Mechanism):
+            channels, delayed = found.records[label].outputs, found.problem.delayed
+            states = [name for name in state_names(machine) if name in prepared.known]
+            start = {
+                name: invert_sensor(setup, prepared, name, *seen_in(name, channels), 0, delayed)
+                for name in states
+            }
+            machine = getattr(moved_to(system, start), "mechanism", machine)
+        settings |= {"start_time": float(prepared.t[0]), "stop_time": float(prepared.t[-1])}
+    settings = {k: value for k, value in settings.items() if getattr(options, k) is None}
+    return machine, dataclasses.replace(options, **settings)
+
+
+def _comment(found: FitResult, label: str) -> list[str]:
+    record = found.records[label]
+    citation = " ".join(str(getattr(record, "citation", "")).split())
+    records, kind = ", ".join(found.records), type(found.problem.objective).__name__
+    lines = [
+        f"Identified by frictax {frictax.__version__} from {records} by {kind}.",
+        f"Driven here as in {label}{': ' + citation if citation else ''}.",
+    ]
+    return [
+        *(" ".join(line.split()) for line in lines),
+        f"Fitted, with the standard error and the {100 * found.level:g} % interval for white"
+        " residuals:",
+        *(
+            f"  {e.name} = {e.value:.10g} {e.unit}, {', '.join(filter(None, (error, interval)))}"
+            for e in found.estimates
+            for *_, error, interval in [dataclasses.replace(e, declared=(e.unit, 1.0)).cells]
+        ),
+        *(f"! {w}" for w in found.warnings),
+    ]

@@ -1,8 +1,17 @@
-"""Each kind of part as Modelica's component."""
+"""The parts of a machine as Modelica components."""
 
+import dataclasses
+import functools
+import re
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.bristles import Dahl, ElastoPlastic, LuGre
+from frictax.bristles.bristle import fading
 from frictax.contacts import (
     BearingFriction,
     Brake,
@@ -13,7 +22,7 @@ from frictax.contacts import (
     SupportFriction,
 )
 from frictax.contacts.rubbing import bristle_of
-from frictax.laws import TemperatureDependent
+from frictax.laws import AbstractLaw, TemperatureDependent
 from frictax.mechanism import (
     Damper,
     ElastoBacklash,
@@ -27,6 +36,7 @@ from frictax.mechanism import (
     LinearPositionDependentForce,
     LossyGear,
     Mass,
+    Mechanism,
     PeriodicPositionDependentForce,
     Position,
     PositionController,
@@ -40,18 +50,309 @@ from frictax.mechanism import (
     ThermalConductor,
     Torque,
 )  # fmt: skip
-from frictax.mechanism.layout import Contact
+from frictax.mechanism.layout import BODIES, Contact, Flange, Layout, is_rotational, layout
+from frictax.parameters.declaration import declared
+from frictax.signals import Constant, Pulse, Ramp, Sampled, Sine, Step, Trapezoid
 
-from .modelica_bristles import write_bristle
-from .modelica_sheet import Sheet, values
-from .modelica_words import matrix, number
+from .modelica_text import identifier, law_table, matrix, number
+
+_SLIDES, _TURNS = "Modelica.Mechanics.Translational", "Modelica.Mechanics.Rotational"
+_HEAT, _SOURCES = "Modelica.Thermal.HeatTransfer", "Modelica.Blocks.Sources"
+
+# The packages of the library, with the names of their elements in `elements.mo`.
+_HOMES = {
+    f"{_SLIDES}.Components": (
+        "Mass Fixed Rod Spring Damper SpringDamper ElastoGap SupportFriction Brake"
+        " MassWithStopAndFriction"
+    ),
+    f"{_SLIDES}.Sources": "Force Position QuadraticSpeedDependentForce",
+    f"{_TURNS}.Components": (
+        "Inertia BearingFriction Clutch OneWayClutch ElastoBacklash IdealGear IdealPlanetary"
+        " LossyGear RotationalFixed RotationalSpring RotationalDamper RotationalSpringDamper"
+        " RotationalBrake"
+    ),
+    f"{_TURNS}.Sources": "Torque RotationalPosition QuadraticSpeedDependentTorque",
+    f"{_HEAT}.Components": "HeatCapacitor ThermalConductor",
+    f"{_HEAT}.Sources": "FixedTemperature PrescribedHeatFlow",
+    _SOURCES: "Constant Step Ramp Sine Trapezoid Pulse",
+}
+LIBRARY = {
+    **{
+        name: f"{home}.{name.removeprefix('Rotational')}"
+        for home, names in _HOMES.items()
+        for name in names.split()
+    },
+    **dict.fromkeys(("Sampled", "Held"), f"{_SOURCES}.CombiTimeTable"),
+}
+# Connectors between an element of `elements.mo` and one of the library.
+_CONNECTORS = {
+    "Flange": f"{_SLIDES}.Interfaces.Flange_a",
+    "RotationalFlange": f"{_TURNS}.Interfaces.Flange_a",
+    "HeatPort": f"{_HEAT}.Interfaces.HeatPort",
+    "RealInput": "Modelica.Blocks.Interfaces.RealInput",
+    "RealOutput": "Modelica.Blocks.Interfaces.RealOutput",
+}
+_HEAD = re.compile(r"^  (?:partial model|model|function|connector) (\w+)", re.MULTILINE)
+
+
+@functools.cache
+def elements() -> dict[str, str]:
+    """Return the text of each element of `elements.mo`, by name.
+
+    >>> print(elements()["RealInput"])
+      connector RealInput = input Real "A signal that comes in";
+    """
+    whole = files("frictax.export").joinpath("elements.mo").read_text(encoding="utf-8")
+    blocks = (block.rstrip() for block in re.split(r"\n\n", whole.removesuffix("end Elements;\n")))
+    return {head[1]: block for block in blocks if (head := _HEAD.match(block))}
+
+
+def with_dependencies(names: set[str], self_contained: bool) -> list[str]:
+    """Return the texts of the elements called `names`, and of the elements that they use, in the
+    order of `elements.mo`.
+    """
+    known, needed, left = elements(), set(), list(names)
+    while left:
+        name = left.pop()
+        if name not in needed:
+            needed.add(name)
+            left += [
+                n for n in re.findall(r"\w+", re.sub(r'"[^"]*"', "", known[name])) if n in known
+            ]
+    texts = {name: text for name, text in known.items() if name in needed}
+    if not self_contained:
+        texts |= {
+            name: f"  connector {name} = {path};"
+            for name, path in _CONNECTORS.items()
+            if name in needed
+        }
+    return list(texts.values())
+
+
+_SIGNALS = (Constant, Pulse, Ramp, Sine, Step, Trapezoid)
+
+
+@dataclasses.dataclass
+class Sheet:
+    """The Modelica text of a machine while it is written.
+
+    `tables`: tables for a file, by name; `own`: components of elements of `elements.mo`.
+    """
+
+    machine: Mechanism
+    self_contained: bool
+    tolerance: float
+    v_max: float | None
+    rows: int
+    declarations: list[str] = dataclasses.field(default_factory=list)
+    equations: list[str] = dataclasses.field(default_factory=list)
+    elements: set[str] = dataclasses.field(default_factory=set)
+    tables: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    names: dict[str, str] = dataclasses.field(default_factory=dict)
+    housings: dict[tuple[str, bool], str] = dataclasses.field(default_factory=dict)
+    own: set[str] = dataclasses.field(default_factory=set)
+    taken: set[str] = dataclasses.field(default_factory=lambda: {*elements(), "tables"})
+
+    def __post_init__(self) -> None:
+        for name in self.machine.names:
+            self.names[name] = self._new(name)
+
+    @property
+    def layout(self) -> Layout:
+        return layout(self.machine)
+
+    def declare(
+        self, element: str, name: str, modifiers: list[str], *, own: bool = False, comment: str = ""
+    ) -> None:
+        """Write a component; `own`: use the element of `elements.mo` even if the library has one of
+        that name.
+        """
+        if own or self.self_contained or element not in LIBRARY:
+            self.elements.add(element)
+            self.own.add(name)
+            path = element
+        else:
+            path = LIBRARY[element]
+        if name not in self.own and self.heated_by(name):
+            modifiers = [*modifiers, "useHeatPort=true"]
+        lines = [f"  // {line}" for line in comment.splitlines()]
+        self.declarations.append("\n".join([*lines, f"  {path} {name}{_in_brackets(modifiers)};"]))
+
+    def extra(self, element: str, name: str, modifiers: list[str], comment: str = "") -> str:
+        """Write a component that is not a part of the machine, and return its name."""
+        name = self._new(name)
+        self.declare(element, name, modifiers, comment=comment)
+        return name
+
+    def connect(self, a: str, b: str) -> None:
+        self.equations.append(f"  connect({a}, {b});")
+
+    def flange(self, flange: Flange, end: str = "flange_b", turns: bool = False) -> str:
+        """Return the connector of a flange; `end` is that of a body without a length."""
+        part = self.machine.parts[flange.part]
+        name = self.machine.names[flange.part]
+        if isinstance(part, Fixed):
+            return self.housing(name, turns, part)
+        return f"{self.names[name]}.{ {-1: 'flange_a', 0: end, 1: 'flange_b'}[flange.side] }"
+
+    def housing(self, owner: str, turns: bool, fixed: Fixed | None = None) -> str:
+        """Return the flange of a `Fixed`, or of the housing of a friction. A `Fixed` can support
+        translations and rotations.
+        """
+        if (owner, turns) not in self.housings:
+            other = (owner, not turns) in self.housings or fixed is None
+            name = self._new(f"{self.names[owner]}_housing") if other else self.names[owner]
+            kind, place = ("RotationalFixed", "phi0") if turns else ("Fixed", "s0")
+            s0 = 0.0 if fixed is None else fixed.s0
+            self.declare(kind, name, [f"{place}={number(s0)}"])
+            self.housings[owner, turns] = name
+        return f"{self.housings[owner, turns]}.flange"
+
+    def table(self, law: AbstractLaw, what: str, unit: str) -> tuple[str, str]:
+        """Return a law as a matrix, and the comment on it."""
+        rows, said = law_table(law, what, self.tolerance, self.v_max, unit)
+        return matrix(rows), said
+
+    def heated_by(self, name: str) -> str | None:
+        """Return the heat capacitor that the component `name` heats, or None."""
+        for body, part in self.machine.named_parts():
+            sources = part.sources if isinstance(part, HeatCapacitor) else ()
+            if name in [self.names.get(source) for source in sources]:
+                return body
+        return None
+
+    def signal(self, owner: str, field: str, to: str) -> None:
+        """Write the source of a signal and connect it with the input `to`."""
+        signal = getattr(self.machine[owner], field)
+        name, kind = f"{self.names[owner]}_{field}", type(signal)
+        if kind is Sampled:
+            name, output = self._sampled_signal(name, signal)
+        elif kind in _SIGNALS:
+            name, output = self.extra(kind.__name__, name, values(signal)), "y"
+        else:
+            raise ValueError(
+                f"`{owner}.{field}` is a {kind.__name__}, Python that Modelica cannot read: "
+                "give it as `Sampled(times, values)` for the export."
+            )
+        self.connect(f"{name}.{output}", to)
+
+    def turns(self, flange: Flange) -> bool:
+        """Return whether the part of a flange turns."""
+        return bool(is_rotational(self.machine.parts[flange.part]))
+
+    def starts(self, name: str, variables: tuple[str, ...]) -> list[str]:
+        """Return the start values of a body; they are fixed if its motion is a coordinate."""
+        index = self.machine.names.index(name)
+        bodies = [i for i, part in enumerate(self.machine.parts) if isinstance(part, BODIES)]
+        given = ", fixed=true" if bodies.index(index) in self.layout.coordinates else ""
+        return [f"{v}(start={number(getattr(self.machine[name], v))}{given})" for v in variables]
+
+    def _sampled_signal(self, name: str, signal: Sampled) -> tuple[str, str]:
+        rows = np.column_stack([np.asarray(signal.times), np.asarray(signal.values)])
+        kind = "Held" if signal.hold else "Sampled"
+        if self.self_contained:
+            return self.extra(kind, name, [f"table={matrix(rows)}"]), "y"
+        shape = "Constant" if signal.hold else "Linear"
+        smoothness = f"smoothness=Modelica.Blocks.Types.Smoothness.{shape}Segments"
+        more = [smoothness, "extrapolation=Modelica.Blocks.Types.Extrapolation.HoldLastPoint"]
+        if len(rows) <= self.rows:
+            return self.extra(kind, name, [f"table={matrix(rows)}", *more]), "y[1]"
+        on_file = ["tableOnFile=true", f'tableName="{name}"', "fileName=tables"]
+        name = self.extra(kind, name, [*on_file, *more])
+        self.tables[name] = rows
+        return name, "y[1]"
+
+    def _new(self, name: str) -> str:
+        name = identifier(name, self.taken)
+        self.taken.add(name)
+        return name
+
+
+def values(
+    part: Any, without: tuple[str, ...] = (), renamed: dict[str, str] | None = None
+) -> list[str]:
+    """Return the parameters of a part or signal as modifiers; `nperiod` is an integer in
+    Modelica.
+    """
+    out = []
+    for field in dataclasses.fields(part):
+        if declared(field) is not None and field.name not in without:
+            value = getattr(part, field.name)
+            text = str(int(value)) if field.name == "nperiod" else number(value)
+            out.append(f"{(renamed or {}).get(field.name, field.name)}={text}")
+    return out
+
+
+def _in_brackets(modifiers: list[str]) -> str:
+    if not modifiers:
+        return ""
+    one = ", ".join(modifiers)
+    if len(one) <= 100 and "\n" not in one:
+        return f"({one})"
+    return "(\n      " + ",\n      ".join(modifiers) + ")"
+
+
+_ELEMENTS = {Dahl: "LuGreFriction", LuGre: "LuGreFriction", ElastoPlastic: "ElastoPlasticFriction"}
+
+
+def write_bristle(
+    sheet: Sheet, name: str, part: Any, contact: Contact, field: str, unit: str
+) -> None:
+    """Write the friction `name` with a bristle, as an element of `elements.mo`; its law is in
+    `field`.
+
+    **Raises:** `ValueError` for a bristle without an element.
+    """
+    bristle, here, support = part.bristle, sheet.names[name], contact.support
+    turns = sheet.turns(contact.flange) or (support is not None and sheet.turns(support))
+    if type(bristle) not in _ELEMENTS or float(getattr(bristle, "exponent", 1.0)) != 1.0:
+        raise ValueError(
+            f"`{name}.bristle` is {bristle!r}, for which the export has no element. It has"
+            " `LuGre`, `ElastoPlastic`, and `Dahl` with the exponent 1; or leave it out, for"
+            " friction that sticks."
+        )
+    sigma_1 = jnp.asarray(getattr(bristle, "sigma_1", 0.0))
+    v_d = getattr(bristle, "v_d", None)
+    modifiers = [
+        f"sigma_0={number(bristle.sigma_0)}",
+        f"sigma_1={number(sigma_1)}",
+        f"z_start={number(bristle.z)}",
+    ]
+    said = []
+    for way, direction, which in (
+        ("forward", 1, field),
+        ("backward", -1, field.replace("_pos", "_neg")),
+    ):
+        law = part.law(direction)
+        rows, words = law_table(law, f"{name}.{which}", sheet.tolerance, sheet.v_max, unit)
+        viscous = float(law.viscous_slope)
+        bends = np.column_stack([rows[:, 0], rows[:, 1] - viscous * rows[:, 0]])
+        modifiers += [
+            f"{way}={matrix(bends)}",
+            f"viscous_{way}={number(viscous)}",
+            f"fading_{way}={number(fading(sigma_1, v_d, law))}",
+        ]
+        if isinstance(bristle, ElastoPlastic):
+            least = law.f0 if law.stribeck_dip is None else law.stribeck_dip[0]
+            modifiers.append(f"least_{way}={number(least)}")
+        if direction == 1 or law is not part.law(1):
+            said.append(f"{words}; the viscous part is beside it")
+    if isinstance(bristle, ElastoPlastic):
+        modifiers.append(f"z_ba={number(bristle.z_ba)}")
+    element = ("Rotational" if turns else "") + _ELEMENTS[type(bristle)]
+    sheet.declare(element, here, modifiers, own=True, comment="\n".join(said))
+    sheet.connect(f"{here}.flange_b", sheet.flange(contact.flange, turns=turns))
+    grounded = sheet.housing(name, turns) if support is None else sheet.flange(support, turns=turns)
+    sheet.connect(f"{here}.support", grounded)
+
 
 _JUMP = "v_small=0.001"
 
 
 def write_part(sheet: Sheet, name: str) -> None:
-    """Write the part called `name`; raises `ValueError`, one sentence, for one that Modelica's
-    elements cannot say.
+    """Write the part called `name`.
+
+    **Raises:** `ValueError` for a part without an element.
     """
     part = sheet.machine[name]
     writer = WRITERS.get(type(part))
@@ -70,7 +371,7 @@ def _body(sheet: Sheet, name: str, part: Any) -> None:
     )
 
 
-def _fixed(sheet: Sheet, name: str, part: Any) -> None:
+def _fixed_part(sheet: Sheet, name: str, part: Any) -> None:
     users = [c for _, a, b in sheet.layout.compliants for c in (a, b)] + [
         f
         for c in (*sheet.layout.contacts, *sheet.layout.bristles)
@@ -111,7 +412,7 @@ def _source(sheet: Sheet, name: str, part: Any) -> None:
     turns, kind, field = sheet.turns(flange), type(part).__name__, part.signal_name()
     if type(part) in _OF_EITHER and turns:
         kind = f"Rotational{kind}"
-    # the library's own default is a force of one direction, whichever way it moves
+    # The default of the library is a force of one direction, for motion in both directions.
     along = [] if sheet.self_contained else _ALONG_THE_SPEED.get(type(part), [])
     sheet.declare(kind, sheet.names[name], values(part) + along)
     sheet.connect(f"{sheet.names[name]}.flange", sheet.flange(flange, turns=turns))
@@ -161,7 +462,7 @@ def _on_support(sheet: Sheet, name: str, part: Any) -> None:
     elif own:
         sheet.connect(f"{here}.support", sheet.housing(name, turns))
     if type(part) is Brake:
-        _pressed(sheet, name, part)
+        _normal_force(sheet, name, part)
 
 
 def _clutch(sheet: Sheet, name: str, part: Any) -> None:
@@ -175,11 +476,11 @@ def _clutch(sheet: Sheet, name: str, part: Any) -> None:
     assert contact.support is not None
     sheet.connect(sheet.flange(contact.support, "flange_b", True), f"{here}.flange_a")
     sheet.connect(f"{here}.flange_b", sheet.flange(contact.flange, "flange_a", True))
-    _pressed(sheet, name, part)
+    _normal_force(sheet, name, part)
 
 
 def _laws(sheet: Sheet, name: str, part: Any, pos: str, unit: str) -> tuple[bool, list[str], str]:
-    """Return whether it needs an element of our own, its modifiers, and what is to be said."""
+    """Return whether it needs an element of `elements.mo`, its modifiers, and the comment."""
     neg = pos.replace("_pos", "_neg")
     law, back = getattr(part, pos), getattr(part, neg)
     table, said = sheet.table(law, f"{name}.{pos}", unit)
@@ -203,7 +504,7 @@ def _check_heat(sheet: Sheet, name: str, part: Any, pos: str) -> None:
 
 
 def _check_bristle(name: str, part: Any) -> None:
-    """Raise `ValueError` for a bristle that something presses on."""
+    """Raise `ValueError` for a bristle with a normal force."""
     if (bristle := bristle_of(part)) is not None:
         raise ValueError(
             f"`{name}.bristle` is a {type(bristle).__name__} that a normal force presses on, for"
@@ -231,7 +532,7 @@ def _declare_friction(
     sheet.declare(element, here, modifiers, own=own, comment=said)
 
 
-def _pressed(sheet: Sheet, name: str, part: Any) -> None:
+def _normal_force(sheet: Sheet, name: str, part: Any) -> None:
     if isinstance(part.f_normalized, MotionDependent):
         raise ValueError(
             f"`{name}.f_normalized` is a `MotionDependent`, Python that Modelica cannot read: press"
@@ -310,7 +611,7 @@ _ALONG_THE_SPEED = {
 }
 WRITERS: dict[type, Callable[[Sheet, str, Any], None]] = {
     **dict.fromkeys((Mass, Inertia), _body),
-    Fixed: _fixed,
+    Fixed: _fixed_part,
     MassWithStopAndFriction: _stop,
     **dict.fromkeys(_COMPLIANTS, _compliant),
     **dict.fromkeys((Force, Torque, *_OF_EITHER, *_ALONG_THE_SPEED), _source),

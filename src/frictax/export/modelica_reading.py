@@ -20,9 +20,8 @@ from frictax.parameters.modelica_names import modelica_advice
 from frictax.signals import AbstractSignal, Constant, Pulse, Ramp, Sampled, Sine, Step, Trapezoid
 from frictax.text import brief, suggestion
 
-from .modelica_elements import elements
-from .modelica_parts import WRITERS
-from .modelica_words import plain_name
+from .modelica_parts import WRITERS, elements
+from .modelica_text import plain_name
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)

@@ -1,9 +1,7 @@
-"""Friction as robot simulators take it: one dry level and one viscous coefficient for
-each joint.
-"""
+"""The friction of a joint for robot simulators: one dry level and one viscous coefficient."""
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import jax.numpy as jnp
@@ -24,7 +22,7 @@ from frictax.mechanism import (
 )
 from frictax.parameters import UnknownName
 
-# What resists a joint too, and is no friction.
+# Parts that resist a joint without being friction.
 _RESIST = (
     LinearPositionDependentForce,
     PeriodicPositionDependentForce,
@@ -37,11 +35,11 @@ _NO_BRISTLE = "Lost: the bristle. Motion before sliding is not modelled."
 
 @dataclasses.dataclass(frozen=True)
 class JointFriction:
-    """`friction` [N or N.m] and `damping` [N.s/m or N.m.s/rad] nearest to a law; `lost`: what they
-    cannot say, a sentence each.
+    """The `friction` [N or N.m] and the `damping` [N.s/m or N.m.s/rad] nearest to a law.
 
-    `lugre`, of a contact with a bristle: its sigma_0, sigma_1, F_C, F_S and v_S, and the viscous
-    coefficient beside, as MuJoCo's ``dcmotor`` takes them.
+    - `lost`: a sentence on each property of the law that they do not represent.
+    - `lugre`, of a contact with a bristle: sigma_0, sigma_1, F_C, F_S, v_S and the viscous
+      coefficient, the arguments of MuJoCo's ``dcmotor``.
     """
 
     friction: float
@@ -52,9 +50,10 @@ class JointFriction:
     lugre: tuple[float, ...] | None = None
 
     def mujoco(self, joint: str = "joint") -> str:
-        """MuJoCo's joint attributes; a `frictionloss` there resists motion and holds at rest,
-        softly. Of a contact with a bristle a motor without torque, of MuJoCo 3.8 or later, to be
-        written inside ``<actuator>``.
+        """Return a joint of MuJoCo, whose `frictionloss` resists motion and holds softly at rest.
+
+        For a contact with a bristle, return a motor without torque for the element ``<actuator>``,
+        which needs MuJoCo 3.8 or later.
         """
         if self.lugre is not None:
             *values, damping = map(_number, self.lugre)
@@ -66,7 +65,7 @@ class JointFriction:
         return f"{self._comment()}\n<joint name={quoteattr(joint)} {values}/>"
 
     def urdf(self) -> str:
-        """URDF's ``<dynamics>`` element, to be written inside a ``<joint>``."""
+        """Return URDF's ``<dynamics>`` element for a ``<joint>``."""
         return (
             f'{self._comment()}\n<dynamics friction="{_number(self.friction)}"'
             f' damping="{_number(self.damping)}"/>'
@@ -83,14 +82,15 @@ class JointFriction:
 def joint_friction(
     found: FitResult, contact: str | None = None, v_max: float | None = None
 ) -> JointFriction:
-    """The level and the slope, both >= 0, nearest to a fitted friction over speeds from 0 to
-    `v_max` (least squares), and what is lost.
+    """Return the level and the slope, both >= 0, nearest to a fitted friction, and what is lost.
+
+    They minimise the sum of squares over speeds from 0 to `v_max`.
 
     **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`;
-    `v_max` [m/s or rad/s]: the highest speed of the sweep unless given; for a machine it must be.
+    `v_max` [m/s or rad/s]: by default the highest speed of the sweep. A machine needs it.
 
-    **Raises:** `ValueError` for a contact that a normal force presses on, or a machine without
-    `v_max`; `KeyError` for an unknown contact.
+    **Raises:** `ValueError` for a contact with a normal force, or a machine without `v_max`;
+    `KeyError` for an unknown contact.
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
@@ -98,7 +98,7 @@ def joint_friction(
     <!-- friction in N, damping in N per m/s, found by frictax up to 4 m/s. -->
     <dynamics friction="6.1" damping="0.96"/>
     """
-    friction, rotational, v_max, beside, lugre = _steady(found, contact, v_max)
+    friction, rotational, v_max, beside, lugre = _steady_friction(found, contact, v_max)
     unit = "N.m" if rotational else "N"
     v = np.linspace(0.0, v_max, 401)[1:]
     ways = [friction.f_pos] if friction.f_neg is None else [friction.f_pos, friction.f_neg]
@@ -125,22 +125,22 @@ def joint_friction(
 def to_mujoco(
     found: FitResult, name: str | None = None, *, v_max: float | None = None, joint: str = "joint"
 ) -> str:
-    """A MuJoCo joint with the friction of a fit as far as it can be said there: see
-    `joint_friction`.
+    """Return a MuJoCo joint with the friction of a fit, see `joint_friction`.
 
-    `name`: of a machine's fit its contact; of a sweep's the joint. `joint` of a machine's.
+    `name`: the contact in the fit of a machine, the joint in that of a sweep. `joint`: the joint
+    for a machine.
     """
     contact, joint = (None, name or joint) if found.of_sweep else (name, joint)
     return joint_friction(found, contact, v_max).mujoco(joint)
 
 
 def to_urdf(found: FitResult, contact: str | None = None, *, v_max: float | None = None) -> str:
-    """The same as URDF's ``<dynamics>``."""
+    """Return the friction of a fit as URDF's ``<dynamics>``."""
     return joint_friction(found, contact, v_max).urdf()
 
 
 def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
-    """Level and slope >= 0 of the nearest line."""
+    """Return level and slope >= 0 of the nearest line."""
     from scipy.optimize import nnls
 
     scale = float(np.max(v))
@@ -148,21 +148,36 @@ def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
     return float(level), float(slope / scale)
 
 
-def _steady(
-    found: FitResult, contact: str | None, v_max: float | None
-) -> tuple[Any, bool, float, tuple[str, ...], tuple[float, ...] | None]:
-    """Laws and peak, whether it turns, the highest speed, sentences on what is lost beside, and
-    what `JointFriction.lugre` says.
+class _Steady(NamedTuple):
+    """The steady friction of a joint, its highest speed, sentences on what is lost, and
+    `JointFriction.lugre`.
     """
+
+    friction: Any
+    rotational: bool
+    v_max: float
+    lost: tuple[str, ...] = ()
+    lugre: tuple[float, ...] | None = None
+
+
+def _steady_friction(found: FitResult, contact: str | None, v_max: float | None) -> _Steady:
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
     if found.of_sweep:
-        friction, sweep = as_steady(found.model), found.sweep
-        offset = 0.0 if friction.offset is None else float(friction.offset)
-        top = np.max(np.abs(sweep.velocity)) if v_max is None else v_max
-        unit = "N.m" if sweep.rotational else "N"
-        said = f"Lost: a constant force of {offset:.3g} {unit} beside the friction."
-        return friction, sweep.rotational, float(top), (said,) if offset else (), None
+        return _of_sweep(found, v_max)
+    return _of_contact(found, contact, v_max)
+
+
+def _of_sweep(found: FitResult, v_max: float | None) -> _Steady:
+    friction, sweep = as_steady(found.model), found.sweep
+    offset = 0.0 if friction.offset is None else float(friction.offset)
+    top = float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max)
+    unit = "N.m" if sweep.rotational else "N"
+    lost = f"Lost: a constant force of {offset:.3g} {unit} beside the friction."
+    return _Steady(friction, sweep.rotational, top, (lost,) if offset else ())
+
+
+def _of_contact(found: FitResult, contact: str | None, v_max: float | None) -> _Steady:
     machine: Any = found.model
     named = tuple(machine.named_parts()) if hasattr(machine, "named_parts") else ()
     parts = {name: part for name, part in named if hasattr(part, "breakaway")}
@@ -188,7 +203,7 @@ def _steady(
     law = SteadyFriction(forward, None if backward is forward else backward, part.breakaway(), None)
     ends = (contact,) if isinstance(part, MassWithStopAndFriction) else part.between()
     bodies = {end.partition(".")[0] for end in ends if end is not None}
-    beside = tuple(
+    lost = tuple(
         f"Lost: {name}, a {type(other).__name__} on the same body."
         for name, other in named
         if isinstance(other, _RESIST) and other.body.partition(".")[0] in bodies
@@ -196,12 +211,13 @@ def _steady(
     lugre = None
     if bristle_of(part) is not None:
         lugre, more = _lugre(str(contact), part)
-        beside = (*beside, *more)
-    return law, bool(getattr(type(part), "rotational", False)), float(v_max), beside, lugre
+        lost = (*lost, *more)
+    rotational = bool(getattr(type(part), "rotational", False))
+    return _Steady(law, rotational, float(v_max), lost, lugre)
 
 
 def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """What `JointFriction.lugre` says of a contact, and sentences on what that loses."""
+    """Return `JointFriction.lugre` of a contact, and sentences on what is lost."""
     bristle, law, lost = part.bristle, part.law(1), [_NO_BRISTLE]
     if type(bristle) not in (LuGre, Dahl, ElastoPlastic):
         raise ValueError(

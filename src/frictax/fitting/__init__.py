@@ -8,8 +8,9 @@ Read in this order: `problem` (predictions and the cost), `search` (the optimise
 (estimates and identifiability).
 """
 
-from .fit import Bounds as Bounds, Data as Data, Law as Law, Own as Own, fit as fit
+from .fit import Data as Data, fit as fit
 from .fit_many import fit_many as fit_many
+from .options import Bounds as Bounds, FitOptions as FitOptions, Law as Law, Own as Own
 from .problem.initial_guess import (
     starting_bristle as starting_bristle,
     starting_law as starting_law,

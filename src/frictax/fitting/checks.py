@@ -1,22 +1,22 @@
-"""What a fit may be asked, each mistake told in a sentence."""
+"""Checks of the model and of the records of a fit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from frictax.engine import Engine
+import jax
+import numpy as np
+
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
 from frictax.notice import Notice
 from frictax.text import brief
 
-from .problem.objectives import AbstractObjective, Steady
-from .problem.priors import AbstractPrior
 from .problem.readings import tick_noise
 from .problem.sensors import Instrument
 
 
-def labelled(data: Any) -> dict[str, Any]:
-    """The data by label: a record's name, or a contact's name for a sweep."""
+def label_data(data: Any) -> dict[str, Any]:
+    """Return the data by label: the name of a record, or that of a contact for a sweep."""
     if isinstance(data, Record | Sweep):
         data = [data]
     if isinstance(data, Mapping):
@@ -48,15 +48,8 @@ def labelled(data: Any) -> dict[str, Any]:
     return out
 
 
-def check_arguments(
-    model: Any,
-    records: Mapping[str, Any],
-    objective: Any,
-    start: Any,
-    priors: Any,
-    instruments: Any = None,
-    engine: Any = None,
-) -> None:
+def check_data(model: Any, records: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for a model that is not a machine, and for data that are not records."""
     if not isinstance(model, Machine):
         raise ValueError(
             f"A record is fitted by a `Mechanism` or a hybrid system of your own, got {model!r}. A"
@@ -73,38 +66,19 @@ def check_arguments(
                 f"`fit` takes records and sweeps, got {r!r} under {label!r}. Read one with"
                 " Record.from_csv(...)."
             )
-    for name, value in (("objective", objective), ("start", start)):
-        if value is not None and (
-            not isinstance(value, AbstractObjective) or isinstance(value, Steady)
-        ):
-            raise ValueError(
-                f"`{name}` must be FreeRun(), Windows(), ClosedLoop(...) or InverseDynamics(), got"
-                f" {value!r}."
-            )
-    check_priors(priors)
-    if instruments is not None and (
-        not isinstance(instruments, Mapping)
-        or not all(isinstance(i, Instrument) for i in instruments.values())
-    ):
-        raise ValueError(
-            f"`instruments` must be a dict of channel -> Instrument(...), got {instruments!r}. Its"
-            " keys are like 'inputs.drive'."
-        )
-    if engine is not None and not isinstance(engine, Engine):
-        raise ValueError(
-            f"`engine` of a fit must be `OnSamples(...)` or `Adaptive(...)`, got {engine!r}."
-        )
 
 
-def check_priors(priors) -> None:
-    for prior in priors if isinstance(priors, Sequence) else [priors]:
-        if not isinstance(prior, AbstractPrior) or not isinstance(priors, Sequence):
-            raise ValueError(
-                f"`priors` must be a list of Normal(...) or Smooth(...), got {prior!r}."
-            )
+def check_precision() -> None:
+    """Raise `ValueError` unless JAX computes with 64 bits."""
+    if jax.dtypes.canonicalize_dtype(float) != np.float64:
+        raise ValueError(
+            '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64",'
+            " True) before the first computation."
+        )
 
 
 def check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
+    """Raise `ValueError` for a delay that is not shorter than the record."""
     for name, instrument in instruments.items():
         if abs(float(instrument.delay)) >= record.duration:
             raise ValueError(

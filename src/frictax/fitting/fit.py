@@ -1,165 +1,137 @@
-"""Which parameters explain a measurement: of a friction law a sweep, of a machine its records."""
+"""Find the parameters of a friction law from a sweep, or of a machine from its records: `fit`."""
 
+import dataclasses
+import functools
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
+
+import numpy as np
 
 from frictax.annotations import DataFrame
-from frictax.engine.options import Engine
+from frictax.engine import Adaptive, Result
+from frictax.interrupts import as_part, may_keep
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
-from frictax.progress import Progress, watched
+from frictax.notice import Notice
+from frictax.parameters import get
+from frictax.programs import jitted
+from frictax.progress import Work, watched
 
-from .fit_data import Search, fit_records, fit_sweep
-from .problem.losses import AbstractLoss
-from .problem.objectives import AbstractObjective
-from .problem.priors import AbstractPrior
-from .problem.sensors import Instrument
+from .build_problem import build_problem, build_sweep_problem, entries
+from .checks import check_data, check_precision, label_data, without_repeats
+from .limits import move_inside, shared_limits
+from .options import (
+    FitOptions,
+    FitOptionsDict,
+    Law,
+    RecordFit,
+    RecordOptions,
+    SweepFit,
+    SweepOptions,
+    check_names,
+    lists_options,
+    names_of,
+    refuse,
+)
+from .problem.initial_state import begun_at, named_paths, own_parameters
+from .problem.inverse_dynamics import InverseDynamics
+from .problem.objectives import PreparedRecord
+from .problem.problem import Problem
+from .problem.read_starts import LARGEST_RISE, without_rounding
+from .problem.simulations import ClosedLoop, FreeRun
 from .problem.steady import SteadyFriction
-from .problem.ties import Tied
 from .result.fit_result import FitResult
-from .search.methods import AbstractMethod
-from .search.multistart import Extent
+from .result.make_fit_result import make_fit_result
+from .result.notices import above_noise
+from .result.step_error import SHORTER, between_samples, long_steps, with_steps_needed
+from .search.methods import LevenbergMarquardt
+from .search.multistart import Extent, Searched, search
+from .steady_model import assemble_friction, near_data
 
-Own = Mapping[str, Sequence[float] | None] | Iterable[str]
-Bounds = Mapping[str, tuple[float, float]]
+_NOISE_UPDATES = 3  # most updates of the noise of a weak form, each followed by another search
+_ROUNDS = 4  # most rounds after the search of a free run, unless the user asks for another number
+
 Data = Record | Iterable[Record | Sweep] | Mapping[str, Record | Sweep]
-Law = AbstractLaw | SteadyFriction | type[AbstractLaw] | Sequence[Sequence[float]]
 Model = TypeVar("Model", bound=Machine)
+_ONLY_SWEEP = [n for n in names_of(SweepOptions) if n not in names_of(RecordOptions)]
+_ONLY_RECORDS = [n for n in names_of(RecordOptions) if n not in names_of(SweepOptions)]
 
 
 @overload
 def fit(
-    model: Law,
-    data: Sweep | DataFrame,
-    *,
-    f_neg: Law | None = None,
-    peak: float | None = None,
-    offset: float | None = None,
-    free: str | Iterable[str] | None = None,
-    tied: Tied | None = None,
-    log_scale: str | Iterable[str] = (),
-    priors: Sequence[AbstractPrior] = (),
-    bounds: Bounds | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
-    level: float = 0.95,
-    starts: int = 1,
-    spread: float = 0.5,
-    seed: int = 0,
-    progress: bool | Progress = False,
+    model: Law, data: Sweep | DataFrame, **options: Unpack[SweepFit]
 ) -> FitResult[AbstractLaw | SteadyFriction]: ...
 
 
 @overload
-def fit(
-    model: Model,
-    data: Data,
-    *,
-    free: str | Iterable[str] | None = None,
-    tied: Tied | None = None,
-    log_scale: str | Iterable[str] = (),
-    own: Own = (),
-    objective: AbstractObjective | None = None,
-    start: AbstractObjective | None = None,
-    priors: Sequence[AbstractPrior] = (),
-    bounds: Bounds | None = None,
-    instruments: Mapping[str, Instrument] | None = None,
-    engine: Engine | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
-    level: float = 0.95,
-    starts: int = 1,
-    spread: float = 0.5,
-    seed: int = 0,
-    rounds: int | None = None,
-    progress: bool | Progress = False,
-) -> FitResult[Model]: ...
+def fit(model: Model, data: Data, **options: Unpack[RecordFit]) -> FitResult[Model]: ...
 
 
-def fit(
-    model: Any,
-    data: Any,
-    *,
-    f_neg: Any = None,
-    peak: Any = None,
-    offset: Any = None,
-    free: Any = None,
-    tied: Any = None,
-    log_scale: Any = (),
-    own: Any = (),
-    objective: Any = None,
-    start: Any = None,
-    priors: Any = (),
-    bounds: Any = None,
-    instruments: Any = None,
-    engine: Any = None,
-    method: Any = None,
-    loss: Any = None,
-    level: Any = 0.95,
-    starts: Any = 1,
-    spread: Any = 0.5,
-    seed: Any = 0,
-    rounds: Any = None,
-    progress: Any = False,
-) -> FitResult:
+@lists_options(FitOptionsDict)
+def fit(model: Any, data: Any, **options: Any) -> FitResult:
     """Find the parameters with which a friction law explains a measured sweep, or a machine its
     records, with error bars.
 
-    **Arguments:**
+    **Arguments** of every fit:
 
-    - `model`: a law (`Stribeck(...)`), whose values are the start, beside one found from the data
-      (the better end is taken, for a Stribeck curve has more than one minimum); a kind of law
-      (`Stribeck`), whose start is the data's alone; or a `SteadyFriction`. One law serves both
-      directions, mirrored.
-    - `data`: the sweep, or a `DataFrame` with one, see `Sweep.from_pandas`; for a machine a
+    - `model`: a law (`Stribeck(...)`), whose values are one start of the search beside one found
+      from the data; a kind of law (`Stribeck`), which starts from the data only; a
+      `SteadyFriction`; or a machine: a `Mechanism` or a hybrid system of your own. One law holds
+      for both directions.
+    - `data`: for a law a sweep, or a `DataFrame` with one, see `Sweep.from_pandas`. For a machine a
       `Record`, several in a list, or records and sweeps under labels.
-    - `f_neg`: a law or kind of law of its own for v < 0. Paths are then ``"f_pos.F_Coulomb"``,
+    - `free`: paths of the parameters that are fitted; by default all that the data can identify. A
+      machine has also paths of sensors and drives, such as ``"outputs.mass.s.delay"``.
+    - `tied`: path -> what the parameter is equal to: another path, ``"factor * path"``, or a
+      function of all parameters by path that JAX can differentiate. A part or law that is tied to
+      another of its kind ties each of its parameters. A tied parameter is not in `free`. It is in
+      the table and in `found.tied`, with its error.
+    - `log_scale`: paths of parameters > 0 of which only the magnitude is known, such as a viscous
+      coefficient. They are fitted on a logarithmic scale, with intervals from value/k to value*k.
+    - `priors`: a list of `Normal(...)` and `Smooth(...)`.
+    - `bounds`: path -> (least, most), if they are narrower than the domain of the parameter.
+    - `method`: `LevenbergMarquardt()` or `Optax(...)`. `loss`: `Squares()` or `Huber()`. `level`:
+      of the intervals.
+    - `starts`, `spread`: from how many points the search starts, and how far apart they are. Fits
+      by free runs use `rounds` instead. `seed`: of these points and of the rounds.
+    - `progress`: True shows the progress and the remaining time in one line. A function is called
+      with each `ProgressLine`. A key (`KeyboardInterrupt`) stops the fit at once. The best result
+      so far is then returned, with the notice `search-interrupted`.
+
+    **Arguments** for a law:
+
+    - `f_neg`: another law or kind of law for v < 0. Paths are then ``"f_pos.F_Coulomb"``,
       ``"f_neg.F_Coulomb"``.
-    - `peak` > 1: start of the ratio of breakaway to sliding force; found from the data unless
-      given. It is fitted where the sweep has breakaway rows, and cannot be otherwise.
+    - `peak` > 1: start of the ratio of breakaway to sliding force; by default found from the data.
+      It is fitted only if the sweep has breakaway rows.
     - `offset` [N or N.m]: start of a constant force, such as a payload's weight. It needs both
-      directions, and cannot be told from an asymmetry of Coulomb friction, so not together with
+      directions. It cannot be distinguished from an asymmetry of Coulomb friction, so it excludes
       `f_neg`.
-    - `free`: paths of what may move; all that the data can see unless given.
-    - `tied`: path -> what it is equal to: another path, ``"factor * path"``, or a function of all
-      parameters by path that JAX can differentiate. A part or law tied to another of its kind ties
-      each of its parameters. Nothing that is tied is in `free`; it is in the table and in
-      `found.tied`, with the error that follows.
-    - `log_scale`: paths of what is > 0 and known by factors, such as a viscous coefficient of which
-      the size is open: moved on a logarithmic scale, with intervals from value/k to value*k.
-    - `method`: `LevenbergMarquardt()` or `Optax(...)`; `loss`: `Squares()` or `Huber()`; `level` of
-      the intervals.
 
-    For a machine (a `Mechanism` or a hybrid system of your own) in the place of `f_neg`, `peak` and
-    `offset`:
+    **Arguments** for a machine:
 
-    - `free` takes sensors and drives too, such as ``"outputs.mass.s.delay"``; `own`: paths of which
-      each record has a value of its own (``"mass.v@run2"``), or path -> a start for each record.
-      Positions and speeds at the start begin where the record does: `own` ones, and `free` ones of
-      one record that the machine leaves at 0. `instruments`: channel -> `Instrument`.
-    - `objective`: `FreeRun()` unless given, `Windows`, `ClosedLoop`, `InverseDynamics`; `start`:
-      the objective of a fit before, whose end is the start; `priors`: `Normal`, `Smooth`; `engine`:
-      `OnSamples(...)`, the fast one, or `Adaptive(...)`, by which the parameters are fitted through
-      diffrax's own solve.
-    - `bounds`: path -> (least, most), where the user knows more than a parameter's own domain says.
-    - `rounds`: how many rounds follow at most where the search of a `FreeRun` or `ClosedLoop` ends
-      above the noise of the record: 4 unless given, 0 for one search alone, 12 for a start that is
-      far off. A round is 1280 runs and at most 32 short fits. `found.at_noise` says whether the end
-      is certified. The same fit gives the same numbers.
-    - `starts`, `spread`: how many starts to search from, and how far apart; free runs take `rounds`
-      instead. `seed` of starts and rounds.
-    - `progress`: True shows in one line how far it is and how much time is left; a function is
-      called with each `ProgressLine`. A key (`KeyboardInterrupt`) stops it at once; what was found
-      so far is returned, with the notice `search-interrupted`, if a search had got anywhere.
+    - `own`: paths of which each record has its own value (``"mass.v@run2"``), or path -> a start
+      for each record. Initial positions and speeds start from the record if they are in `own`, or
+      if they are `free`, of one record, and 0 in the machine.
+    - `objective`: `FreeRun()` by default, `Windows`, `ClosedLoop` or `InverseDynamics`. `start`:
+      the objective of a fit before it, whose result is the start.
+    - `instruments`: channel -> `Instrument`.
+    - `engine`: `OnSamples(...)`, which is fast, or `Adaptive(...)`, which fits through diffrax's
+      own solve.
+    - `rounds`: the greatest number of rounds after a search of a `FreeRun` or `ClosedLoop` that
+      ends above the noise of the record. The default is 4; 0 is one search alone; 12 suits a start
+      that is far off. A round is 1280 runs and at most 32 short fits. `found.at_noise` says whether
+      the end is certified. The same fit gives the same numbers.
 
-    **Returns:** a `FitResult`. Intervals are the linearised ones, +- t standard errors, by
-    `Guarded()`: over 2000 synthetic sweeps like the measured one of a screw drive, and over 400
-    synthetic records, they hold the truth in 95 % (see tests/fitting/test_coverage.py and
-    test_record_coverage.py).
+    **Returns:** a `FitResult`. Its intervals are linearised, +- t standard errors, by `Guarded()`.
+    They cover the true value in 95 % of 2000 synthetic sweeps like that of a measured screw drive,
+    and of 400 synthetic records (see tests/fitting/test_coverage.py and test_record_coverage.py).
 
-    **Raises:** `ValueError` for a start on the edge of its domain, too few rows, terms that no data
-    of this kind can tell apart; `KeyError` for a path that does not exist.
+    **Raises:** `ValueError` for a start on the edge of its domain, for too few rows, and for terms
+    that such data cannot distinguish; `KeyError` for a path that does not exist; `TypeError` for an
+    option that does not exist.
 
     >>> import frictax as fx, numpy as np
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
@@ -167,7 +139,7 @@ def fit(
     >>> round(float(found.law.F_Coulomb), 3), round(found.standard_errors["F_Coulomb"], 3)
     (6.1, 0.155)
 
-    The same friction both ways but for the dry part:
+    Both directions have the same viscous friction, and different Coulomb friction:
 
     >>> v = np.concatenate([np.linspace(1, 8, 8), -np.linspace(1, 8, 8)])
     >>> f = np.sign(v) * (6.0 + 0.2 * abs(v)) + 0.5 * (v < 0) + 0.01 * np.sin(40.0 * v)
@@ -181,8 +153,7 @@ def fit(
     f_neg.F_Coulomb 5.5025 N, std. error 0.0046 N, 5.4926 to 5.5125 N
     f_neg.F_prop = f_pos.F_prop 0.19938 N.s/m, std. error 0.00083 N.s/m, 0.19759 to 0.20117 N.s/m
 
-    A mass that 2 N move, and that the record shows to be slower than it would be with 1 N of
-    friction:
+    A force of 2 N moves a mass. The record shows more friction than the 1 N of the start:
 
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
@@ -203,25 +174,24 @@ def fit(
     400 degrees of freedom, condition 1, ... steps, ... s
     Intervals (Guarded): uncorrelated residuals (399 degrees of freedom). ...
     """
-    steady = {"f_neg": f_neg, "peak": peak, "offset": offset}
-    shared = {"free": free, "priors": priors, "tied": tied, "log_scale": log_scale}
-    shared["limits"] = {} if bounds is None else bounds
-    moving = {
-        "own": own,
-        "objective": objective,
-        "start": start,
-        "instruments": instruments,
-        "engine": engine,
-        "rounds": rounds,
-    }
+    check_names(fit, options)
+    given = FitOptions(**options)
+    check_precision()
     data = _with_sweep(model, data)
-    with watched(progress, "Fitting") as work:
-        how = Search(method, loss, level, Extent(starts, spread, seed), work)
+    with watched(given.progress, "Fitting") as work:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
-            refuse(moving, "the records of a machine", "a law's sweep")
-            return fit_sweep(model, data, how, **steady, **shared)
-        refuse(steady, "a law's sweep", "a machine, which holds its own")
-        return fit_records(model, data, how, **moving, **shared)
+            refuse(
+                {name: getattr(given, name) for name in _ONLY_RECORDS},
+                "the records of a machine",
+                "a law's sweep",
+            )
+            return fit_sweep(model, data, given, work)
+        refuse(
+            {name: getattr(given, name) for name in _ONLY_SWEEP},
+            "a law's sweep",
+            "a machine, which holds its own",
+        )
+        return fit_records(model, data, given, work)
 
 
 def _with_sweep(model: Any, data: Any) -> Any:
@@ -237,11 +207,281 @@ def _with_sweep(model: Any, data: Any) -> Any:
     return Sweep.from_pandas(data)
 
 
-def refuse(given: Mapping[str, Any], of: str, here: str) -> None:
-    """Raise `ValueError` for options that would be passed over in silence."""
-    for name, value in given.items():
-        if value is not None and value != ():
-            raise ValueError(
-                f"`{name}` is an option for {of} and means nothing for {here}, got {value!r}. Leave"
-                " it out."
-            )
+def fit_sweep(model: Any, sweep: Sweep, options: FitOptions, work: Work) -> FitResult:
+    """Fit a friction law to a sweep; see `fit`."""
+    start = assemble_friction(model, sweep, options)
+    if isinstance(model, type):  # its start is found from the data
+        start = move_inside(start, options.bounds)
+    problem, notes = build_sweep_problem(start, sweep, options)
+    paths = tuple(u.path for u in problem.unknowns)
+    others = [move_inside(one, options.bounds) for one in near_data(start, sweep, paths)]
+    near = [entries(problem, one) for one in others]
+    method = options.method or LevenbergMarquardt()
+    options = dataclasses.replace(options, method=method)
+    return _solve(start, problem, {sweep.name: sweep}, options, notes, work, near)
+
+
+def fit_records(
+    model: Any, data: Any, options: FitOptions, work: Work, *, rounds: int | None = None
+) -> FitResult:
+    """Fit a machine to records; see `fit`. `rounds` replaces the usual number of rounds."""
+    labels = label_data(data)
+    records, repeats = without_repeats(labels)
+    if repeats and isinstance(options.own, Mapping):
+        records, repeats, options = _without_repeated_starts(labels, records, repeats, options)
+    check_data(model, records)
+    objective, start = options.objective or FreeRun(), options.start
+    options = dataclasses.replace(
+        options, objective=objective, method=options.method or usual_method()
+    )
+    is_free_run = isinstance(objective, FreeRun | ClosedLoop)
+    rounds = _rounds(options) if rounds is None else rounds
+    if start is not None and objective.drives() != start.drives():
+        raise ValueError(
+            f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the"
+            " record's inputs for different things, a force and a controller's reference. Leave"
+            " `start` out, or let both be `ClosedLoop`."
+        )
+    if start is not None:
+        parts = work.parts({type(start).__name__: 1.0, type(objective).__name__: 2.0})
+        before, work = parts.values()
+        model, options = _fit_start(model, records, options, before)
+    problem, notes = build_problem(model, records, options)
+    notes = [*repeats, *notes]
+    if is_free_run and options.starts > 1:
+        notes.append(Notice("starts-of-free-run", type(objective).__name__))
+    options = dataclasses.replace(options, rounds=rounds)
+    return _solve(model, problem, records, options, notes, work)
+
+
+def _without_repeated_starts(
+    labels: Mapping[str, Any],
+    records: Mapping[str, Any],
+    repeats: list[Notice],
+    options: FitOptions,
+) -> tuple[Mapping[str, Any], list[Notice], FitOptions]:
+    """Return records, notices and options, with the starts in `own` of the remaining records."""
+    assert isinstance(options.own, Mapping)
+    starts = {path: values for path, values in options.own.items() if values is not None}
+    if any(np.shape(values)[:1] != (len(labels),) for values in starts.values()):
+        return labels, [], options  # `build_problem` refuses these starts
+    kept = [i for i, label in enumerate(labels) if label in records]
+    own = {**options.own, **{path: [x[i] for i in kept] for path, x in starts.items()}}
+    return records, repeats, dataclasses.replace(options, own=own)
+
+
+def _rounds(options: FitOptions) -> int:
+    """Return how many rounds may follow the search; raise `ValueError` if none can."""
+    objective, rounds = options.objective, options.rounds
+    is_free_run = isinstance(objective, FreeRun | ClosedLoop)
+    if rounds and not (is_free_run and options.is_least_squares):
+        loss = "Squares" if options.loss is None else type(options.loss).__name__
+        kinds = f"{type(objective).__name__}, {type(options.method).__name__}, {loss}"
+        raise ValueError(
+            "`rounds` must be left out except for a `FreeRun` or `ClosedLoop` by"
+            f" `LevenbergMarquardt` and `Squares`, got {rounds} for {kinds}."
+        )
+    if rounds is not None:
+        return rounds
+    is_fast = options.is_least_squares and not isinstance(options.engine, Adaptive)
+    return _ROUNDS if is_free_run and is_fast and options.starts == 1 else 0
+
+
+def _fit_start(
+    model: Any, records: Mapping[str, Any], options: FitOptions, work: Work
+) -> tuple[Any, FitOptions]:
+    """Return the model and the options after a fit by the objective `start`."""
+    own, start = options.own, options.start
+    with_start = own_parameters(model, own)
+    shared = [path for path in named_paths(own) if path not in with_start]
+    if isinstance(start, InverseDynamics):  # a start needs no intervals
+        start = dataclasses.replace(start, at_samples=True)
+    first = FitOptions(
+        objective=start,
+        own=with_start,
+        bounds=shared_limits(options.bounds or {}, shared),
+        free=options.free,
+        tied=options.tied,
+        instruments=options.instruments,
+        engine=options.engine,
+        loss=options.loss,
+        level=options.level,
+    )
+    with as_part():
+        found = fit_records(model, records, first, work, rounds=0)
+    if with_start:
+        begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
+        starts = {
+            path: [np.asarray(get(machine, path)) for machine in begun] for path in with_start
+        }
+        given = own if isinstance(own, Mapping) else dict.fromkeys(named_paths(own))
+        own = {**given, **starts}
+    return begun_at(found.model, model, found.problem), dataclasses.replace(options, own=own)
+
+
+def _solve(
+    model: Any,
+    problem: Problem,
+    records: Mapping[str, Any],
+    options: FitOptions,
+    notes: list[Notice],
+    work: Work,
+    also: Sequence[np.ndarray] = (),
+) -> FitResult:
+    """Search for the least cost and return the result; `also`: further starts of the search."""
+    began, method = time.perf_counter(), options.method
+    assert method is not None
+    extent = Extent(options.starts, options.spread, options.seed, options.rounds or 0)
+    end = search(problem, method, extent, work, also)
+    rounds = end.rounds
+    raise_if_failed(problem, end.costs, records)
+    notes = [*notes, *end.told]
+    problem, end = _with_noise_of_end(problem, end, method, work)
+    problem, end, more = _with_corrected_starts(problem, end, method, work)
+    notes += [n for n in more if n not in notes]
+    if end.interrupted:
+        work.break_off()
+        notes.append(Notice("search-interrupted", "", {"steps": int(end.state.steps)}))
+
+    def result(problem: Problem, end: Searched) -> FitResult:
+        seconds = time.perf_counter() - began
+        how = method, options.level, notes, seconds
+        return make_fit_result(model, problem, records, end, *how)
+
+    found = result(problem, end)
+    if end.interrupted:
+        return found
+    for _ in range(SHORTER):
+        shorter = with_steps_needed(found)
+        if shorter is None:
+            break
+        second = search(shorter, method, say=work, first=end.state.z)
+        if second.interrupted or not np.isfinite(float(second.state.cost)):
+            break
+        end, found = second, result(shorter, second)
+    certificate = found.certificate if rounds else None
+    if certificate is not None and not certificate.at_noise:
+        said = above_noise(certificate, list(records), rounds)
+        found = dataclasses.replace(found, notes=(said, *found.notes))
+    return with_step_notices(found)
+
+
+def _with_noise_of_end(
+    problem: Problem, end: Searched, method: Any, work: Work
+) -> tuple[Problem, Searched]:
+    """Search again with the noise at the end of the search, until it does not change."""
+    for _ in range(_NOISE_UPDATES):
+        again = problem if end.interrupted else _with_noise_at(problem, end.state.x)
+        if again is problem:
+            break
+        second = search(again, method, say=work, first=end.state.z)
+        if second.interrupted or not np.isfinite(float(second.state.cost)):
+            break
+        problem, end = again, _merge_searches(end, second)
+    return problem, end
+
+
+def _with_corrected_starts(
+    problem: Problem, end: Searched, method: Any, work: Work
+) -> tuple[Problem, Searched, tuple[Notice, ...]]:
+    """Search again with corrected starts of windows; return also the notices."""
+    again = problem if end.interrupted else without_rounding(problem, np.asarray(end.state.x))
+    if again is problem:
+        return problem, end, ()
+    try:
+        second = search(again, method, say=work, first=end.state.z)
+    except KeyboardInterrupt:  # before the search has a result
+        if not may_keep():
+            raise
+        return problem, end._replace(interrupted=True), ()
+    # Other starts do not help a machine with kinks that the record does not have.
+    if second.state is end.state or not float(second.state.cost) < LARGEST_RISE * float(
+        end.state.cost
+    ):
+        return problem, end._replace(interrupted=second.interrupted), ()
+    return again, _merge_searches(end, second), second.told
+
+
+def _merge_searches(end: Searched, second: Searched) -> Searched:
+    """Return the end of a second search, with the steps and the costs of both."""
+    steps = np.asarray(end.state.steps + second.state.steps, np.int32)
+    costs = np.where(end.costs == np.min(end.costs), float(second.state.cost), end.costs)
+    return second._replace(state=dataclasses.replace(second.state, steps=steps), costs=costs)
+
+
+def _with_noise_at(problem: Problem, x: Any) -> Problem:
+    """Return the problem with its noise sizes found at the values `x`, or the same problem."""
+    if not problem.objective.whitens():  # no other noise depends on the values
+        return problem
+    prepared = tuple(
+        problem.objective.with_noise_found(problem.setup_at(np.asarray(x), i), one, problem.delayed)
+        if isinstance(one, PreparedRecord)
+        else one
+        for i, one in enumerate(problem.prepared)
+    )
+    same = all(a is b for a, b in zip(prepared, problem.prepared, strict=True))
+    return problem if same else dataclasses.replace(problem, prepared=prepared)
+
+
+def with_step_notices(found: FitResult) -> FitResult:
+    """Return the fit with notices of the effect of the step length on the estimates."""
+    said = [*long_steps(found), *between_samples(found)]
+    # A copy without new notices would compute its errors again.
+    return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
+
+
+def misfit(found: FitResult) -> float:
+    """Return the number by which fits of the same data are compared: the sum of squares, or the
+    scale of a robust loss.
+    """
+    robust = found.loss.rounds > 1
+    return found.noise_scale if robust else float(np.sum(found.full_residuals**2))
+
+
+def resume_search(found: FitResult, z: Any) -> FitResult:
+    """Return the better of `found` and the end of a search from the coordinates `z`."""
+    began, problem = time.perf_counter(), found.problem
+    with as_part():
+        end = search(problem, found.method, first=z)
+    if not np.isfinite(end.costs).any():
+        return found
+    notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.told]
+    seconds = found.seconds + time.perf_counter() - began
+    how = found.method, found.level, notes, seconds
+    other = make_fit_result(found.start, problem, found.records, end, *how)
+    ended = 1 + 1e-6 * (other.converged - found.converged)
+    return other if misfit(other) < misfit(found) * ended * (1 - 1e-9) else found
+
+
+def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if no search could start."""
+    if np.isfinite(costs).any():
+        return
+    for i, label in enumerate(records):
+        if isinstance(problem.prepared[i], PreparedRecord):
+            result = _ending(problem, i)
+            if not bool(result == Result.successful):
+                raise ValueError(
+                    f"`fit` cannot start: with the start values the run of record {label!r} fails."
+                    f" {Result[result]}"
+                )
+    raise ValueError(
+        "`fit` cannot start: the residuals at the start values are not finite. Give other start"
+        " values."
+    )
+
+
+@jitted
+def _ending(problem: Problem, i: int) -> Any:
+    """Return how the run of prepared record i ends at the start values."""
+    prepared = problem.prepared[i]
+    assert isinstance(prepared, PreparedRecord)
+    return problem.objective.result(
+        problem.setup_at(problem.x0, i), prepared, problem.engine, problem.delayed
+    )
+
+
+@functools.cache
+def usual_method() -> LevenbergMarquardt:
+    """Return the method of fits to records."""
+    return LevenbergMarquardt(tolerance=1e-3, max_steps=200)

@@ -1,89 +1,90 @@
-"""Many fits of one model, to as many records or measurements."""
+"""Fit one model to many records or measurements, the searches of many fits in one compiled call.
+
+`fit_many` returns the values of all fits; `fit_each` returns a result, or the reason of a failure,
+for each record, and is used by fleets.
+"""
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Unpack
 
 import numpy as np
+from jaxtyping import Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
 from frictax.interrupts import Workers, as_part
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
-from frictax.mechanism import Machine
+from frictax.measurements.record import replace_fields
+from frictax.mechanism import Machine, Mechanism
+from frictax.mechanism.forces import AbstractMotion
 from frictax.notice import Notice
-from frictax.progress import Progress, Work, watched
+from frictax.parameters import UnknownName, get, parameters, replace
+from frictax.progress import SILENT, Work, watched
+from frictax.text import suggestion
 
-from .checks import check_arguments
-from .fit import refuse
-from .fit_data import Search, posed, usual_method
-from .many_data import numbers, own_values, records_of
-from .many_search import Length, searched
-from .posing import pose_sweep
+from .build_problem import build_problem, build_sweep_problem, with_other_record
+from .checks import check_data, check_precision
+from .fit import fit_records, raise_if_failed, usual_method, with_step_notices
+from .many_search import Length, search_together
+from .options import FitOptions, ManyOptions, check_names, lists_options, refuse
+from .problem.initial_state import begun_at
 from .problem.inverse_dynamics import InverseDynamics
-from .problem.losses import AbstractLoss, Squares
-from .problem.objectives import AbstractObjective
 from .problem.problem import Problem, bounds
 from .problem.read_starts import without_rounding
 from .problem.readings import divide_gaps
 from .problem.setup import state_names
 from .problem.simulations import FreeRun
 from .problem.steady import SteadyFriction
-from .problem.ties import Tied
-from .result.answer import answer
 from .result.estimates import Replicates
 from .result.fit_result import FitResult
+from .result.make_fit_result import make_fit_result
 from .result.step_error import SHORTER, is_doubtful, with_steps_needed
-from .search.levenberg_marquardt import Descent
 from .search.methods import AbstractMethod, LevenbergMarquardt
-from .search.multistart import Extent, search
-from .steady_model import assembled
+from .search.multistart import Searched, search
+from .steady_model import assemble_friction
+
+# Errors of records and options; their message says what is wrong.
+MISTAKES = (ValueError, KeyError, TypeError, OSError)
 
 
+@lists_options(ManyOptions)
 def fit_many(
     model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Machine,
     data: Checked[Sweep | Record | Sequence[Record]],
     measured: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
     values: Checked[Mapping[str, ArrayLike]] | None = None,
-    free: str | Iterable[str] | None = None,
-    tied: Tied | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
-    level: float = 0.95,
-    objective: AbstractObjective | None = None,
-    engine: OnSamples | None = None,
-    progress: Checked[bool | Progress] = False,
+    **options: Unpack[ManyOptions],
 ) -> Replicates:
     """Fit one model to many measurements, each by itself: records of many machines, or measurements
     (or draws) of one experiment.
 
-    By least squares and Levenberg-Marquardt 32 at a time in one compiled call, on each processor;
-    by other ways one after the other. How many they are compiles nothing anew, nor do other
-    numbers; records of another length do.
+    Least squares by Levenberg-Marquardt run 32 at a time in one compiled call, on each processor.
+    Other fits run one after the other. Records of another length need another program; another
+    number of records, or other values, do not.
 
     **Arguments:**
 
-    - `model`: a law or `SteadyFriction`, for records a machine, whose values are every fit's start.
-    - `data`: records with the same channels, each with inputs and times of its own; or the sweep or
-      record at whose rows, or under whose inputs, everything was `measured`: its own forces or
-      outputs are not looked at.
+    - `model`: a law or `SteadyFriction`, for records a machine. Every fit starts from its values.
+    - `data`: records with the same channels, each with its own inputs and times; or one sweep or
+      record, of which only the speeds, or the times and inputs, are used.
     - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k,
-      n) where it has one output; for many records nothing.
-    - `values`: path -> k numbers that the machine of each fit has in the place of the model's: what
-      is known of each (its payload, where it begins), or, of what is free, its start.
+      n) if it has one output. It is left out for several records.
+    - `values`: path -> k numbers, one for the machine of each fit. They are fixed (a payload, an
+      initial state), or starts if the parameter is free.
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
-    **Returns:** `Replicates`: values of all k fits, as `fit` would give them, for bootstrap and
-    coverage; intervals by the account of a single fit, when they are asked for.
+    **Returns:** `Replicates`: the values of all k fits, each as from `fit`, for bootstrap and
+    coverage. Intervals are computed when they are used, as for a single fit.
 
     **Raises:** `ValueError` for measurements of another shape, and for records whose channels
     differ.
 
-    How widely 200 repeats of one sweep would scatter, and what one fit says of it:
+    The scatter of 200 repeats of one sweep, and the standard errors of single fits:
 
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(0.5, 8.0, 16)
@@ -97,197 +98,66 @@ def fit_many(
     >>> np.std(many.values, axis=0).round(3), np.mean(many.standard_errors, axis=0).round(3)
     (array([0.026, 0.005]), array([0.032, 0.006]))
     """
-    with watched(progress, "Fitting many") as work:
-        # raises for what they cannot be
-        Search(method, loss, level, Extent(), work)
-        how = method, loss, level, objective, engine, work
-        return _fitted(model, data, measured, values, free, tied, *how)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Ends:
-    """Where many searches ended, each with its problem: what a fit of each finds is made when it is
-    asked for.
-    """
-
-    models: Sequence[Any]
-    sources: Sequence[Any]
-    problems: Sequence[Problem]
-    notes: Sequence[list[Notice]]
-    states: Sequence[Descent]
-    method: AbstractMethod
-    level: float
-    costs: Sequence[np.ndarray] | None = None
-    noise: Sequence[float] | None = None
-
-    def found(self, i: int) -> FitResult:
-        """The fit of number `i`."""
-        source, state = self.sources[i], self.states[i]
-        costs = np.reshape(state.cost, 1) if self.costs is None else self.costs[i]
-        return answer(
-            self.models[i],
-            self.problems[i],
-            {source.name or type(source).__name__: source},
-            state,
-            costs,
-            1.0 if self.noise is None else self.noise[i],
-            self.method,
-            self.level,
-            self.notes[i],
-            0.0,
-        )
-
-    def with_steps_needed(self) -> "Ends":
-        """Return the ends, after a further search with shorter steps where steps are too long."""
-        problems, states = list(self.problems), list(self.states)
-        costs, noise = (None if x is None else list(x) for x in (self.costs, self.noise))
-        for i, (problem, state) in enumerate(zip(problems, states, strict=True)):
-            if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(state.cost)):
-                continue
-            if not problem.objective.in_units_of_outputs():
-                continue
-            r = np.asarray(state.residuals)
-            if not is_doubtful(problem, r, float(np.sqrt(r @ r / max(r.size - state.z.size, 1)))):
-                continue
-            for _ in range(SHORTER):
-                now = {"problems": problems, "states": states, "costs": costs, "noise": noise}
-                shorter = with_steps_needed(dataclasses.replace(self, **now).found(i))
-                if shorter is None:
-                    break
-                with as_part():
-                    end = search(shorter, self.method, first=states[i].z)
-                if not np.isfinite(float(end.state.cost)):
-                    break
-                problems[i], states[i] = shorter, end.state
-                if costs is not None and noise is not None:
-                    costs[i], noise[i] = end.costs, end.noise
-        now = {"problems": problems, "states": states, "costs": costs, "noise": noise}
-        return dataclasses.replace(self, **now)
-
-
-def ends_of(
-    models: Sequence[Any],
-    sources: Sequence[Any],
-    asked: Sequence[tuple[Problem, list[Notice]]],
-    method: AbstractMethod,
-    level: float,
-    work: Work,
-    length: Length | None = None,
-) -> Ends:
-    """The searches of problems of one record each: `method` and the loss say whether together or
-    one after the other. `length` as in `searched`.
-    """
-    problems, notes = [problem for problem, _ in asked], [told for _, told in asked]
-    first = problems[0]
-    if isinstance(method, LevenbergMarquardt) and first.loss.rounds == 1 and not first.priors:
-        problems, states, told = searched(problems, method, work, length)
-        notes = [[*a, *b] for a, b in zip(notes, told, strict=True)]
-        ends = Ends(models, sources, problems, notes, states, method, level)
-        return ends.with_steps_needed()
-    ends = []
-    for i, problem in enumerate(problems):
-        with as_part():
-            end = search(problem, method)
-            again = without_rounding(problem, np.asarray(end.state.x))
-            if again is not problem:
-                problems[i], end = again, search(again, method, first=end.state.z)
-        ends.append(end)
-        work.count(i + 1, len(problems), "fits")
-    states, costs, noise = zip(*((e.state, e.costs, e.noise) for e in ends), strict=True)
-    ends = Ends(models, sources, problems, notes, states, method, level, costs, noise)
-    return ends.with_steps_needed()
-
-
-def _fitted(
-    model: Any,
-    data: Any,
-    measured: Any,
-    values: Any,
-    free: Any,
-    tied: Any,
-    method: AbstractMethod | None,
-    loss: AbstractLoss | None,
-    level: float,
-    objective: AbstractObjective | None,
-    engine: OnSamples | None,
-    work: Work,
-) -> Replicates:
-    loss = Squares() if loss is None else loss
-    if isinstance(data, Sweep):
-        moving = {"objective": objective, "engine": engine, "values": values}
-        refuse(moving, "a record", "a sweep")
-        method = LevenbergMarquardt() if method is None else method
-        start = assembled(model, data, None, None, None)
-        problem, _ = pose_sweep(start, data, free, (), loss, tied=tied)
-        forces = None if measured is None else numbers(measured, data.n)
-        if forces is None:
-            raise ValueError(
-                f"`measured` must have shape (k, {data.n}), one column for each row of the sweep,"
-                f" got {np.shape(np.asarray(measured))}."
-            )
-        (prepared,) = problem.prepared
-        prepared = [dataclasses.replace(prepared, measured=f[:, None]) for f in forces]
-        asked = [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
-        sources: list[Any] = [data] * len(asked)
-        models = [model] * len(asked)
-    else:
-        method = usual_method() if method is None else method
-        sources = records_of(data, measured)
-        models = own_values(model, values, len(sources))
-        how = (objective, engine, method, loss, tied)
-        asked = _of_records(models, sources, free, *how)
-    names = tuple(name for u in asked[0][0].unknowns for name in u.names)
-    ends = ends_of(models, sources, asked, method, level, work)
+    check_names(fit_many, options)
+    given = FitOptions(**options)
+    check_precision()
+    with watched(given.progress, "Fitting many") as work:
+        if isinstance(data, Sweep):
+            moving = {"objective": given.objective, "engine": given.engine, "values": values}
+            refuse(moving, "a record", "a sweep")
+            given = dataclasses.replace(given, method=given.method or LevenbergMarquardt())
+            asked = _problems_of_sweep(model, data, measured, given)
+            sources: Sequence[Any] = [data] * len(asked)
+            models = [model] * len(asked)
+        else:
+            given = dataclasses.replace(given, method=given.method or usual_method())
+            sources = records_of(data, measured)
+            models = models_of_each(model, values, len(sources))
+            asked = _problems_of_records(models, sources, given)
+        names = tuple(name for u in asked[0][0].unknowns for name in u.names)
+        assert given.method is not None
+        ends = ends_of(models, sources, asked, given.method, given.level, work)
     return Replicates(
         names,
         np.stack([np.asarray(e.x) for e in ends.states]),
         np.asarray([bool(e.settled) for e in ends.states]),
-        level,
+        given.level,
         np.asarray([float(e.cost) for e in ends.states]),
-        functools.partial(_errors, ends, level),
+        functools.partial(_errors, ends, given.level),
     )
 
 
-def _errors(ends: Ends, level: float) -> tuple[np.ndarray, ...]:
-    """Standard errors and intervals by the usual account, of one fit after the other."""
-
-    def one(i: int) -> list[tuple[float, float, float]]:
-        mine = ends.found(i)
-        if not mine.of_sweep:
-            return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
-        # spared what a sweep cannot tell of a dip, which takes longer than the fit
-        known = np.where(mine.active, 1.0, np.nan)
-        half = known * mine.spread.half_width(level, np.eye(mine.x.size))
-        sd = known * np.sqrt(np.diag(mine.covariance))
-        low = np.where(mine.active, np.fmax(mine.x - half, bounds(mine.problem.unknowns)), np.nan)
-        return list(zip(sd.tolist(), low.tolist(), (mine.x + half).tolist(), strict=True))
-
-    with Workers() as pool:
-        rows = np.asarray(pool.map(one, range(len(ends.states))))
-    return rows[..., 0], rows[..., 1], rows[..., 2]
-
-
-def _of_records(
-    models: Sequence[Any],
-    records: Sequence[Record],
-    free: Any,
-    objective: AbstractObjective | None,
-    engine: Any,
-    method: AbstractMethod,
-    loss: AbstractLoss,
-    tied: Any,
+def _problems_of_sweep(
+    model: Any, sweep: Sweep, measured: Any, options: FitOptions
 ) -> list[tuple[Problem, list[Notice]]]:
-    """The problem of each record."""
-    objective, first = FreeRun() if objective is None else objective, records[0]
-    if isinstance(objective, InverseDynamics):  # whose noise each fit would have to find
+    """Return the problem of each row of measured forces."""
+    start = assemble_friction(model, sweep, options)
+    problem, _ = build_sweep_problem(start, sweep, options)
+    forces = None if measured is None else _matrix(measured, sweep.n)
+    if forces is None:
+        raise ValueError(
+            f"`measured` must have shape (k, {sweep.n}), one column for each row of the sweep,"
+            f" got {np.shape(np.asarray(measured))}."
+        )
+    (prepared,) = problem.prepared
+    each = [dataclasses.replace(prepared, measured=f[:, None]) for f in forces]
+    return [(dataclasses.replace(problem, prepared=(one,)), []) for one in each]
+
+
+def _problems_of_records(
+    models: Sequence[Any], records: Sequence[Record], options: FitOptions
+) -> list[tuple[Problem, list[Notice]]]:
+    """Return the problem of each record."""
+    objective, first = options.objective or FreeRun(), records[0]
+    if isinstance(objective, InverseDynamics):  # the weak form needs the noise of each fit
         objective = dataclasses.replace(objective, at_samples=True)
-    check_arguments(models[0], {first.name: first}, objective, None, (), None, engine)
-    how = (objective, (), {}, engine, method, loss, None, tied, ())
+    options = dataclasses.replace(options, objective=objective)
+    check_data(models[0], {first.name: first})
 
-    def of(model: Any, record: Record) -> Problem:
-        return posed(model, {record.name: record}, free, (), *how)[0]
+    def problem_of(model: Any, record: Record) -> Problem:
+        return build_problem(model, {record.name: record}, options)[0]
 
-    problem = of(models[0], first)
+    problem = problem_of(models[0], first)
     if objective.fits_starts():
         raise ValueError(
             "`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts,"
@@ -300,5 +170,342 @@ def _of_records(
             divide_gaps(objective.prepare(machine, record), problem.engine) for record in records
         ]
         return [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
-    # whose values, or whose record's start, differ
-    return [(of(*one), []) for one in zip(models, records, strict=True)]
+    # The values of the models, or the initial states of the records, differ.
+    return [(problem_of(*one), []) for one in zip(models, records, strict=True)]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ends:
+    """The ends of many searches, each with its problem. The result of a fit is made when it is
+    used.
+    """
+
+    models: Sequence[Any]
+    sources: Sequence[Any]
+    problems: Sequence[Problem]
+    notes: Sequence[list[Notice]]
+    searches: Sequence[Searched]
+    method: AbstractMethod
+    level: float
+
+    @property
+    def states(self) -> list[Any]:
+        """The best descent of each search."""
+        return [end.state for end in self.searches]
+
+    def found(self, i: int) -> FitResult:
+        """Return the result of fit `i`."""
+        source = self.sources[i]
+        records = {source.name or type(source).__name__: source}
+        how = self.method, self.level, self.notes[i]
+        return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
+
+    def with_steps_needed(self) -> "Ends":
+        """Return the ends after further searches with shorter steps, of the fits that need them."""
+        problems, searches = list(self.problems), list(self.searches)
+        for i, (problem, end) in enumerate(zip(problems, searches, strict=True)):
+            if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(end.state.cost)):
+                continue
+            if not problem.objective.in_units_of_outputs():
+                continue
+            r = np.asarray(end.state.residuals)
+            dof = max(r.size - end.state.z.size, 1)
+            if not is_doubtful(problem, r, float(np.sqrt(r @ r / dof))):
+                continue
+            for _ in range(SHORTER):
+                now = dataclasses.replace(self, problems=problems, searches=searches)
+                shorter = with_steps_needed(now.found(i))
+                if shorter is None:
+                    break
+                with as_part():
+                    again = search(shorter, self.method, first=searches[i].state.z)
+                if not np.isfinite(float(again.state.cost)):
+                    break
+                problems[i], searches[i] = shorter, again
+        return dataclasses.replace(self, problems=problems, searches=searches)
+
+
+def ends_of(
+    models: Sequence[Any],
+    sources: Sequence[Any],
+    asked: Sequence[tuple[Problem, list[Notice]]],
+    method: AbstractMethod,
+    level: float,
+    work: Work,
+    length: Length | None = None,
+) -> Ends:
+    """Return the ends of the searches of problems of one record each.
+
+    Least squares by Levenberg-Marquardt are searched together, other problems one after the other.
+    `length` as in `search_together`.
+    """
+    problems, notes = [problem for problem, _ in asked], [told for _, told in asked]
+    first, searches = problems[0], []
+    if isinstance(method, LevenbergMarquardt) and first.loss.rounds == 1 and not first.priors:
+        problems, states, told = search_together(problems, method, work, length)
+        notes = [[*a, *b] for a, b in zip(notes, told, strict=True)]
+        for state in states:
+            searches.append(Searched(state, np.reshape(state.cost, 1), 1.0, False, ()))
+    else:
+        for i, problem in enumerate(problems):
+            with as_part():
+                end = search(problem, method)
+                again = without_rounding(problem, np.asarray(end.state.x))
+                if again is not problem:
+                    problems[i], end = again, search(again, method, first=end.state.z)
+            searches.append(end)
+            work.count(i + 1, len(problems), "fits")
+    ends = Ends(models, sources, problems, notes, searches, method, level)
+    return ends.with_steps_needed()
+
+
+def _errors(ends: Ends, level: float) -> tuple[np.ndarray, ...]:
+    """Return standard errors and intervals of all fits, as `fit` computes them."""
+
+    def one(i: int) -> list[tuple[float, float, float]]:
+        mine = ends.found(i)
+        if not mine.of_sweep:
+            return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
+        # The check of a dip at low speed takes longer than the fit and is left out.
+        known = np.where(mine.active, 1.0, np.nan)
+        half = known * mine.spread.half_width(level, np.eye(mine.x.size))
+        sd = known * np.sqrt(np.diag(mine.covariance))
+        low = np.where(mine.active, np.fmax(mine.x - half, bounds(mine.problem.unknowns)), np.nan)
+        return list(zip(sd.tolist(), low.tolist(), (mine.x + half).tolist(), strict=True))
+
+    with Workers() as pool:
+        rows = np.asarray(pool.map(one, range(len(ends.states))))
+    return rows[..., 0], rows[..., 1], rows[..., 2]
+
+
+def fit_each(
+    models: Sequence[Any],
+    records: Sequence[Record],
+    options: FitOptions,
+    *,
+    length: Length | None = None,
+    work: Work = SILENT,
+) -> list[FitResult | Exception]:
+    """Return what `fit` finds for each model and its record, or the reason why it cannot.
+
+    Least squares from one start are searched together. `length` gives the number of samples up to
+    which a record is filled, so that few programs serve all records. Other fits run one after the
+    other.
+    """
+    if not _is_searched_together(options):
+        return [_fit_alone(*one, options) for one in zip(models, records, strict=True)]
+    if options.start is not None:
+        return _fit_in_two_stages(models, records, options, length)
+    method = options.method or usual_method()
+    options = dataclasses.replace(options, method=method)
+    out: list[FitResult | Exception | None] = []
+    ready: list[tuple[int, tuple[Problem, list[Notice]]]] = []
+    for i, asked in enumerate(_problems_of_each(models, records, options)):
+        is_problem = not isinstance(asked, Exception)
+        out.append(None if is_problem else asked)
+        if is_problem:
+            ready.append((i, asked))
+    if not ready:
+        return [one for one in out if one is not None]
+    places = [i for i, _ in ready]
+    ends = ends_of(
+        [models[i] for i in places],
+        [records[i] for i in places],
+        [one for _, one in ready],
+        method,
+        options.level,
+        work,
+        length,
+    )
+    for k, i in enumerate(places):
+        try:
+            raise_if_failed(ends.problems[k], ends.searches[k].costs, {records[i].name: records[i]})
+            out[i] = with_step_notices(ends.found(k))
+        except MISTAKES as why:
+            out[i] = why
+    return [one for one in out if one is not None]
+
+
+def _problems_of_each(
+    models: Sequence[Any], records: Sequence[Record], options: FitOptions
+) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
+    """Yield the problem of each record with its notices, or the reason why it has none."""
+    # Problems that serve for other records too, with the notices of their machine.
+    like: dict[Any, tuple[Problem, list[Notice]]] = {}
+    for model, record in zip(models, records, strict=True):
+        key = _problem_key(model, record)
+        try:
+            if key in like:
+                problem, of_machine = like[key]
+                problem, notes = with_other_record(problem, record)
+                yield problem, [*of_machine, *notes]
+                continue
+            check_data(model, {record.name: record})
+            problem, notes = build_problem(model, {record.name: record}, options)
+        except MISTAKES as why:
+            yield why
+            continue
+        states = set(state_names(problem.setup.machine))
+        if not problem.delayed and not states & {u.path for u in problem.unknowns}:
+            like[key] = problem, [n for n in notes if n.code == "left-at-bound"]
+        yield problem, notes
+
+
+def _fit_in_two_stages(
+    models: Sequence[Any], records: Sequence[Record], options: FitOptions, length: Length | None
+) -> list[FitResult | Exception]:
+    """Fit by the objective `start`, and from the results by the objective of the options."""
+    last = dataclasses.replace(options, start=None)
+    first = dataclasses.replace(last, objective=options.start, method=None, log_scale=())
+    before = fit_each(models, records, first, length=length)
+    found = [(i, one) for i, one in enumerate(before) if not isinstance(one, Exception)]
+    begun = [begun_at(one.model, models[i], one.problem) for i, one in found]
+    mine = [records[i] for i, _ in found]
+    made = fit_each(begun, mine, last, length=length) if found else []
+    out: list[FitResult | Exception] = list(before)
+    for (i, _), one in zip(found, made, strict=True):
+        out[i] = one
+    return out
+
+
+def _problem_key(model: Any, record: Record) -> tuple[Any, ...]:
+    """Return a key that is equal for records whose problems differ in their samples only."""
+    units = tuple((name, unit.name) for name, unit in record.units.items())
+    channels = (*record.inputs, None, *record.outputs, None, *record.sd)
+    moved = record.n if _is_moved(model, record) else 0
+    return id(model), units, channels, record.hold, moved
+
+
+def _is_moved(model: Any, record: Record) -> bool:
+    """Return whether the record prescribes a motion, which makes an event of each sample."""
+    if not isinstance(model, Mechanism):
+        return False
+    parts = [name.partition(".")[0] for name in record.inputs]
+    return any(name in model.names and isinstance(model[name], AbstractMotion) for name in parts)
+
+
+def _is_searched_together(options: FitOptions) -> bool:
+    """Return whether the searches of these fits run together."""
+    objective, start = options.objective, options.start
+    if start is not None and (objective or FreeRun()).drives() != start.drives():
+        return False  # `fit_records` refuses this
+    return (
+        options.is_least_squares
+        and not options.priors
+        and not options.own
+        and options.starts == 1
+        and not options.rounds
+        and not (objective is not None and objective.fits_starts())
+    )
+
+
+def _fit_alone(model: Any, record: Record, options: FitOptions) -> FitResult | Exception:
+    try:
+        with watched(False, "Fitting") as work:
+            return fit_records(model, record, options, work)
+    except MISTAKES as why:
+        return why
+
+
+def records_of(data: Any, measured: Any) -> list[Record]:
+    """Return the record of each fit."""
+    if isinstance(data, Record):
+        if measured is None:
+            raise ValueError(
+                "`fit_many` needs what was `measured` under the inputs of the one record that it"
+                f" was given: output -> (k, {data.n}). Give several records, or call `fit`."
+            )
+        return [replace_fields(data, outputs=values) for values in _measurements(data, measured)]
+    records = list(data) if isinstance(data, Sequence) else [data]
+    strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
+    if strangers or not records:
+        got = strangers[0] if strangers else "none"
+        raise ValueError(f"`fit_many` needs a `Sweep`, a `Record` or a list of them, got {got}.")
+    if measured is not None:
+        raise ValueError(
+            "`measured` goes with one record; several have outputs of their own. Leave it out."
+        )
+    first = records[0]
+    for i, record in enumerate(records):
+        for kind in ("inputs", "outputs"):
+            wanted, got = list(getattr(first, kind)), list(getattr(record, kind))
+            if set(wanted) != set(got):
+                raise ValueError(
+                    f"`fit_many` needs records of the same channels: record {i} ({record.name!r})"
+                    f" has {kind} {', '.join(got) or 'none'}, the first {', '.join(wanted)}."
+                )
+    return records
+
+
+def models_of_each(model: Any, values: Any, count: int) -> list[Any]:
+    """Return the model of each fit, with its own values."""
+    each = values_of_each(model, values, count)
+    if not each:
+        return [model] * count
+    return [replace(model, {path: x[i] for path, x in each.items()}) for i in range(count)]
+
+
+def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]:
+    """Return for each path the values of all fits, (count, ...) in SI."""
+    if not values:
+        return {}
+    if not isinstance(values, Mapping):
+        raise ValueError(
+            f"`values` must be a mapping from paths to {count} numbers, got"
+            f" {type(values).__name__}. Write {{'mass.m': [...]}}."
+        )
+    known, each = [p.path for p in parameters(model)], {}
+    for path, given in values.items():
+        if path not in known:
+            raise UnknownName(
+                f"`values` names {path!r}, which the machine does not have."
+                f"{suggestion(path, known)} It has: {', '.join(known)}."
+            )
+        each[path] = np.asarray(given, dtype=float)
+        shape = (count, *np.shape(get(model, path)))
+        if each[path].shape != shape:
+            raise ValueError(
+                f"`values` must give {path!r} for each of the {count} fits, shape {shape}, got"
+                f" {each[path].shape}."
+            )
+    return each
+
+
+def _matrix(values, n: int) -> Float[np.ndarray, "k n"] | None:
+    """Return the rows of numbers, or None if they do not have that length."""
+    try:
+        x = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    return x if x.ndim == 2 and x.size and x.shape[1] == n else None
+
+
+def _measurements(record: Record, outputs) -> list[dict[str, np.ndarray]]:
+    """Return the measurements one by one: output -> (n,)."""
+    names = list(record.outputs)
+    only = {names[0]: outputs} if len(names) == 1 else {}
+    given = outputs if isinstance(outputs, Mapping) else only
+    if set(given) != set(names):
+        raise ValueError(
+            f"`measured` must hold every output of record {record.name!r}: write"
+            f" {{{', '.join(f'{n!r}: ...' for n in names)}}}, each of shape (k, {record.n})."
+        )
+    try:
+        arrays = {name: np.asarray(given[name], dtype=float) for name in names}
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`measured` must be numbers of shape (k, {record.n}), a row a measurement. Stack them"
+            " with numpy."
+        ) from None
+    for name, x in arrays.items():
+        if (
+            x.ndim != 2
+            or not x.size
+            or x.shape[1] != record.n
+            or x.shape[0] != len(arrays[names[0]])
+        ):
+            raise ValueError(
+                f"`measured` must have shape (k, {record.n}) for {name!r}, a row a measurement, got"
+                f" {x.shape}."
+            )
+    return [{name: x[i] for name, x in arrays.items()} for i in range(len(arrays[names[0]]))]

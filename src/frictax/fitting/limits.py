@@ -1,4 +1,4 @@
-"""Bounds of parameters that the user knows."""
+"""Bounds and scales of parameters that the user gives."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from frictax.parameters import (
 )
 
 
-def inside(model: Any, limits: Any) -> Any:
-    """`model` with values that the data gave brought between the bounds that the user knows."""
+def move_inside(model: Any, limits: Any) -> Any:
+    """Return the model with start values from the data moved between the bounds of the user."""
     moved = {}
     for path, pair in limits.items() if isinstance(limits, Mapping) else ():
         (low, high), here = _two_numbers(pair), {p.path: p.value for p in parameters(model)}
@@ -29,7 +29,7 @@ def inside(model: Any, limits: Any) -> Any:
 
 
 def _two_numbers(pair) -> tuple[float, float]:
-    """A least and a most value, or two that bound nothing."""
+    """Return the two numbers of a pair, or two nan."""
     try:
         low, high = (float(x) for x in pair)
     except (TypeError, ValueError):
@@ -38,7 +38,7 @@ def _two_numbers(pair) -> tuple[float, float]:
 
 
 def shared_limits(limits: Any, own: Any) -> Any:
-    """The bounds of a fit that has no values of each record's own."""
+    """Return the bounds of a fit without the parameters in `own`."""
     return (
         {path: pair for path, pair in limits.items() if path not in own}
         if isinstance(limits, Mapping)
@@ -49,7 +49,7 @@ def shared_limits(limits: Any, own: Any) -> Any:
 def on_log_scale(
     chosen: Sequence[Parameter], asked: Any, declared: Mapping[str, Declaration]
 ) -> dict[str, Declaration]:
-    """`declared`, with those that the user asks for on a logarithmic scale."""
+    """Return `declared` with a logarithmic scale for the parameters in `asked`."""
     known, out = {p.path: p for p in chosen}, dict(declared)
     for name in [asked] if isinstance(asked, str) else asked:
         below = [p for path, p in known.items() if path == name or path.startswith(f"{name}.")]
@@ -73,10 +73,8 @@ def on_log_scale(
     return out
 
 
-def narrowed(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
-    """The declarations of parameters for which the user knows narrower bounds than their
-    kind has.
-    """
+def narrow_domains(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
+    """Return the declarations of parameters with bounds of the user."""
     if not isinstance(limits, Mapping):
         raise ValueError(
             f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write"

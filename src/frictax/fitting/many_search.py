@@ -1,4 +1,4 @@
-"""The searches of many fits of one kind, some at a time in a compiled call."""
+"""Search many problems of one kind together, 32 at a time in one compiled call."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from frictax.progress import Work
 
 from .problem.objectives import PreparedRecord
 from .problem.problem import Problem
-from .problem.read_starts import without_rounding
+from .problem.read_starts import LARGEST_RISE, without_rounding
 from .problem.simulations import FreeRun
 from .search.compiled import in_turned_coordinates
 from .search.levenberg_marquardt import Descent, descend
@@ -28,29 +28,30 @@ from .search.multistart import carried_on
 from .search.run import Run, begun
 from .search.strayed import BACK, put_back
 
-_TOGETHER = 32  # fits of one call
-_RISEN = 1.05  # times the sum of squares: more is left with starts that were to be better
-_TAIL = 1e-3  # of the usual step: samples that fill up a record, so that nothing happens in them
+_TOGETHER = 32  # fits of one compiled call
+# Step of the samples that fill a record, as a share of its usual step: so short that the state does
+# not change.
+_TAIL = 1e-3
 
 Length = Callable[[int], int]
 
 
-def searched(
+def search_together(
     problems: Sequence[Problem],
     method: LevenbergMarquardt,
     work: Work,
     length: Length | None = None,
 ) -> tuple[list[Problem], list[Descent], list[list[Notice]]]:
-    """The problems of one record each, with the starts of windows as they were read in the end;
-    where the search of each ends, as `search` would; and what is to be said of its way.
+    """Search problems of one record each. Return the problems with the starts of windows at the end
+    of the search, the ends, which are those of `search`, and the notices.
 
-    `length`: to how many samples a record of so many is filled up, so that records of
-    different lengths share a program; only of free runs.
+    `length`: the number of samples up to which a record of a free run is filled, so that records of
+    different lengths share a program.
     """
     is_steady = problems[0].is_steady
     names = {" fits": 2.0, " edges": 1.0 * (not is_steady)}
     parts = work.parts(names)
-    filled = [_filled(p, length) for p in problems] if length else list(problems)
+    filled = [_fill(p, length) for p in problems] if length else list(problems)
     ends = _together(filled, method, parts[" fits"])
     again = [without_rounding(p, np.asarray(e.x)) for p, e in zip(filled, ends, strict=True)]
     moved = [i for i, (a, b) in enumerate(zip(again, filled, strict=True)) if a is not b]
@@ -58,8 +59,8 @@ def searched(
         begin = [np.asarray(ends[i].z) for i in moved]
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
-            # a machine whose kinks are not the record's mends nothing
-            if float(end.cost) < _RISEN * float(ends[i].cost):
+            # Other starts do not help a machine with kinks that the record does not have.
+            if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
                 filled[i] = again[i]
@@ -81,9 +82,9 @@ def searched(
     return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)], told
 
 
-def _filled(problem: Problem, length: Length) -> Problem:
-    """Its record filled up with samples that weigh nothing, close after its last one, under the
-    inputs at its end.
+def _fill(problem: Problem, length: Length) -> Problem:
+    """Return the problem with samples of weight 0 after the last one of its record, and the inputs
+    of its end.
     """
     (one,) = problem.prepared
     if not (
@@ -118,7 +119,7 @@ def _filled(problem: Problem, length: Length) -> Problem:
 
 
 def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
-    """The end of a search with `filled`, as of `problem`."""
+    """Return the end of a search with `filled` as an end for `problem`."""
     rows, more = (sum(p.weight.size for p in q.prepared) for q in (problem, filled))
     if rows == more:
         return end
@@ -135,8 +136,8 @@ def _together(
     work: Work,
     starts: Sequence[np.ndarray] | None = None,
 ) -> list[Descent]:
-    """Where the searches end, from each problem's own start or the coordinates `starts`; those of
-    one kind some at a time in a compiled call.
+    """Return the ends of searches from the start of each problem, or from the coordinates
+    `starts`. Problems of one kind share compiled calls.
     """
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
@@ -171,8 +172,8 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Of problems that differ in numbers alone, which stand among their `leaves`, from the
-    coordinates `begin`.
+    """Search problems that differ only in numbers among their `leaves`, from the coordinates
+    `begin`.
     """
     count, first = len(problems), problems[0]
     weights, measured = (
@@ -189,7 +190,7 @@ def _of_a_kind(
             mine = slice(at, at + _TOGETHER)
             states = [begun(*one) for one in zip(problems[mine], starts[mine], strict=True)]
             how = states, method.max_steps, dof[mine], floors[mine]
-            end = _called(first, leaves[mine], method, *how)
+            end = _call_program(first, leaves[mine], method, *how)
             tell(len(states))
             return end
 
@@ -198,7 +199,7 @@ def _of_a_kind(
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
     ends = fitted(begin, tell)
-    # as in one fit: next to its bound a value acts so little that no search leads back
+    # As in one fit: a value next to its bound has so little effect that no search leaves it.
     for back in BACK:
         z = [put_back(p, _of(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
@@ -217,7 +218,9 @@ def _of_a_kind(
 
 
 def _is_array(x: Any) -> bool:
-    """A Python number is none: such an exponent says which law it is, and costs no power."""
+    """Return whether a leaf is an array. A Python number is part of the structure: such an exponent
+    selects the law.
+    """
     return isinstance(x, np.ndarray | np.generic | jax.Array)
 
 
@@ -230,16 +233,16 @@ def _of(ends: Descent, i: int) -> Descent:
 
 
 class _OneOfMany(Run):
-    """A search of one of many problems, by the program of them all."""
+    """A search of one of many problems, by their common program."""
 
     def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
-        assert noise == 1.0  # as of them all
+        assert noise == 1.0  # The common program has this noise.
         leaves, dof, floor = jax.tree.leaves(self.problem), self.dof, self.floor
         how = [state], until, np.array([dof]), np.array([floor])
-        return _of(_called(self.problem, [leaves], self.method, *how), 0)
+        return _of(_call_program(self.problem, [leaves], self.method, *how), 0)
 
 
-def _called(
+def _call_program(
     first: Problem,
     leaves: Sequence[list[Any]],
     method: LevenbergMarquardt,
@@ -248,11 +251,11 @@ def _called(
     dof: Float[np.ndarray, " k"],
     floors: Float[np.ndarray, " k"],
 ) -> Descent:
-    """Searches from `states` to step `until`, of `_TOGETHER` problems at most that differ from the
-    `first` in the numbers among their `leaves` alone, by one program for any number of them.
+    """Search at most `_TOGETHER` problems from `states` to step `until`, by one program for any
+    number of them. They differ from `first` only in the numbers among their `leaves`.
     """
     count = len(states)
-    mine = np.minimum(np.arange(_TOGETHER), count - 1)  # those beyond the last one do not begin
+    mine = np.minimum(np.arange(_TOGETHER), count - 1)  # Problems beyond the last one do not start.
     numbers, static = eqx.partition(first, _is_array)
     stacked = [
         np.stack([leaves[i][k] for i in mine]) for k, x in enumerate(leaves[0]) if _is_array(x)
@@ -277,10 +280,10 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """The leaves of where searches from `states` are at step `limits`; of laws, whose search is one
-    call, those of their ends by a `method`.
+    """Return the leaves of the searches from `states` at step `limits`; of laws, whose search is
+    one call, those of their ends by a `method`.
 
-    One after the other: in step, all would take the most steps of any.
+    The searches run one after the other: in step, all take as many steps as the longest one.
     """
 
     def one(at) -> Descent:

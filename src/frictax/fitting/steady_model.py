@@ -1,6 +1,4 @@
-"""The friction that is fitted to a sweep: assembled from what a user gives, with starts near the
-data.
-"""
+"""The friction that is fitted to a sweep, with starts near the data."""
 
 from collections.abc import Container
 from typing import Any
@@ -21,6 +19,7 @@ from frictax.parameters import (
     to_unconstrained,
 )
 
+from .options import FitOptions
 from .problem.initial_guess import near_law, starting_law
 from .problem.initial_state import named_paths
 from .problem.problem import Problem, residuals_and_jacobian
@@ -29,8 +28,9 @@ from .result.identifiability import null_directions
 from .result.steady_sentences import peak_unseen
 
 
-def assembled(model: Any, data: Sweep, f_neg: Any, peak: float | None, offset: float | None) -> Any:
-    """The model to fit: a bare law where nothing else is to be found."""
+def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
+    """Return the friction to fit: a law alone if no other parameter is fitted."""
+    f_neg, peak, offset = options.f_neg, options.peak, options.offset
     if isinstance(model, SteadyFriction):
         if f_neg is not None or peak is not None or offset is not None:
             raise ValueError(
@@ -55,8 +55,8 @@ def assembled(model: Any, data: Sweep, f_neg: Any, peak: float | None, offset: f
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """`model` with the parameters that may move set near the data; nothing for laws of the user's
-    own.
+    """Return `model` with its free parameters set near the data; an empty list for laws of the
+    user's own.
     """
     steady = as_steady(model)
     values: dict[str, Any] = {}
@@ -79,7 +79,7 @@ def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
 
 
 def _peak(law: AbstractLaw, data: Sweep, rows: np.ndarray) -> float:
-    """Breakaway over sliding force at rest, inside its domain."""
+    """Return the ratio of breakaway to sliding force at rest, inside its domain."""
     return max(1.05, float(np.mean(np.abs(data.force[rows])) / max(float(law.f0), 1e-300)))
 
 
@@ -97,7 +97,7 @@ def _law(model, data: Sweep) -> AbstractLaw:
 def movable(
     model: Any, data: Sweep, free: Any, tied: Container[str] = ()
 ) -> tuple[list[Parameter], list[Notice]]:
-    """The parameters that the fit moves, and notices of those that it cannot."""
+    """Return the parameters that are fitted, and notices of those that cannot be."""
     chosen = [p for p in select(model, free) if p.path not in tied]
     notes = []
     if isinstance(model, SteadyFriction):
@@ -119,14 +119,14 @@ def movable(
     if len(edge) < len(chosen):
         chosen = [p for p in chosen if p not in edge]
         notes += [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
-    # raises for a start on the edge of its domain
+    # This raises for a start on the edge of its domain.
     to_unconstrained(model, [p.path for p in chosen])
     return chosen, notes
 
 
 def check_determined(problem: Problem, data: Sweep) -> None:
-    """Raise `ValueError` for fewer rows than numbers, or an offset that friction would explain as
-    well.
+    """Raise `ValueError` for fewer rows than parameters, and for an offset that the sweep cannot
+    distinguish from friction.
     """
     count = problem.x0.size
     if data.n <= count:

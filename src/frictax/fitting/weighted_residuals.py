@@ -1,6 +1,4 @@
-"""What a fit makes small, as a pure function of the model: for optimisers and studies of
-one's own.
-"""
+"""The residuals of a fit as a pure function of the model, for your own optimisers and studies."""
 
 from collections.abc import Mapping
 
@@ -12,7 +10,7 @@ from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
 
-from .posing import pose_record, sensors
+from .build_problem import prepare_record, sensors
 from .problem.objectives import AbstractObjective, Steady
 from .problem.problem import steady_plan
 from .problem.sensors import Instrument
@@ -29,15 +27,15 @@ def weighted_residuals(
     engine: Engine | None = None,
     instruments: Mapping[str, Instrument] | None = None,
 ) -> Float[Array, " n"]:
-    """(predicted - measured) / sd of all that an objective compares, 0 where a sample has no
-    weight.
+    """Return (predicted - measured) / sd of all that an objective compares; samples without a
+    weight have 0.
 
-    Pure in `model`: `jax.grad`, `jacfwd`, `vmap` and `jit` take it as it is, and half its sum of
-    squares is what `fit` makes small (on `Windows` its first search: starts are as the filter reads
-    them). Where a run fails it is not finite.
+    The function is pure in `model`, for `jax.grad`, `jacfwd`, `vmap` and `jit`. `fit` minimises
+    half the sum of its squares. On `Windows` this holds for the first search, whose starts are read
+    by the filter. Where a run fails, the residuals are not finite.
 
     **Arguments:** `model`: of a sweep a law or `SteadyFriction`, of a record a machine; `objective`
-    (`FreeRun()` unless given), `engine` (`OnSamples()`), `instruments`: of a record, as in `fit`.
+    (`FreeRun()` by default), `engine` (`OnSamples()`), `instruments`: of a record, as in `fit`.
 
     >>> import frictax as fx, jax, jax.numpy as jnp
     >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.5], velocity_unit="m/s", force_unit="N")
@@ -64,7 +62,7 @@ def weighted_residuals(
             f" got {model!r}. A law's data are a `Sweep`."
         )
     engine = OnSamples() if engine is None else engine
-    setup, prepared, delayed = pose_record(
+    setup, prepared, delayed = prepare_record(
         objective.machine(model), data, objective, instruments, engine
     )
     predicted = prepared.predicted(setup, objective, engine, delayed)

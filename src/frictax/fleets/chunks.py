@@ -20,9 +20,9 @@ import numpy as np
 
 from frictax import __version__
 from frictax.files.locks import hold_lock
-from frictax.files.replacing import finish_interrupted, write_whole
-from frictax.files.targets import check_target
-from frictax.fitting.fit_each import MISTAKES, fit_each
+from frictax.files.replacing import check_target, finish_interrupted, write_whole
+from frictax.fitting import FitOptions
+from frictax.fitting.fit_many import MISTAKES, fit_each
 from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements import Record
 from frictax.measurements.record import replace_fields
@@ -139,7 +139,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
     be read or fitted is a row with its `reason`.
     """
     began = time.perf_counter()
-    machine, settings, read = _machine_and_settings(task)
+    machine, options, read = _machine_and_options(task)
     rows: list[Any] = [None] * len(chunk.sources)
     models, records, places = [], [], []
     for i, source in enumerate(chunk.sources):
@@ -151,7 +151,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
         except MISTAKES as why:
             del models[len(records) :]
             rows[i] = failed_row(source.name, _sentence(why))
-    fits = fit_each(models, records, settings, length=task.length) if records else []
+    fits = fit_each(models, records, options, length=task.length) if records else []
     for i, record, found in zip(places, records, fits, strict=True):
         rows[i] = _row(record, found)
     seconds = (time.perf_counter() - began) / max(len(rows), 1)
@@ -177,21 +177,23 @@ def _read_record(source: Source, read: Any) -> Record:
     return read(source.name, read_rows(source))
 
 
-def _machine_and_settings(task: Task) -> tuple[Any, Mapping[str, Any], Any]:
+def _machine_and_options(task: Task) -> tuple[Any, FitOptions, Any]:
     """Return the machine, the options of its fits, and the function that reads a record."""
     if task.problem is None:
-        return task.machine, task.settings, None
+        return task.machine, FitOptions(**task.settings), None
     stamp = task.problem.stat().st_mtime_ns
     return _read_problem(task.problem, task.label, task.allow_code, stamp)
 
 
 @functools.lru_cache(maxsize=4)
-def _read_problem(problem: Path, label: str, allow_code: bool, stamp: int) -> tuple[Any, Any, Any]:
+def _read_problem(
+    problem: Path, label: str, allow_code: bool, stamp: int
+) -> tuple[Any, FitOptions, Any]:
     from frictax.problems import read
-    from frictax.problems.template import record_reader
+    from frictax.problems.problem import record_reader
 
     asked = read(problem, allow_code=allow_code)
-    return asked.machine, asked.settings(), record_reader(asked, label)
+    return asked.machine, asked.options(), record_reader(asked, label)
 
 
 def _sentence(why: Exception) -> str:

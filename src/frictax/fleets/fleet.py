@@ -3,22 +3,28 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
 from frictax.files.replacing import write_whole
-from frictax.fitting import AbstractLoss, AbstractMethod, AbstractObjective, Instrument
-from frictax.fitting.many_data import values_of_each
-from frictax.fitting.problem.ties import Tied
+from frictax.fitting import FitOptions
+from frictax.fitting.fit_many import values_of_each
+from frictax.fitting.options import (
+    DEFAULTS,
+    FleetFitOptions,
+    check_names,
+    is_given,
+    lists_options,
+)
 from frictax.interrupts import processors
 from frictax.measurements import Record
 from frictax.mechanism import Machine
-from frictax.progress import Progress, Work, watched
+from frictax.progress import Work, watched
 
 from .chunks import Chunk, PartsFolder, Plan, Task, plan_chunks
 from .sources import (
@@ -43,30 +49,49 @@ _PAGE_PAUSE = 20.0  # pause after a page over the time to write it, so that it c
 _RELOAD = '<meta http-equiv="refresh" content="10">'  # A browser loads the page every 10 s.
 
 
+class FleetOptions(FleetFitOptions, total=False):
+    """The options of `fleet`: those of its fits, and those of the run."""
+
+    out: str | Path | None
+    jobs: int | None
+    resume: bool
+    overwrite: bool
+    cluster: Any
+    about: Any
+    values: Mapping[str, ArrayLike] | None
+    report: str | Path | None
+    limits: Limits
+    allow_code: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class RunOptions:
+    """The options of a fleet's run with their defaults; see `fleet` for their meaning."""
+
+    out: Checked[str | Path | None] = None
+    jobs: Checked[int | None] = None
+    resume: Checked[bool] = False
+    overwrite: Checked[bool] = False
+    cluster: Any = None
+    about: Any = None
+    values: Checked[Mapping[str, ArrayLike] | None] = None
+    report: Checked[str | Path | None] = None
+    limits: Checked[Limits] = None
+    allow_code: Checked[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None:
+            whole("`jobs`", self.jobs, 1, "Leave it out for one a processor.")
+
+
+_RUN: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(RunOptions)}
+
+
+@lists_options(FleetOptions, {**DEFAULTS, **_RUN})
 def fleet(
     problem: Checked[Machine | str | Path],
     records: Checked[Sequence[Record] | str | Path],
-    *,
-    out: str | Path | None = None,
-    jobs: int | None = None,
-    resume: Checked[bool] = False,
-    overwrite: Checked[bool] = False,
-    cluster: Any = None,
-    about: Any = None,
-    values: Checked[Mapping[str, ArrayLike]] | None = None,
-    free: str | Iterable[str] | None = None,
-    tied: Tied | None = None,
-    log_scale: str | Iterable[str] = (),
-    objective: AbstractObjective | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    instruments: Mapping[str, Instrument] | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
-    level: float | None = None,
-    report: str | Path | None = None,
-    limits: Mapping[str, tuple[float | None, float | None]] | None = None,
-    allow_code: Checked[bool] = False,
-    progress: Checked[bool | Progress] = False,
+    **options: Unpack[FleetOptions],
 ) -> Fleet:
     """Fit one machine to each of thousands of records on all processors or a cluster.
 
@@ -124,28 +149,29 @@ def fleet(
     1  axis 1                       1.1       True
     2  axis 2                       1.2       True
     """
-    options: dict[str, Any] = {"free": free, "tied": tied, "log_scale": log_scale}
-    options |= {"objective": objective, "bounds": bounds, "instruments": instruments}
-    options |= {"method": method, "loss": loss, "level": level}
-    if jobs is not None:
-        whole("`jobs`", jobs, 1, "Leave it out for one a processor.")
+    check_names(fleet, options)
+    given: dict[str, Any] = {**options}
+    run = RunOptions(**{name: x for name, x in given.items() if name in _RUN})
+    fits = {name: x for name, x in given.items() if name not in _RUN and is_given(x)}
+    progress = FitOptions(**fits).progress
+    fits.pop("progress", None)
     with watched(progress, "Fitting a fleet") as work:
         work("Looking at the records")
-        setting = _plan(problem, records, about, values, options, allow_code)
-        if limits is not None:
-            setting = dataclasses.replace(setting, limits=limits)
+        setting = _plan(problem, records, run, fits)
+        if run.limits is not None:
+            setting = dataclasses.replace(setting, limits=run.limits)
         live = None
-        if report is not None:
-            live = LiveReport(Path(report), setting, replace=overwrite or resume)
-        if out is None and (resume or overwrite):
+        if run.report is not None:
+            live = LiveReport(Path(run.report), setting, replace=run.overwrite or run.resume)
+        if run.out is None and (run.resume or run.overwrite):
             raise ValueError("`resume` and `overwrite` are about the file `out`. Name it, too.")
-        parts = None if out is None else PartsFolder(Path(out))
+        parts = None if run.out is None else PartsFolder(Path(run.out))
         with contextlib.nullcontext() if parts is None else parts.lock():
-            done, count = set[int](), len(setting.plan.chunks)
+            done = set[int]()
             if parts is not None:
-                done = parts.begin(setting.plan.digest, count, resume=resume, overwrite=overwrite)
-            jobs = min(processors() if jobs is None else jobs, max(count - len(done), 1))
-            return _run(setting, parts, done, jobs, cluster, live, work)
+                how = {"resume": run.resume, "overwrite": run.overwrite}
+                done = parts.begin(setting.plan.digest, len(setting.plan.chunks), **how)
+            return _run(setting, parts, done, run, live, work)
 
 
 def chunks_of(
@@ -161,7 +187,8 @@ def chunks_of(
 
     **Arguments:** as for `fleet`.
     """
-    plan = _plan(problem, records, about, None, {}, allow_code).plan
+    run = RunOptions(about=about, allow_code=allow_code)
+    plan = _plan(problem, records, run, {}).plan
     return plan.task, plan.chunks
 
 
@@ -178,8 +205,7 @@ def _run(
     setting: _Setting,
     parts: PartsFolder | None,
     done: set[int],
-    jobs: int,
-    cluster: Any,
+    run: RunOptions,
     live: "LiveReport | None",
     work: Work,
 ) -> Fleet:
@@ -192,8 +218,9 @@ def _run(
     def rows_so_far() -> list[Any]:
         return [f if f is not None else _read_part(parts, n) for n, f in frames.items()]
 
-    if cluster is not None:
-        results = run_on_cluster(plan.task, todo, cluster)
+    jobs = min(processors() if run.jobs is None else run.jobs, max(len(todo), 1))
+    if run.cluster is not None:
+        results = run_on_cluster(plan.task, todo, run.cluster)
     elif jobs == 1:
         results = run_here(plan.task, todo)
     else:
@@ -223,48 +250,38 @@ def _read_part(parts: PartsFolder | None, number: int) -> Any:
     return parts.read(number)
 
 
-def _plan(
-    problem: Any,
-    records: Any,
-    about: Any,
-    values: Any,
-    options: Mapping[str, Any],
-    allow_code: bool,
-) -> _Setting:
+def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any]) -> _Setting:
     """Plan the fits of a machine, or of a problem file."""
-    given = {name: x for name, x in options.items() if x is not None and x != ()}
     if isinstance(problem, str | Path):
         if given:
             raise ValueError(
                 f"`{next(iter(given))}` stands in the problem file, under [fit]. Leave it out here."
             )
-        return _plan_from_file(Path(problem), records, about, values, allow_code)
+        return _plan_from_file(Path(problem), records, run)
     if isinstance(records, str | Path):
         raise ValueError(
             "A folder or a table of `records` needs a problem file that says which columns are"
             f" what, got a {type(problem).__name__}. Give the file, or a list of `Record`s."
         )
     sources: Sequence[Source] = sources_in_memory(records)
-    described = describe_records(sources, about, {**NAMES, "record": "record"})
-    each = values_of_each(problem, values, len(sources))
+    described = describe_records(sources, run.about, {**NAMES, "record": "record"})
+    each = values_of_each(problem, run.values, len(sources))
     task = Task(machine=problem, settings=given)
     return _Setting(plan_chunks(task, sources, described, each), "Fleet")
 
 
-def _plan_from_file(
-    problem: Path, records: Any, about: Any, values: Any, allow_code: bool
-) -> _Setting:
+def _plan_from_file(problem: Path, records: Any, run: RunOptions) -> _Setting:
     from frictax.problems import read
-    from frictax.problems.reading import find
-    from frictax.problems.template import template_of
+    from frictax.problems.problem import find, template_of
 
     file = find(problem)
-    asked = read(file, allow_code=allow_code)
+    asked = read(file, allow_code=run.allow_code)
     label, entry = template_of(asked), asked.content.fleet
     names = {kind: getattr(entry, kind) for kind in NAMES}
+    about = run.about
     if about is None and entry.about is not None:
         about = file.parent / entry.about
-    task = Task(problem=file.resolve(), label=label, allow_code=allow_code)
+    task = Task(problem=file.resolve(), label=label, allow_code=run.allow_code)
     if isinstance(records, str | Path):
         place = Path(records)
         if not place.exists():
@@ -275,7 +292,7 @@ def _plan_from_file(
     else:
         sources = sources_in_memory(records)
     described = describe_records(sources, about, names)
-    columns, given = {**entry.values, **({} if values is None else values)}, {}
+    columns, given = {**entry.values, **(run.values or {})}, {}
     for path, column in columns.items():
         if isinstance(column, str):
             if column not in described.columns:

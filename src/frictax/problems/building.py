@@ -1,8 +1,8 @@
-"""From the tables of a problem file to the parts, laws, signals and objectives that they name."""
+"""Build the parts, laws, signals and objectives that the tables of a problem file name."""
 
 import inspect
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import frictax as fx
@@ -30,40 +30,38 @@ _INSIDE = (*LAWS, *BRISTLES, *SIGNALS, *CONTROLLERS)
 
 
 class ProblemError(ValueError):
-    """One sentence on what is wrong with a problem file: file, key, rule, value, remedy."""
+    """One sentence on a mistake in a problem file: file, key, rule, value, remedy."""
 
 
 class Place:
-    """Where in which file something stands, for sentences."""
+    """A key of a file, for sentences."""
 
     def __init__(self, file: str, key: str = "") -> None:
         self.file, self.key = file, key
 
     def below(self, *keys: str) -> "Place":
-        return Place(self.file, ".".join(filter(None, (self.key, *map(quoted, keys)))))
+        return Place(self.file, ".".join(filter(None, (self.key, *map(toml_key, keys)))))
 
     def error(self, says: str) -> ProblemError:
         return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")
 
 
-def quoted(key: str) -> str:
-    """`key` as TOML writes it."""
-    return (
-        key
-        if key.replace("_", "").replace("-", "").isalnum()
-        else json.dumps(key, ensure_ascii=not key.isprintable())
-    )
+def toml_key(key: str) -> str:
+    """Return `key` as TOML writes it."""
+    if key.replace("_", "").replace("-", "").isalnum():
+        return key
+    return json.dumps(key, ensure_ascii=not key.isprintable())
 
 
-def each_built(tables: Iterable[Any], kinds: Iterable[str], place: Place) -> list[Any]:
-    """What the tables of a list name."""
+def build_each(tables: Iterable[Any], kinds: Iterable[str], place: Place) -> list[Any]:
+    """Return the objects that the tables of a list name."""
     return [build(table, kinds, place.below(str(i))) for i, table in enumerate(tables)]
 
 
-def build(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
-    """The object that a table names by its `kind`, all other keys being its arguments.
+def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
+    """Return the object that a table names by its `kind`; its other keys are the arguments.
 
-    **Arguments:** `kinds` that may stand here; `known`: arguments that are not the file's to say.
+    `kinds`: the kinds that are allowed here.
     """
     kinds = tuple(kinds)
     if isinstance(table, str):
@@ -78,74 +76,68 @@ def build(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
         raise place.below("kind").error(
             f"must be one of {', '.join(kinds)}, got {kind!r}.{suggestion(kind, kinds)}"
         )
-    build: Any = getattr(fx, kind)
-    fields = [p for p in inspect.signature(build).parameters.values() if p.name not in known]
+    _check_arguments(kind, table, place)
+    given = {
+        key: build_inside(value, place.below(key)) for key, value in table.items() if key != "kind"
+    }
+    return call_checked(lambda: getattr(fx, kind)(**given), place, values=True)
+
+
+def _check_arguments(kind: str, table: Mapping[str, Any], place: Place) -> None:
+    """Raise `ProblemError` for keys of a table that are not arguments, and for missing ones."""
+    maker = getattr(fx, kind)
+    fields = list(inspect.signature(maker).parameters.values())
     names = [p.name for p in fields]
-    answered = getattr(build, "refused", ())  # by the class itself, in a sentence
+    # The class itself refuses some arguments, in a sentence.
+    known = {"kind", *names, *getattr(maker, "refused", ())}
     for key in table:
-        if key != "kind" and key not in (*names, *answered):
+        if key not in known:
             instead = modelica_advice(key, names) or suggestion(key, names)
             raise place.below(key).error(
                 f"is no argument of {kind}.{instead} It has: {', '.join(names)}."
             )
-    missing = [
-        p.name
-        for p in fields
-        if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in table
-    ]
-    if missing:
-        raise place.error(
-            f"needs {missing[0]!r}, an argument of {kind} without a default. Add {missing[0]} = ..."
-        )
     for p in fields:
-        is_asked = "bool" in str(p.annotation) or isinstance(p.default, bool)
-        if p.name in table and not is_asked and _has_truth(table[p.name]):
+        if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in table:
+            raise place.error(
+                f"needs {p.name!r}, an argument of {kind} without a default. Add {p.name} = ..."
+            )
+    for p in fields:
+        takes_truth = "bool" in str(p.annotation) or isinstance(p.default, bool)
+        if p.name in table and not takes_truth and _has_truth(table[p.name]):
             raise place.below(p.name).error(
                 f"must not contain true or false, got {brief(table[p.name], 80)}. Write a number."
             )
-    given = {key: inner(value, place.below(key)) for key, value in table.items() if key != "kind"}
-    return checked(lambda: build(**given, **known), place)
 
 
 def _has_truth(value: Any) -> bool:
-    """Return whether a value is true or false, or a list that holds such: Python counts with
-    them.
-    """
+    """Return whether a value is true or false, or a list with one: Python computes with them."""
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
-def inner(value: Any, place: Place) -> Any:
-    """A value inside a table: a law, signal or controller where it names a kind."""
+def build_inside(value: Any, place: Place) -> Any:
+    """Return a value inside a table: a law, signal or controller if it names a kind."""
     if isinstance(value, Mapping):
         if "kind" in value:
             return build(value, _INSIDE, place)
-        return {key: inner(v, place.below(key)) for key, v in value.items()}
+        return {key: build_inside(v, place.below(key)) for key, v in value.items()}
     return value
 
 
-def machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
-    """The mechanism that a table of parts describes, in the order written."""
+def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
+    """Return the mechanism of a table of parts, in the order written."""
     if "cls" in parts:
         raise place.below("cls").error("cannot be the name of a part. Choose another name.")
     built = {name: build(table, PARTS, place.below(name)) for name, table in parts.items()}
-    return checked(lambda: Mechanism(**built), place)
+    return call_checked(lambda: Mechanism(**built), place, values=True)
 
 
-def computed(build: Any, place: Place) -> Any:
-    """The same of what does not make something of the file's values as they stand, so that a wrong
-    type is no mistake in it.
-    """
-    return checked(build, place, values=False)
+def call_checked(function: Callable[[], Any], place: Place, *, values: bool = False) -> Any:
+    """Return what `function` returns, or raise its error with the place in front.
 
-
-def checked(build: Any, place: Place, *, values: bool = True) -> Any:
-    """What `build` returns; its complaint with the place in front.
-
-    `values`: whether it makes something of the file's values as they stand, which may be of a wrong
-    type.
+    `values`: whether the function uses values of the file as they are, which may have a wrong type.
     """
     try:
-        return build()
+        return function()
     except ProblemError:
         raise
     except (ValueError, KeyError) as error:

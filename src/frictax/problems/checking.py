@@ -1,7 +1,6 @@
-"""Whether all that a problem asks for can be built: asked before the work, not found out
-after it.
-"""
+"""Check before the work that everything in a problem can be built."""
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,22 +11,24 @@ import frictax as fx
 from frictax.analysis import Guarded
 from frictax.analysis.derived.common import common
 from frictax.analysis.selection.structures import check_structures
-from frictax.fitting.checks import check_arguments
+from frictax.fitting.build_problem import build_problem
+from frictax.fitting.checks import check_data
 from frictax.fitting.limits import shared_limits
-from frictax.fitting.posing import fit_engine, pose
+from frictax.fitting.options import DEFAULTS, FitOptions
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
 from frictax.text import suggestion
 
-from .building import LAWS, Place, build, computed
+from .building import LAWS, Place, build, call_checked
 from .deriving import check_derived
 from .problem import Problem, paths_of
 from .schema import LawEntry
 
 
 def check(problem: Problem) -> None:
-    """Build every fit, account of errors and score of a problem without running any; raises
-    `ProblemError` for what cannot be.
+    """Build every fit, noise model and score of a problem without running any.
+
+    **Raises:** `ProblemError` for the first that cannot be built.
     """
     if isinstance(problem.data, fx.Sweep):
         check_laws(problem)
@@ -50,29 +51,29 @@ def check(problem: Problem) -> None:
     for label in problem.content.validation.records:
         for i, objective in enumerate(problem.scores()):
             here = place.below("validation", "scores", str(i))
-            computed(functools.partial(_plan, problem.machine, data[label], objective), here)
+            call_checked(functools.partial(_plan, problem.machine, data[label], objective), here)
 
 
 def check_laws(problem: Problem) -> None:
-    """The laws that a sweep's file names can be made."""
+    """Raise `ProblemError` for laws of a sweep that cannot be built."""
     check_derived(problem.content.derived, problem.place.below("derived"))
     place = problem.place.below("law")
-    for way, entry in laws_asked(problem).items():
+    for way, entry in law_entries(problem).items():
         if way not in ("f_pos", "f_neg") or entry in (None, "compare"):
             continue
         if isinstance(entry, str):
-            kind_of_law(entry, place.below(way))
+            law_class(entry, place.below(way))
         else:
             as_law(build(entry, LAWS, place.below(way)))
 
 
-def laws_asked(problem: Problem) -> dict[str, Any]:
-    """What the file says of the laws of a sweep."""
+def law_entries(problem: Problem) -> dict[str, Any]:
+    """Return the table [law] of a sweep."""
     return (problem.content.law or LawEntry()).model_dump()
 
 
-def kind_of_law(name: str, place: Place) -> Any:
-    """The kind of law called `name`, whose start values the data give."""
+def law_class(name: str, place: Place) -> Any:
+    """Return the class of law called `name`, whose start values are found from the data."""
     if name not in LAWS[:3]:
         raise place.error(
             f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got'
@@ -82,22 +83,24 @@ def kind_of_law(name: str, place: Place) -> Any:
 
 
 def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
-    """The options of `fit` that all structures share, and the machine as given with what is its
-    own.
+    """Return the options of `fit` that all structures share, and the machine as given, with the
+    options of its structure.
     """
     settings = problem.settings()
-    own = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments", "bounds")}
-    own |= {key: settings.pop(key) for key in ("tied", "log_scale")}
+    names = [f.name for f in dataclasses.fields(fx.Structure) if f.name in settings]
+    own = {name: settings.pop(name) for name in names}
     return settings, fx.Structure(problem.machine, **own)
 
 
 def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
-    """Each with its place in the file; raises where one is no other machine than that given."""
+    """Return each structure with its place in the file; raise if one does not differ from the
+    machine as given.
+    """
     settings, given = shared_settings(problem)
     if problem.structures:
         entry = problem.content.compare
         given_too = {entry.given: given, **problem.structures}
-        computed(
+        call_checked(
             lambda: check_structures(given_too, settings["objective"], entry.repeats, entry.bands),
             problem.place,
         )
@@ -119,35 +122,28 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
 
 
 def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> Iterable[str]:
-    """The names of the numbers that a structure fits, once its fit is seen to be possible."""
-    settings = problem.settings()
-    first = (settings["start"], (), (), shared_limits(structure.bounds, structure.own))
-    last = (settings["objective"], structure.own, structure.priors, structure.bounds)
+    """Return the names of the parameters that a structure fits; raise if it cannot be fitted."""
+    settings, _ = shared_settings(problem)
+    own = {f.name: getattr(structure, f.name) for f in dataclasses.fields(structure)}
+    options = FitOptions(**{**settings, **{k: v for k, v in own.items() if k in DEFAULTS}})
+    stages = [options]
+    if options.start is not None:
+        bounds = shared_limits(structure.bounds, structure.own)
+        first = {"objective": options.start, "own": (), "priors": (), "bounds": bounds}
+        stages.insert(0, dataclasses.replace(options, **first))
     posed: Any = None
-    for stage in (last,) if settings["start"] is None else (first, last):
-        ask = functools.partial(_posed, problem, structure, settings["loss"], *stage)
-        posed = computed(ask, place)
+    for stage in stages:
+        posed = call_checked(
+            functools.partial(_problem, structure.model, problem.fitted, stage), place
+        )
     account = problem.errors() or Guarded()
-    computed(lambda: account.check(posed), problem.place.below("uncertainty"))
+    call_checked(lambda: account.check(posed), problem.place.below("uncertainty"))
     return [name for u in posed.unknowns if not u.hidden for name in u.names]
 
 
-def _posed(
-    problem: Problem,
-    structure: fx.Structure,
-    loss: Any,
-    objective: Any,
-    own: Any,
-    priors: Any,
-    limits: Any,
-) -> Any:
-    records, instruments = problem.fitted, structure.instruments
-    check_arguments(structure.model, records, objective, None, priors, instruments)
-    engine = fit_engine(None, fx.LevenbergMarquardt())
-    arguments = (own, objective, priors, instruments, engine, loss, limits)
-    return pose(
-        structure.model, records, structure.free, *arguments, structure.tied, structure.log_scale
-    )[0]
+def _problem(model: Any, records: Mapping[str, Any], options: FitOptions) -> Any:
+    check_data(model, records)
+    return build_problem(model, records, options)[0]
 
 
 def _plan(machine: Any, record: fx.Record, objective: Any) -> None:

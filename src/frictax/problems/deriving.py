@@ -1,4 +1,4 @@
-"""Quantities that a problem file asks for, made of what is fitted."""
+"""Derived quantities of a problem file, computed from the fitted parameters."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from frictax.analysis.derived.derived import common_estimates, is_title
 from frictax.parameters import parameters
 from frictax.text import suggestion
 
-from .building import Place, checked, computed
+from .building import Place, call_checked
 from .schema import DerivedEntry
 
 Asked = Mapping[str, str | DerivedEntry]
@@ -22,8 +22,9 @@ def check_derived(
     known: Iterable[str] | None = None,
     titles: Iterable[str] = (),
 ) -> None:
-    """Raise `ProblemError` for what is no arithmetic, or made of what is not `known`, unless that
-    is left open; `titles`: the common quantities that there are.
+    """Raise `ProblemError` for text that is not arithmetic, and for paths that are not in `known`.
+
+    `known`: None if it is not decided yet; `titles`: the common quantities of the machine.
     """
     known, titles = None if known is None else list(known), list(titles)
     for name, entry in asked.items():
@@ -40,7 +41,7 @@ def check_derived(
                     f" machine.{suggestion(value, titles)} It has: {', '.join(titles) or 'none'}."
                 )
             continue
-        for path in checked(lambda value=value: expression(value), here).paths:
+        for path in call_checked(lambda value=value: expression(value), here, values=True).paths:
             if known is not None and path not in known:
                 raise here.error(
                     f"names {path!r}, which the machine does not have.{suggestion(path, known)}"
@@ -50,8 +51,8 @@ def check_derived(
 def derive(
     asked: Asked, found: fx.FitResult, uncertainty: Any, place: Place
 ) -> tuple[fx.Estimate, ...]:
-    """What the file asks for, as far as the structure that was chosen has it, or else what is
-    common.
+    """Return the quantities of the file whose parameters the chosen structure has; if the file does
+    not name any, the common ones.
     """
     if not asked:
         return common_estimates(found, uncertainty)
@@ -64,7 +65,7 @@ def derive(
             continue
         options = {"name": name, "by": uncertainty, "label": record}
         options |= {} if is_title(value) else {"unit": unit}
-        made = computed(lambda v=value, o=options: found.derived(v, **o), place.below(name))
+        made = call_checked(lambda v=value, o=options: found.derived(v, **o), place.below(name))
         out += made.estimates
     return tuple(out)
 

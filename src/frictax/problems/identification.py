@@ -1,7 +1,7 @@
-"""From a problem file to the identified machine, and what it is worth."""
+"""Simulate the machine of a problem, design an experiment for it, or identify it."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import frictax as fx
 from frictax.analysis import Guarded
 from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.free_run import free_run
-from frictax.analysis.replay.motion import Motion
+from frictax.analysis.replay.motion import Motion, Preview, preview
 from frictax.annotations import Checked
 from frictax.fitting.problem.setup import channel_unit
 from frictax.interrupts import Workers, results_of
@@ -18,22 +18,121 @@ from frictax.measurements.record import replace_fields
 from frictax.notice import Notice
 from frictax.progress import Progress, Work, watched
 
-from .building import LAWS, build, checked, computed
-from .checking import check, kind_of_law, laws_asked, shared_settings
+from .building import LAWS, build, build_each, call_checked
+from .checking import check, law_class, law_entries, shared_settings
 from .deriving import derive
-from .problem import Problem
-from .reading import read
+from .problem import Problem, read
 
-_WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}  # of long work, about
+
+def simulate(problem: Problem) -> list[Preview]:
+    """Run the machine of a problem with its start values and the inputs of each record.
+
+    A `ClosedLoop` as objective is simulated as a closed loop.
+
+    **Raises:** `ProblemError` for a sweep, which is not simulated, and for channels that the
+    machine does not have.
+    """
+    if isinstance(problem.data, fx.Sweep):
+        raise problem.place.below("sweep").error(
+            "is a table of steady speeds, of which nothing is simulated. Ask `frictax identify"
+            " --check` what it can tell."
+        )
+    settings = problem.settings()
+    asked = settings["objective"]
+    objective = asked if isinstance(asked, fx.ClosedLoop) else fx.FreeRun(measured_start=True)
+    out = list[Preview]()
+    for label, record in problem.data.items():
+        place = problem.place.below("records", label)
+        given = {"label": label, "instruments": settings["instruments"]}
+        given |= {"engine": settings["engine"]}
+        run = call_checked(
+            lambda record=record, given=given: preview(problem.machine, record, objective, **given),
+            place,
+        )
+        out.append(run)
+    return out
+
+
+def preview_page(problem: Problem, made: Iterable[Preview], command: str | None = None) -> str:
+    """Return the HTML page that compares measurement and simulation."""
+    from frictax.report.machine_report import preview_text
+
+    content = problem.content
+    title = f"{content.title}: before any fit"
+    return preview_text(made, title=title, notes=content.notes, command=command)
+
+
+SHAPES = ["FourierSeries", "Multisine", "CubicSpline", "Staircase", "Ramps", "Chirp"]
+_OBJECTIVES = ["FreeRun", "Windows", "ClosedLoop"]
+# Options of `design` whose values are those of the table.
+_AS_IN_DESIGN = "drive wanted criterion memory over machines size hold starts steps seed".split()
+
+
+def design_experiment(problem: Problem, *, progress: bool | Progress = False) -> fx.Design:
+    """Design the excitation of the table [design] for the machine with its start values.
+
+    By default noise, duration and rate are those of the first record, and the free parameters
+    those of [fit].
+
+    **Raises:** `ProblemError` for a design that is not possible.
+    """
+    place = problem.place.below("design")
+    entry = problem.content.design
+    if isinstance(problem.data, fx.Sweep):
+        raise place.error("is for a machine with records, and this problem has a [sweep].")
+    if entry is None:
+        raise problem.place.error(
+            "has no [design], which says what the machine bears. Write, say, [design] with limits ="
+            " { force = 3.0, travel = 0.2, band = [0.1, 5.0] }."
+        )
+    record = next(iter(problem.data.values()), None)
+    outputs = dict(entry.outputs)
+    if not outputs and record is not None:
+        outputs = {name: float(sd) for name, sd in record.sd.items() if isinstance(sd, int | float)}
+    if not outputs:
+        raise place.below("outputs").error(
+            "must say how large the noise of each sensor is, in SI, since no record says so. Write"
+            ' outputs = { "mass.v" = 0.002 }.'
+        )
+    limits = call_checked(lambda: fx.Limits(**entry.limits.model_dump()), place.below("limits"))
+    margins = entry.margins
+    options: dict[str, Any] = {name: getattr(entry, name) for name in _AS_IN_DESIGN}
+    options |= {
+        "duration": entry.duration or _of_record(record, "duration", place),
+        "rate": entry.rate or _of_record(record, "rate", place),
+        "limits": limits,
+        "free": problem.content.fit.free if entry.free is None else entry.free,
+        "shape": build(entry.shape, SHAPES, place.below("shape")),
+        "objective": build(entry.objective, _OBJECTIVES, place.below("objective")),
+        "instruments": problem.settings()["instruments"],
+        "priors": build_each(problem.content.fit.priors, ["Normal"], place.below("priors")),
+        "margins": call_checked(
+            lambda: None if margins is None else fx.Margins(**margins.model_dump()),
+            place.below("margins"),
+        ),
+        "progress": progress,
+    }
+    return call_checked(lambda: fx.design(problem.machine, outputs, **options), place)
+
+
+def _of_record(record: Any, name: str, place: Any) -> float:
+    """Return the duration or the rate of the first record."""
+    if record is None:
+        raise place.below(name).error("must be given, since there is no record to take it from.")
+    return float(getattr(record, name))
+
+
+# Shares of the time of a long identification, for its progress.
+_WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Score:
-    """How the fitted machine fares on a record that was not fitted.
+    """The errors of the fitted machine on a record that was not fitted.
 
-    - `label` of the record; `objective`; `rms`: output -> root mean square of what is left [SI];
+    - `label` of the record; `objective`; `rms`: output -> root mean square of the residuals [SI];
       `units`.
-    - `run`: for a free run, sensitivities and the range that chance allows; for a start of the
+    - `run`: for a free run, sensitivities and the range of errors by chance; for a start of the
       record's own, the `Validation`.
     """
 
@@ -54,13 +153,13 @@ class Score:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Identification:
-    """What came of a problem.
+    """The results of a problem.
 
-    - `found`: the fit, of the structure that was chosen; `comparison`: that choice, for sweeps one
-      for each direction.
-    - `uncertainty`: errors by the account that the problem names; `profiles` by path; `scores` of
+    - `found`: the fit of the chosen structure; `comparison`: the comparison of structures, or for
+      sweeps of laws, one for each direction.
+    - `uncertainty`: errors by the noise model of the problem; `profiles` by path; `scores` of
       validation records.
-    - `derived`: what the file asks for under [derived], or else common quantities.
+    - `derived`: the quantities of [derived], by default common ones.
     - `study`, `motions`, `notices`, `outlook`, `missing`: as of an `Examination`.
     """
 
@@ -85,10 +184,10 @@ def identify(
     tolerance: float | None = None,
     progress: Checked[bool | Progress] = False,
 ) -> Identification:
-    """Identify the machine that a problem file describes; nothing is written, see `write_results`.
+    """Identify the machine of a problem file. `write_results` writes the results.
 
-    **Arguments:** `path` of the file or its folder; `allow_code`: whether functions that it names
-    may be called; `tolerance` takes the place of `fit.tolerance`; `progress` as in `fit`.
+    **Arguments:** `path` of the file or its folder; `allow_code`: whether functions of Python files
+    beside it may be called; `tolerance` replaces `fit.tolerance`; `progress` as in `fit`.
 
     **Raises:** `ProblemError` and what `fit` raises.
     """
@@ -112,7 +211,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
     fitting("compiling", 0.0)
     if problem.structures:
         structures = {content.compare.given: shared_settings(problem)[1], **problem.structures}
-        comparison = computed(
+        comparison = call_checked(
             lambda: fx.compare(records, structures, **problem.criterion(), progress=fitting),
             problem.place,
         )
@@ -121,7 +220,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         settings = problem.settings()
         comparison, found = (
             None,
-            computed(
+            call_checked(
                 lambda: fx.fit(problem.machine, records, **settings, progress=fitting),
                 problem.place,
             ),
@@ -129,14 +228,14 @@ def _of_records(problem: Problem, work: Work) -> Identification:
     fitting.end()
     parts[" errors"]("Finding errors", 0.0)
     by = problem.errors() or Guarded()
-    uncertainty = computed(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
+    uncertainty = call_checked(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
     profiles = {}
     here = problem.place.below("uncertainty", "profiles")
     parts[" errors"].end()
     for name in asked:
         tell = parts[f"Profile of {name}"]
-        if name in found.names:  # the structure that was chosen may not have it
-            profiles[name] = computed(
+        if name in found.names:  # The chosen structure may not have this parameter.
+            profiles[name] = call_checked(
                 lambda name=name, tell=tell: found.profile(name, by=uncertainty, progress=tell),
                 here,
             )
@@ -147,7 +246,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         (label, objective) for label in content.validation.records for objective in problem.scores()
     ]
     with Workers() as pool:
-        # the longest first
+        # The longest calculations start first.
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in scored]
         if content.validation.own_start:
             judged += [
@@ -179,40 +278,38 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
     if isinstance(objective, fx.FreeRun):
         drawn = problem.content.uncertainty.model_dump(include={"draws", "seed"})
         given = {"errors": uncertainty, "objective": objective, **drawn}
-        run = computed(lambda: free_run(found, record, **given), place)
+        run = call_checked(lambda: free_run(found, record, **given), place)
         return Score(label, objective, run.rms, run.units, run)
-    rms = computed(lambda: found.score(record, objective), place)
+    rms = call_checked(lambda: found.score(record, objective), place)
     units = {name: channel_unit(found.model, record, name) for name in rms}
     return Score(label, objective, rms, units, None)
 
 
 def _own_start(problem: Problem, found: Any, label: str) -> Score:
     assert isinstance(problem.data, Mapping)
-    record, place = (
-        replace_fields(problem.data[label], name=label),
-        problem.place.below("validation"),
-    )
-    made = computed(lambda: found.validate(record), place)
+    record = replace_fields(problem.data[label], name=label)
+    place = problem.place.below("validation")
+    made = call_checked(lambda: found.validate(record), place)
     return Score(label, fx.FreeRun(), made.rms, made.units, made)
 
 
-def asked_law(problem: Problem) -> Any:
-    """The forward law that a sweep's file asks for, with start values; where laws are compared, the
-    richest of them.
+def forward_law(problem: Problem) -> Any:
+    """Return the forward law of a sweep's file with start values. If laws are compared, it is the
+    Stribeck law.
     """
     assert isinstance(problem.data, fx.Sweep)
-    if laws_asked(problem)["f_pos"] == "compare":
+    if law_entries(problem)["f_pos"] == "compare":
         return fx.starting_law(fx.Stribeck, problem.data)
     return _law(problem, "f_pos", problem.data)
 
 
 def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
-    """The law of the file for one direction: of a kind with start values from `data`, or as
-    written.
+    """Return the law of the file for one direction: as written, or of a class with start values
+    from `data`.
     """
-    entry, place = laws_asked(problem)[way], problem.place.below("law", way)
+    entry, place = law_entries(problem)[way], problem.place.below("law", way)
     return (
-        fx.starting_law(kind_of_law(entry, place), data)
+        fx.starting_law(law_class(entry, place), data)
         if isinstance(entry, str)
         else as_law(build(entry, LAWS, place))
     )
@@ -221,18 +318,21 @@ def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
 def _of_sweep(problem: Problem, work: Work) -> Identification:
     sweep, place = problem.data, problem.place
     assert isinstance(sweep, fx.Sweep)
-    settings, laws = problem.settings(), laws_asked(problem)
+    settings, laws = problem.settings(), law_entries(problem)
     each = laws["f_neg"] is not None
     parts = {"f_pos": sweep}
     if each:
         here = place.below("law", "f_neg")
-        parts = {"f_pos": checked(sweep.positive, here), "f_neg": checked(sweep.negative, here)}
+        parts = {
+            "f_pos": call_checked(sweep.positive, here, values=True),
+            "f_neg": call_checked(sweep.negative, here, values=True),
+        }
     comparisons, chosen = [], {}
     for way, data in parts.items():
         if laws[way] == "compare":
             work("Comparing laws")
             comparisons.append(
-                computed(
+                call_checked(
                     lambda data=data: fx.compare(
                         data, offset=laws["offset"], loss=settings["loss"]
                     ),
@@ -246,6 +346,6 @@ def _of_sweep(problem: Problem, work: Work) -> Identification:
     options: dict[str, Any] = {key: laws[key] for key in ("peak", "offset")}
     options |= {key: settings[key] for key in ("free", "tied", "log_scale", "loss", "level")}
     options["f_neg"] = chosen.get("f_neg")
-    found = computed(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
+    found = call_checked(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
     made = derive(problem.content.derived, found, None, place.below("derived"))
     return Identification(problem, found, comparisons, None, {}, None, (), {}, derived=made)

@@ -1,25 +1,55 @@
-"""What a problem file asks, and whether every name in it is one of its machine."""
+"""A problem file: read it with its data, its machine and its structures."""
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+import hashlib
+import importlib.util
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import frictax as fx
-from frictax.parameters import parameters
-from frictax.text import suggestion
+import pydantic
 
-from .building import ERRORS, LOSSES, OBJECTIVES, PRIORS, Place, build, checked, each_built
-from .schema import ProblemFile
+import frictax as fx
+from frictax.fitting.options import DEFAULTS, FitOptions
+from frictax.parameters import parameters
+from frictax.text import brief, suggestion
+
+from .building import (
+    ERRORS,
+    LOSSES,
+    OBJECTIVES,
+    PRIORS,
+    Place,
+    ProblemError,
+    build,
+    build_each,
+    build_machine,
+    call_checked,
+)
+from .schema import (
+    AnyColumn,
+    ColumnEntry,
+    FitEntry,
+    ProblemFile,
+    RecordEntry,
+    StructureEntry,
+    SweepEntry,
+    mistake_sentence,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be identified, from which data, and how it is judged.
+    """A problem file that is read: machine, data, options of the fit, validation.
 
-    - `file`: where it stands; `content`: what it says; `sha256` of its text.
+    - `file`: its path; `content`: its checked tables; `sha256` of its text.
     - `machine`: with start values, None for a sweep; `structures`: by name, other machines with
-      what is free in them.
+      their free parameters.
     - `data`: label -> `Record`, in the order written, or the `Sweep`; `sources`: file -> its
       SHA-256.
     """
@@ -38,7 +68,9 @@ class Problem:
 
     @property
     def fitted(self) -> dict[str, fx.Record]:
-        """The records that are fitted: those named, else all that do not serve validation only."""
+        """The records that are fitted: those in `fit.records`, by default all except those for
+        validation.
+        """
         assert isinstance(self.data, Mapping)
         named = self.content.fit.records
         if named is None:
@@ -46,24 +78,23 @@ class Problem:
         return {label: self.data[label] for label in named}
 
     def settings(self) -> dict[str, Any]:
-        """The options of `fit` for records that the file gives."""
+        """Return the options of `fit` for records that the file gives."""
         fit, place = self.content.fit, self.place.below("fit")
-        out: dict[str, Any] = {"free": fit.free, "own": fit.own, "bounds": fit.bounds}
-        out |= {"tied": fit.tied, "log_scale": fit.log_scale}
-        out |= {"starts": fit.starts, "spread": fit.spread, "seed": fit.seed, "level": fit.level}
-        out["rounds"] = fit.rounds
-        out["objective"] = build(fit.objective, OBJECTIVES, place.below("objective"))
-        out["start"] = (
-            None if fit.start is None else build(fit.start, OBJECTIVES, place.below("start"))
-        )
-        out["priors"] = each_built(fit.priors, PRIORS, place.below("priors"))
-        out["loss"] = build(fit.loss, LOSSES, place.below("loss"))
+        out = {name: getattr(fit, name) for name in DEFAULTS if name in FitEntry.model_fields}
+        for name, kinds in (("objective", OBJECTIVES), ("start", OBJECTIVES), ("loss", LOSSES)):
+            if out[name] is not None:
+                out[name] = build(out[name], kinds, place.below(name))
+        out["priors"] = build_each(fit.priors, PRIORS, place.below("priors"))
         out["instruments"] = instruments_of(fit.instruments, place.below("instruments"))
         out["engine"] = None if fit.tolerance is None else fx.OnSamples(tolerance=fit.tolerance)
         return out
 
+    def options(self) -> FitOptions:
+        """Return the checked options of `fit` for records that the file gives."""
+        return FitOptions(**self.settings())
+
     def criterion(self) -> dict[str, Any]:
-        """The options of `compare` for structures."""
+        """Return the options of `compare` for structures."""
         entry, settings = self.content.compare, self.settings()
         out = {key: settings[key] for key in ("objective", "start", "engine")}
         out |= {"repeats": entry.repeats, "bands": entry.bands}
@@ -71,20 +102,18 @@ class Problem:
         return out if cutoff is None else out | {"cutoff": cutoff}
 
     def errors(self) -> Any:
-        """The account of the residuals by which errors are stated; None where the file leaves it
-        open.
-        """
+        """Return the noise model of the errors, or None if the file does not name one."""
         asked, place = self.content.uncertainty.errors, self.place.below("uncertainty", "errors")
         return None if asked is None else build(asked, ERRORS, place)
 
     def scores(self) -> list[Any]:
-        """The objectives by which validation records are judged."""
+        """Return the objectives that judge validation records."""
         place = self.place.below("validation", "scores")
-        return each_built(self.content.validation.scores, OBJECTIVES, place)
+        return build_each(self.content.validation.scores, OBJECTIVES, place)
 
 
 def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """The sensors and drives that a file describes, by channel."""
+    """Return the sensors and drives of a file by channel."""
     return {
         c: build({"kind": "Instrument", **values}, ["Instrument"], place.below(c))
         for c, values in entries.items()
@@ -92,8 +121,8 @@ def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
 
 
 def check_names(problem: Problem) -> None:
-    """Labels and paths that the file names exist, its kinds can be made, and nothing validates what
-    was fitted.
+    """Raise `ProblemError` for labels and paths that do not exist, kinds that cannot be built, and
+    validation by a record that is fitted.
     """
     content, place = problem.content, problem.place
     for section, labels in (
@@ -127,13 +156,9 @@ def check_names(problem: Problem) -> None:
     problem.errors()
     problem.scores()
     problem.criterion()
-    known = paths_of(
-        checked(
-            lambda: settings["objective"].machine(problem.machine),
-            place.below("fit", "objective"),
-        ),
-        problem.fitted,
-    )
+    here = place.below("fit", "objective")
+    model = call_checked(lambda: settings["objective"].machine(problem.machine), here, values=True)
+    known = paths_of(model, problem.fitted)
     for key, paths in (
         ("free", content.fit.free or []),
         ("own", list(content.fit.own)),
@@ -149,12 +174,12 @@ def check_names(problem: Problem) -> None:
 
 
 def is_below(path: str, other: str) -> bool:
-    """Whether `path` is `other` or a part of it."""
+    """Return whether `path` is `other` or a path below it."""
     return path == other or path.startswith(f"{other}.")
 
 
 def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
-    """All that a fit may move: the machine's parameters, and those of its sensors and drives."""
+    """Return the paths of all parameters: those of the machine, its sensors and its drives."""
     channels = dict.fromkeys(
         f"{kind}.{name}"
         for kind in ("inputs", "outputs")
@@ -164,3 +189,354 @@ def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
     own = parameters(fx.Instrument())
     instruments = [f"{channel}.{p.path}" for channel in channels for p in own]
     return [p.path for p in parameters(model)] + instruments
+
+
+@contextlib.contextmanager
+def own_modules(folder: Path) -> Iterator[dict[str, str]]:
+    """Let modules import their neighbours in `folder`, and remove them from `sys.modules` at
+    the end: another problem may have modules of the same names.
+
+    Yields the checksums of the modules that were used, file -> SHA-256, filled at the end.
+    """
+    used: dict[str, str] = {}
+    home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
+    before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
+    sys.path.insert(0, home)
+    # Python uses bytecode of a file with the same size and second, and would miss a number that was
+    # changed within this second.
+    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield used
+    finally:
+        sys.dont_write_bytecode = wrote
+        sys.path.remove(home)
+        # Results are compared between processes, so the order is always the same.
+        for name in sorted(mine & set(sys.modules)):
+            file = Path(getattr(sys.modules.pop(name), "__file__", None) or "")
+            if file.parent == folder.resolve():
+                used[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+        sys.modules.update(before)
+
+
+def import_file(path: Path) -> Any:
+    """Import the module at `path`, even if it was imported before."""
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+NAME = "problem.toml"
+_RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
+_LARGEST = 1_000_000  # [bytes] largest problem file; people write less than a tenth of it
+_DEEPEST = 50  # most parts of a key; the time of tomllib grows with the square of this number
+_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
+
+
+def find(path: str | Path) -> Path:
+    """Return the problem file at `path`, a file or its folder.
+
+    **Raises:** `FileNotFoundError` if it does not exist.
+    """
+    given = Path(path)
+    file = given / NAME if given.is_dir() else given
+    if not file.is_file():
+        wrong = (
+            f"The folder {given} does not contain a {NAME}."
+            if given.is_dir()
+            else f'There is no file or folder named "{given}".'
+        )
+        raise FileNotFoundError(
+            f"{wrong} Name a folder with a {NAME}, which `frictax init` writes for a record."
+        )
+    if file.suffix.lower() in _RECORDS:
+        raise ProblemError(
+            f"{file.name} is a record, not a problem file. Name a folder with a {NAME}, which"
+            f" `frictax init {shlex.quote(str(given))}` writes."
+        )
+    return file
+
+
+def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None = None) -> Problem:
+    """Read the problem file `path`, or the one in the folder `path`, with its data.
+
+    **Arguments:** `allow_code`: whether functions of Python files beside the problem may be called;
+    `tolerance` replaces `fit.tolerance`.
+
+    **Raises:** `ProblemError` (a `ValueError`) with file, key, rule and remedy; `FileNotFoundError`
+    for a file that does not exist.
+    """
+    file = find(path)
+    if file.stat().st_size > _LARGEST:
+        raise ProblemError(
+            f"{file.name} has {file.stat().st_size} bytes, more than the {_LARGEST} that a problem"
+            " file may have."
+        )
+    raw = file.read_bytes()
+    content = _content(file, raw)
+    if tolerance is not None:
+        if content.sweep is not None:
+            raise ProblemError(
+                f"{file.name} has a [sweep], which is fitted without a simulation, so the tolerance"
+                f" {tolerance:g} is not used. Leave it out."
+            )
+        fit = content.fit.model_copy(update={"tolerance": tolerance})
+        content = content.model_copy(update={"fit": fit})
+    reader = Reader(file, content, allow_code)
+    made = None if content.sweep else reader.machine(content.machine, reader.place.below("machine"))
+    structures = {name: reader.structure(name, entry) for name, entry in content.structures.items()}
+    records = {label: reader.record(label, entry) for label, entry in content.records.items()}
+    data = reader.sweep(content.sweep) if content.sweep else records
+    sha256 = hashlib.sha256(raw).hexdigest()
+    problem = Problem(file, content, sha256, made, structures, data, reader.sources)
+    if not content.sweep:
+        check_names(problem)
+    return problem
+
+
+def _content(file: Path, raw: bytes) -> ProblemFile:
+    """Return the checked tables of a problem file."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProblemError(
+            f"{file.name} is no text in UTF-8 (byte {error.start}). Save it as UTF-8."
+        ) from None
+    if not text.strip():
+        raise ProblemError(f'{file.name} is empty. Begin with title = "...".')
+    if deep := _DEEP_KEY.search(text):
+        line = text.count("\n", 0, deep.start()) + 1
+        raise ProblemError(
+            f"{file.name} is not TOML that can be read: the key of line {line} has more than"
+            f" {_DEEPEST} parts. Write tables of few levels."
+        )
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProblemError(
+            f"{file.name} is not TOML: {error}. Texts stand in quotes, tables begin with [name]."
+        ) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise ProblemError(
+            f"{file.name} is not TOML that can be read: {error}. Write shorter numbers."
+        ) from None
+    except RecursionError:
+        raise ProblemError(
+            f"{file.name} is not TOML that can be read: it is nested too deeply. Use tables and"
+            " lists of few levels."
+        ) from None
+    try:
+        return ProblemFile.model_validate(table)
+    except pydantic.ValidationError as error:
+        raise mistake_sentence(file, table, error) from None
+
+
+class Reader:
+    """Builds the machines and reads the data of a problem file."""
+
+    def __init__(self, file: Path, content: ProblemFile, allow_code: bool) -> None:
+        self.file, self.content, self.allow_code = file, content, allow_code
+        self.place, self.sources = Place(file.name), dict[str, str]()
+
+    def machine(self, parts: Mapping[str, Any], place: Place) -> Any:
+        if "python" not in parts:
+            return build_machine(parts, place)
+        others = [key for key in parts if key not in ("python", "arguments")]
+        if others:
+            raise place.below(others[0]).error(
+                "cannot stand beside `python`, which returns the whole machine. Leave one of them"
+                " out."
+            )
+        built = self._call(parts["python"], parts.get("arguments", {}), place)
+        if not isinstance(built, fx.Mechanism | fx.AbstractHybridSystem):
+            raise place.below("python").error(
+                f"must return a Mechanism or a hybrid system, got {type(built).__name__}."
+            )
+        return built
+
+    def structure(self, name: str, entry: StructureEntry) -> fx.Structure:
+        place = self.place.below("structures", name)
+        own = "python" in entry.machine or "python" in self.content.machine
+        parts = (
+            dict(entry.machine)
+            if own and entry.machine
+            else {**self.content.machine, **entry.machine}
+        )
+        gone = [k for k, v in parts.items() if v == {"kind": "none"}]
+        for k in gone:
+            if k not in self.content.machine:
+                raise place.below("machine", k).error(
+                    "leaves out a part that [machine] does not"
+                    f" have.{suggestion(k, self.content.machine)}"
+                )
+        built = self.machine(
+            {k: v for k, v in parts.items() if k not in gone}, place.below("machine")
+        )
+        fit = self.content.fit
+        free = fit.free if entry.free is None else entry.free
+        each = fit.own if entry.own is None else entry.own
+        priors = build_each(entry.priors, PRIORS, place.below("priors"))
+        # The sensors are those of [fit], and so are the bounds of its free parameters.
+        instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
+        is_fitted = lambda path: free is None or any(is_below(path, p) for p in [*free, *each])  # noqa: E731
+        limits = {path: pair for path, pair in fit.bounds.items() if is_fitted(path)}
+        return fx.Structure(
+            built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits,
+            tied=fit.tied if entry.tied is None else entry.tied,
+            log_scale=[p for p in fit.log_scale if is_fitted(p)],
+        )  # fmt: skip
+
+    def record(self, label: str, entry: RecordEntry, frame: Any = None) -> fx.Record:
+        """Return the record of an entry; `frame`: a `DataFrame` instead of its file."""
+        place = self.place.below("records", label)
+        if entry.python is not None:
+            record = self._call(entry.python, entry.arguments, place)
+            if not isinstance(record, fx.Record):
+                raise place.below("python").error(
+                    f"must return a Record, got {type(record).__name__}."
+                )
+        else:
+            assert entry.file is not None
+            named: dict[str, Any] = {
+                "time": entry.time and _column(entry.time, place.below("time")),
+                "rate": entry.rate,
+                "hold": entry.hold,
+                "drop_missing": entry.drop_missing,
+                "where": entry.where,
+                "part": entry.part,
+                "name": label,
+                "citation": self.content.citation,
+            }
+            for kind in ("inputs", "outputs"):
+                columns = getattr(entry, kind).items()
+                named[kind] = {k: _column(c, place.below(kind, k)) for k, c in columns}
+            read: Any = fx.Record.from_pandas
+            source: Any = frame
+            if frame is None:
+                source = self._path(entry.public, entry.file, place)
+                suffix = source.suffix.lower()
+                binary = {".mat": fx.Record.from_mat, ".parquet": fx.Record.from_parquet}
+                read = binary.get(suffix, fx.Record.from_csv)
+                if suffix not in binary:
+                    layout = ("delimiter", "decimal", "skip", "header")
+                    named |= {key: getattr(entry, key) for key in layout}
+            record = call_checked(lambda: read(source, **named), place, values=True)
+        if entry.trim is not None:
+            trim = entry.trim
+            record = call_checked(lambda: record.trim(*trim), place.below("trim"), values=True)
+        return call_checked(
+            lambda: record.decimate(entry.decimate), place.below("decimate"), values=True
+        )
+
+    def sweep(self, entry: SweepEntry) -> fx.Sweep:
+        place = self.place.below("sweep")
+        path = self._path(entry.public, entry.file, place)
+        given = entry.model_dump(exclude={"public", "file"})
+        return call_checked(
+            lambda: fx.Sweep.from_csv(
+                path, **given, name=self.content.title, citation=self.content.citation
+            ),
+            place,
+            values=True,
+        )
+
+    def _path(self, public: str | None, file: str, place: Place) -> Path:
+        """Return the path of a file, and store its checksum in `sources`."""
+        folder = (
+            self.file.parent
+            if public is None
+            else call_checked(lambda: fx.data.path(public), place.below("public"), values=True)
+        )
+        path = folder / file
+        if not path.is_file():
+            raise place.below("file").error(
+                f"names {file!r}, and there is no such file"
+                f" {'beside the problem' if public is None else 'in ' + str(folder)}."
+            )
+        with path.open("rb") as stream:
+            self.sources[f"{public}/{file}" if public else file] = hashlib.file_digest(
+                stream, "sha256"
+            ).hexdigest()
+        return path
+
+    def _call(self, name: Any, arguments: Any, place: Place) -> Any:
+        place = place.below("python")
+        if (
+            not isinstance(name, str)
+            or not all(part.isidentifier() for part in name.split(":"))
+            or name.count(":") != 1
+        ):
+            raise place.error(
+                'must be "module:function", the module a file beside the problem, got'
+                f" {brief(name, 80)}."
+            )
+        if not self.allow_code:
+            raise place.error(
+                f"wants to run {name!r}, and a problem file runs no code unasked. Read it first,"
+                " then give --allow-code."
+            )
+        module, _, function = name.partition(":")
+        path = self.file.parent / f"{module}.py"
+        if not path.is_file():
+            raise place.error(
+                f"names the module {module!r}, and there is no {module}.py beside the problem."
+            )
+        if not isinstance(arguments, Mapping):
+            raise place.error(
+                f"has `arguments` that are no table, got {brief(arguments, 80)}."
+                " Write arguments = { name = value }."
+            )
+        try:
+            with own_modules(self.file.parent) as used:
+                found = getattr(import_file(path), function, None)
+                if callable(found):
+                    result = found(**arguments)
+            self.sources |= used
+        except (Exception, SystemExit) as error:  # The code of the user can raise any error.
+            says = " ".join(str(error.args[0] if error.args else type(error).__name__).split())
+            raise place.error(f"failed with {type(error).__name__}: {says[:300]}") from error
+        if not callable(found):
+            raise place.error(f"names {function!r}, and {path.name} has no such function.")
+        return result
+
+
+def _column(entry: AnyColumn, place: Place) -> Any:
+    if not isinstance(entry, ColumnEntry):
+        return entry
+    given = entry.model_dump()
+    if entry.time is not None:
+        given["time"] = _column(entry.time, place.below("time"))
+    return call_checked(lambda: fx.Column(given.pop("column"), **given), place, values=True)
+
+
+def template_of(problem: Problem) -> str:
+    """Return the label of the record by which others are read: the first that is fitted."""
+    if not isinstance(problem.data, dict) or not problem.fitted:
+        raise problem.place.error(
+            "has no record to go by: a fleet reads its files as the first record that is fitted."
+            " Give one as [records.NAME]."
+        )
+    label = next(iter(problem.fitted))
+    if problem.content.records[label].file is None:
+        raise problem.place.below("records", label).error(
+            "is made by a function, and a fleet reads files. Name its `file` and columns."
+        )
+    return label
+
+
+def record_reader(problem: Problem, label: str) -> Callable[[str, Path | Any], fx.Record]:
+    """Return a function that reads a file, or a `DataFrame`, as record `label` of the problem."""
+    entry = problem.content.records[label]
+    reader = Reader(problem.file, problem.content, False)
+
+    def read(name: str, source: Path | Any) -> fx.Record:
+        if not isinstance(source, Path):
+            return reader.record(name, entry, source)
+        mine = entry.model_copy(update={"public": None, "file": str(source.resolve())})
+        return reader.record(name, mine)
+
+    return read

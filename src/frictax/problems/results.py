@@ -1,10 +1,9 @@
-"""What an identification leaves in its folder: result.json, result.fit, parameters.toml,
-report.html, all of them or none.
-"""
+"""The files of an identification, and the table of all identified machines."""
 
 import contextlib
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,12 +13,18 @@ import numpy as np
 
 import frictax as fx
 from frictax.analysis import Validation
-from frictax.files.replacing import write_together
-from frictax.files.targets import check_folder, check_target
+from frictax.files.replacing import (
+    check_folder,
+    check_target,
+    finish_interrupted,
+    write_together,
+    write_whole,
+)
 from frictax.report.json_text import estimate, plain, versions
+from frictax.text import amount, shown
 
 from .identification import Identification
-from .reading import find
+from .problem import find
 
 FORMAT = 2  # of result.json: rises by 1 when a key comes, goes or changes its meaning
 FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
@@ -28,8 +33,10 @@ FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 def check_results(
     path: str | Path, out: str | Path | None = None, *, overwrite: bool = False
 ) -> dict[str, Path]:
-    """Where the results of the problem at `path` go, its own folder unless `out` is given; raises
-    `OSError` with one sentence where they cannot, or where one is there and `overwrite` is false.
+    """Return the files of the results of the problem at `path`, in its folder or in `out`.
+
+    **Raises:** `OSError` with one sentence if one cannot be written, or exists and `overwrite` is
+    false.
     """
     folder = find(path).parent if out is None else Path(out)
     check_folder(folder, FILES, overwrite=overwrite)
@@ -37,10 +44,8 @@ def check_results(
 
 
 @contextlib.contextmanager
-def claimed(folder: Path) -> Iterator[None]:
-    """Hold a folder against a second run that would write there; where the system has no such
-    locks, nothing is held.
-    """
+def lock_results(folder: Path) -> Iterator[None]:
+    """Lock a folder against a second run that writes there, if the system has such locks."""
     try:
         import fcntl
     except ImportError:
@@ -61,7 +66,7 @@ def claimed(folder: Path) -> Iterator[None]:
 
 
 def result_texts(made: Identification, command: str | None = None) -> dict[str, str]:
-    """What the files of an identification hold, by name; `command`: the command line that makes
+    """Return the texts of an identification by file name; `command`: the command line that makes
     them again.
     """
     return {
@@ -72,7 +77,7 @@ def result_texts(made: Identification, command: str | None = None) -> dict[str, 
 
 
 def result_files(made: Identification, command: str | None = None) -> dict[str, str | bytes]:
-    """These texts, and the fit itself, which `load_fit` reads."""
+    """Return the texts of an identification, and the fit itself, which `load_fit` reads."""
     from frictax.report.saving.fit_file import fit_bytes
 
     return {**result_texts(made, command), "result.fit": fit_bytes(made.found)}
@@ -86,8 +91,8 @@ def write_results(
 
 
 def result_json(made: Identification) -> str:
-    """Everything that was found, with units; the same problem gives the same text on the same
-    machine.
+    """Return all results with units as JSON. The same problem gives the same text on the same
+    computer.
     """
     from frictax.report import found_json, found_machine_json
 
@@ -114,7 +119,7 @@ def result_json(made: Identification) -> str:
         "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
         "errors": _errors(made),
-        "derived": [_derived(e) for e in made.derived],
+        "derived": [_derived_row(e) for e in made.derived],
         "profiles": {
             name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
             | {"says": p.sentence}
@@ -130,7 +135,7 @@ def result_json(made: Identification) -> str:
     return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def _derived(e: fx.Estimate) -> dict[str, Any]:
+def _derived_row(e: fx.Estimate) -> dict[str, Any]:
     return {k: v for k, v in estimate(e).items() if k != "path"}
 
 
@@ -209,9 +214,7 @@ def _validation(score: Any) -> dict[str, Any]:
 
 
 def parameters_toml(made: Identification) -> str:
-    """The fitted values for the next program: a table for each, with unit, standard error and
-    interval.
-    """
+    """Return the fitted values as TOML: a table each, with unit, standard error and interval."""
     errors = made.uncertainty or made.found.uncertainty()
     lines = [
         f"# {' '.join(made.problem.content.title.split())}",
@@ -220,10 +223,10 @@ def parameters_toml(made: Identification) -> str:
     for e in (*errors.estimates, *errors.tied):
         lines += [
             "",
-            f"[{_quoted(e.name)}]",
+            f"[{_toml_text(e.name)}]",
             f"value = {_number(e.value)}",
-            f"unit = {_quoted(e.unit)}",
-            *([f"tied = {_quoted(e.tied)}"] if e.tied else []),
+            f"unit = {_toml_text(e.unit)}",
+            *([f"tied = {_toml_text(e.tied)}"] if e.tied else []),
         ]
         if np.isfinite(e.standard_error):
             lines += [
@@ -237,7 +240,7 @@ def parameters_toml(made: Identification) -> str:
 
 
 def report(made: Identification, command: str | None) -> str:
-    """The HTML text."""
+    """Return the report as HTML."""
     content = made.problem.content
     if isinstance(made.problem.data, fx.Sweep):
         from frictax.report.sweep_report import sweep_report_text
@@ -278,6 +281,141 @@ def _number(x: float) -> str:
     return repr(float(x))
 
 
-def _quoted(text: str) -> str:
-    """A text as TOML writes it."""
+def _toml_text(text: str) -> str:
+    """Return a text as TOML writes it."""
     return json.dumps(text, ensure_ascii=False)
+
+
+_LARGEST = 20_000_000  # [bytes] of a result.json: those of the largest fits have 1 MB
+BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
+_HEAD = (
+    "machine",
+    "law or structure",
+    "parameters, with intervals",
+    "residuals",
+    "errors on other data",
+)
+
+
+def overview(folder: str | Path) -> str:
+    """Return the table, in Markdown, of every folder below `folder` with a `result.json`.
+
+    **Raises:** `ValueError` for a `result.json` that cannot be read.
+    """
+    found = sorted(Path(folder).glob("*/result.json"))
+    if not found:
+        raise FileNotFoundError(
+            f"{folder} holds no results. Run `frictax identify` on the problems in it first."
+        )
+    rows = [_HEAD, ("---",) * len(_HEAD), *(_row(file) for file in found)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+def write_overview(folder: str | Path) -> Path:
+    """Put the table into the README.md of `folder`, between its two marks."""
+    target = check_target(Path(folder) / "README.md", "the table")
+    text = target.read_text(encoding="utf-8") if target.exists() else f"{BEGIN}\n{END}\n"
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(
+            f"{target.name} in {folder} does not say where the table goes. Add the lines {BEGIN!r}"
+            f" and {END!r}."
+        )
+    write_whole(target, f"{before}{BEGIN}\n\n{overview(folder)}\n\n{END}{after}", replace=True)
+    return target
+
+
+def _row(file: Path) -> tuple[str, ...]:
+    name = file.parent.name
+    try:
+        finish_interrupted(file.parent, reading=True)
+        if file.stat().st_size > _LARGEST:
+            raise ValueError(f"it has {file.stat().st_size} bytes, more than {_LARGEST}")
+        result = json.loads(file.read_text(encoding="utf-8"))
+        if result["format"] > FORMAT:
+            raise ValueError(
+                f"it is of format {result['format']}, and this frictax knows up to {FORMAT}"
+            )
+        cells = (
+            tell(result)
+            for tell in (_law_cell, _parameters_cell, _residuals_cell, _validation_cell)
+        )
+        return f"[{name}]({name}/README.md)", *cells
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite,"
+            " or use a newer frictax."
+        ) from None
+
+
+def _law_cell(result: Mapping[str, Any]) -> str:
+    structure, fit = result["structure"], result["fit"]
+    if structure is not None:
+        return _markdown_text(
+            f"{structure['chosen']}, of {len(structure['structures'])} structures"
+        )
+    if fit["kind"] == "fit":
+        chosen = [c["chosen"] for c in fit["comparisons"]]
+        if len(chosen) == 2:
+            return _markdown_text(f"{chosen[0]} forward, {chosen[1]} backward")
+        return _markdown_text(", ".join(chosen) or fit["law"]["f_pos"]["kind"])
+    return "as given"
+
+
+def _parameters_cell(result: Mapping[str, Any]) -> str:
+    rows = (result["errors"] or result["fit"])["estimates"]
+    return "<br>".join(_parameter(e) for e in rows if "@" not in e["name"])
+
+
+def _parameter(e: Mapping[str, Any]) -> str:
+    error, low, high = (
+        math.nan if e[key] is None else e[key] for key in ("standard_error", "lower", "upper")
+    )
+    row = shown(e["value"], error, e["unit"], (low, high))
+    ends = row.interval if row.error else "no interval"
+    return f"`{_markdown_text(e['name'])}` {row.value} ({ends}) {row.unit}".rstrip()
+
+
+def _residuals_cell(result: Mapping[str, Any]) -> str:
+    fit = result["fit"]
+    if fit["kind"] == "fit":
+        return f"{_amount(fit['rms'], fit['sweep']['force_unit'])} of {fit['sweep']['rows']} rows"
+    return "<br>".join(
+        f"{_markdown_text(label)}: {_amount(left['value'], left['unit'] or '1')}"
+        for label, record in fit["records"].items()
+        for left in record["rms"].values()
+    )
+
+
+def _validation_cell(result: Mapping[str, Any]) -> str:
+    if result["validation"]:
+        out = []
+        for v in result["validation"]:
+            what = "own start" if "start" in v else v["objective"].partition("(")[0]
+            for name, value in v["rms"].items():
+                text = f"{_markdown_text(v['record'])}, {what}: {_amount(value, v['units'][name])}"
+                ranges = v.get("ranges_10_50_90")
+                if ranges and None not in ranges[name]:
+                    low, _, high = (_amount(x, v["units"][name]) for x in ranges[name])
+                    text += f" (chance: {low} to {high})"
+                out.append(text)
+        return "<br>".join(out)
+    fit = result["fit"]
+    if fit["kind"] == "fit" and fit["comparisons"]:
+        chosen = [
+            next(law for law in c["laws"] if law["name"] == c["chosen"]) for c in fit["comparisons"]
+        ]
+        return "rows left out: " + ", ".join(
+            _amount(law["left_out_rms"], fit["sweep"]["force_unit"]) for law in chosen
+        )
+    return "none"
+
+
+def _amount(value: float | None, unit: str) -> str:
+    return "unknown" if value is None else amount(value, unit)
+
+
+def _markdown_text(text: str) -> str:
+    """Return a text that a Markdown table shows unchanged."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

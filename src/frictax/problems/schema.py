@@ -1,7 +1,10 @@
-"""What a problem file holds, checked by pydantic."""
+"""The schema of a problem file, and one sentence for what breaks it."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pydantic
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -10,6 +13,13 @@ from pydantic import (
     StringConstraints,
     model_validator,
 )
+
+from frictax.analysis.selection.structures import Criteria
+from frictax.excitation.building import DesignSettings
+from frictax.fitting import FitOptions
+from frictax.text import brief, suggestion
+
+from .building import Place, ProblemError
 
 
 def _printable(text: str) -> str:
@@ -21,7 +31,7 @@ def _printable(text: str) -> str:
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)
 ]
-# Python counts with true and false, and pydantic takes "1" for a number: not here.
+# Strict: Python computes with true and false, and pydantic accepts "1" as a number.
 Number = Annotated[float, Field(strict=True)]
 Truth = Annotated[bool, Field(strict=True)]
 FiniteFloat = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -38,11 +48,11 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Name = Text | PositiveInt  # of a column, or where it stands, the first being 1
+Name = Text | PositiveInt  # the name of a column, or its number from 1 on
 
 
 class ColumnEntry(Strict):
-    """A column of a file, as `Column` takes it."""
+    """A column of a file, with the arguments of `Column`."""
 
     column: Name
     unit: Text | None = None
@@ -71,7 +81,7 @@ class FileEntry(Strict):
 
 
 class RecordEntry(Strict):
-    """A motion record: columns of a file, or what a function of the user's returns."""
+    """A motion record: columns of a file, or the result of a function of the user."""
 
     public: Text | None = None
     file: Text | None = None
@@ -123,7 +133,7 @@ class SweepEntry(FileEntry):
 
 
 class LawEntry(Strict):
-    """Which law explains a sweep: ``"compare"`` lets the data choose."""
+    """The law of a sweep; ``"compare"`` chooses a law by the data."""
 
     f_pos: Made = "compare"
     f_neg: Made | None = None
@@ -132,6 +142,12 @@ class LawEntry(Strict):
 
 
 class FitEntry(Strict):
+    """The options of `fit` with its defaults.
+
+    `tolerance` stands for `engine`, and `records` names the records that are fitted. A file has no
+    `method` and no `progress`. The options of a law are in `LawEntry`.
+    """
+
     free: list[Text] | None = None
     own: list[Text] | dict[Text, list[FiniteFloat]] = []
     tied: dict[Text, Text] = {}
@@ -143,17 +159,18 @@ class FitEntry(Strict):
     priors: list[Made] = []
     instruments: dict[Text, dict[str, FiniteFloat]] = {}
     loss: Made = "Squares"
-    starts: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
-    spread: Annotated[FiniteFloat, Field(ge=0.0)] = 0.5
-    seed: Annotated[int, Field(strict=True, ge=0)] = 0
-    rounds: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = None
-    level: Level = 0.95
+    starts: Annotated[int, Field(strict=True, ge=1, le=100_000)] = FitOptions.starts
+    spread: Annotated[FiniteFloat, Field(ge=0.0)] = FitOptions.spread
+    seed: Annotated[int, Field(strict=True, ge=0)] = FitOptions.seed
+    rounds: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = FitOptions.rounds
+    level: Level = FitOptions.level
     tolerance: Annotated[FiniteFloat, Field(gt=0.0)] | None = None
 
 
 class DerivedEntry(Strict):
-    """Arithmetic of what is fitted, or a common quantity by its name; its SI unit; the record whose
-    own values count.
+    """A derived quantity: arithmetic of parameters, or the name of a common quantity.
+
+    `unit` in SI; `record`: the record whose own values are used.
     """
 
     value: Text
@@ -162,8 +179,8 @@ class DerivedEntry(Strict):
 
 
 class StructureEntry(Strict):
-    """Another structure to be compared: parts that differ, or a machine of its own; what is free in
-    it.
+    """Another structure for the comparison: parts that differ, or a whole machine, with its free
+    parameters.
     """
 
     machine: dict[str, Any] = {}
@@ -174,15 +191,14 @@ class StructureEntry(Strict):
 
 
 class CompareEntry(Strict):
-    """What is left out in turn when structures are compared: each of `repeats` equal parts of a
-    record, each of `bands` of speed.
+    """The folds of a comparison of structures: `repeats` equal parts of a record, `bands` of speed.
 
-    `given`: what the machine as given is called among them.
+    `given`: the name of the machine as given.
     """
 
     given: Text = "as given"
-    repeats: Annotated[int, Field(strict=True, ge=2)] = 4
-    bands: Annotated[int, Field(strict=True, ge=2)] = 3
+    repeats: Annotated[int, Field(strict=True, ge=2)] = Criteria.repeats
+    bands: Annotated[int, Field(strict=True, ge=2)] = Criteria.bands
 
 
 class UncertaintyEntry(Strict):
@@ -199,9 +215,10 @@ class ValidationEntry(Strict):
 
 
 class FleetEntry(Strict):
-    """How the records of a fleet are told apart: the columns of a long table, or of the file
-    `about` them, a row each; parameters that each has as its own, by such columns; limits of its
-    numbers in SI, for verdicts.
+    """The columns of a fleet's long table, or of its file `about`, which has a row for each record.
+
+    `values`: path of a parameter -> column with its value for each record; `limits` of parameters
+    in SI, for verdicts.
     """
 
     record: Text = "record_id"
@@ -228,7 +245,7 @@ class MarginsEntry(Strict):
 
 
 class DesignEntry(Strict):
-    """An experiment to be designed: what the machine bears, and the options of `design`."""
+    """An experiment to be designed: the limits of the machine, and the options of `design`."""
 
     limits: LimitsEntry
     outputs: dict[Text, FiniteFloat] = {}
@@ -238,17 +255,17 @@ class DesignEntry(Strict):
     free: list[Text] | None = None
     wanted: list[Text] | None = None
     shape: Made = "FourierSeries"
-    criterion: Literal["E", "minimax", "A", "D"] = "E"
+    criterion: Literal["E", "minimax", "A", "D"] = DesignSettings.criterion
     objective: Made = "FreeRun"
     memory: dict[Text, FiniteFloat] = {}
     over: FiniteFloat | dict[Text, FiniteFloat] | None = None
-    machines: Annotated[int, Field(strict=True, ge=1, le=1000)] = 6
+    machines: Annotated[int, Field(strict=True, ge=1, le=1000)] = DesignSettings.machines
     size: dict[Text, FiniteFloat] = {}
     margins: MarginsEntry | None = None
-    hold: Truth = False
-    starts: Annotated[int, Field(strict=True, ge=1, le=1000)] = 8
-    steps: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 600
-    seed: Annotated[int, Field(strict=True, ge=0)] = 0
+    hold: Truth = DesignSettings.hold
+    starts: Annotated[int, Field(strict=True, ge=1, le=1000)] = DesignSettings.starts
+    steps: Annotated[int, Field(strict=True, ge=1, le=100_000)] = DesignSettings.steps
+    seed: Annotated[int, Field(strict=True, ge=0)] = DesignSettings.seed
 
 
 class ProblemFile(Strict):
@@ -300,3 +317,86 @@ class ProblemFile(Strict):
         if self.records and self.law is not None:
             raise ValueError("has a [law] beside records: laws stand in the parts of [machine]")
         return self
+
+
+_WORDS = {
+    "Input should": "must",
+    "String should": "must",
+    "Tuple should": "must",
+    "List should": "must",
+    "Dictionary should": "must",
+    "valid dictionary": "table",
+    "valid integer": "whole number",
+    "valid boolean": "truth value, true or false",
+    "valid ": "",
+    "should": "must",
+}
+
+
+def mistake_sentence(
+    file: Path, table: Mapping[str, Any], error: pydantic.ValidationError
+) -> ProblemError:
+    """Return the first error of pydantic in one sentence; for a union, the error of the branch that
+    the value resembles.
+    """
+    errors = error.errors(include_url=False)
+    deepest = max(
+        errors,
+        key=lambda e: (
+            e["loc"][:1] == errors[0]["loc"][:1],
+            e["type"] == "extra_forbidden",
+            len(e["loc"]),
+        ),
+    )
+    first = deepest if errors[0]["loc"][:2] == deepest["loc"][:2] else errors[0]
+    node: Any = table
+    place = Place(file.name)
+    for step in first["loc"]:
+        keys: Any = range(len(node)) if isinstance(node, list) else node
+        inside = isinstance(node, Mapping | list) and step in keys
+        if inside or first["type"] in ("missing", "extra_forbidden") and step == first["loc"][-1]:
+            place = place.below(str(step))
+            inner: Any = node
+            node = inner[step] if inside else node
+    others = len({e["loc"][:2] for e in errors}) - 1
+    more = f" ({others} more after it.)" if others else ""
+    key = str(first["loc"][-1]) if first["loc"] else ""
+    says = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        known = _keys(first["loc"][:-1])
+        return place.error(
+            f"is no key of a problem file.{suggestion(key, known)} Here stand:"
+            f" {', '.join(known)}.{more}"
+        )
+    if first["type"] == "missing":
+        return place.error(f"is missing. Add {key} = ...{more}")
+    if first["type"] == "value_error":
+        return place.error(f"{says}.{more}")
+    if first["type"] == "string_pattern_mismatch":
+        return place.error(
+            'must be "module:function", the module a file beside the problem, got'
+            f" {brief(first['input'], 80)}.{more}"
+        )
+    for pydantics, ours in _WORDS.items():
+        says = says.replace(pydantics, ours)
+    return place.error(f"{says}, got {brief(first['input'], 80)}.{more}")
+
+
+def _keys(loc: tuple[Any, ...]) -> list[str]:
+    """Return the keys that are allowed in the table at `loc`."""
+    model: Any = ProblemFile
+    for step in loc:
+        fields = getattr(model, "model_fields", {})
+        if step in fields:
+            model = _table_of(fields[step].annotation)
+        elif step == "ColumnEntry":
+            model = ColumnEntry
+    return list(getattr(model, "model_fields", ProblemFile.model_fields))
+
+
+def _table_of(annotation: Any) -> Any:
+    """Return the table class of an annotation: Entry for dict[str, Entry] and Entry | None."""
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        return annotation
+    inner = [_table_of(a) for a in getattr(annotation, "__args__", ())]
+    return next((a for a in inner if a is not None), None)

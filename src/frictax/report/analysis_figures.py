@@ -203,7 +203,7 @@ def draw_posterior(
     labels = [_label(name, unit) for name, (unit, _) in zip(asked, units, strict=True)]
     with style():
         figure = canvas(width, max(2.8, 0.9 * width))
-        panels = figure.subplots(p, p, squeeze=False)
+        panels: Any = figure.subplots(p, p, squeeze=False)
         for i, j in np.ndindex(p, p):
             axes = panels[i, j]
             if j > i:
@@ -211,7 +211,7 @@ def draw_posterior(
                 continue
             if i == j:
                 ends = np.array([estimates[i].lower, estimates[i].upper]) / sizes[i]
-                _draw_density(axes, draws[:, i], ends, fitted[i])
+                _draw_density(axes, draws[:, i], ends, float(fitted[i]))
             else:
                 x, y = draws[:: max(len(draws) // _DRAWS, 1)][:, [j, i]].T
                 axes.plot(x, y, ".", ms=1.6, color=FORWARD, alpha=0.35, rasterized=True)

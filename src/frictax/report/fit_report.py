@@ -10,7 +10,7 @@ from frictax.analysis import Comparison, Profile, StructureComparison, Uncertain
 from frictax.analysis.replay.free_run import FreeRunScore
 from frictax.analysis.replay.validation import Validation
 from frictax.fitting import FitResult
-from frictax.fitting.fit import refuse
+from frictax.fitting.options import refuse
 from frictax.trajectory import Trajectory
 
 from .fit_figure import draw_fit

@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 import frictax
 from frictax.analysis.derived.derived import common_estimates
-from frictax.files.replacing import write_whole
-from frictax.files.targets import check_target
+from frictax.files.replacing import check_target, write_whole
 from frictax.fitting import Estimate, FitResult
 
 from .plotly_json import as_json, script

@@ -403,7 +403,7 @@ class _Search(Trials):
         misfits = channels(of.problem, of.records, of.full_residuals, of.x)
         above = [c.above for c in misfits if c.is_above_noise and c.noise > 0]
         ratio = max(above, default=np.nan)
-        return Missing(terms, tuple(taken), start, left, self.unit, untestable, of, ratio)
+        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untestable, of, ratio)
 
     def test_candidates(self, tell: Work) -> _Round:
         """Test all candidates, and refit the best ones."""

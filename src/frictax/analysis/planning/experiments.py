@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array
 
 from frictax.engine.sensitive import pushed
-from frictax.fitting import FitResult, InverseDynamics, LevenbergMarquardt, Squares
-from frictax.fitting.posing import fit_engine, pose
+from frictax.fitting import FitOptions, FitResult, InverseDynamics
+from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem.problem import residuals_and_jacobian
 from frictax.fitting.problem.readings import integral
 from frictax.fitting.problem.steady import as_steady
@@ -161,8 +161,8 @@ def _errors(
         other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)
         objective = InverseDynamics(min(20.0, 0.2 * record.rate), at_samples=True)
         given = {k: v for k, v in instruments.items() if k.startswith("inputs.")}
-        how = (objective, (), given, fit_engine(None, LevenbergMarquardt()), Squares())
-        problem, _ = pose(machine, {record.name: other}, free, (), *how, tied=tied)
+        options = FitOptions(objective=objective, instruments=given, free=free, tied=tied)
+        problem, _ = build_problem(machine, {record.name: other}, options)
         _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
     except (ValueError, KeyError):  # not all that may move is seen in forces: no advice then
         return None

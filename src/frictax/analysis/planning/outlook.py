@@ -1,44 +1,49 @@
-"""What a record or a sweep will tell, asked before the fit that is believed."""
+"""Predict the accuracy of a fit, and the experiments that improve it: `outlook`."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import Checked
 from frictax.engine import Engine
 from frictax.fitting import (
-    AbstractLoss,
-    AbstractMethod,
     AbstractObjective,
     AbstractPrior,
-    Bounds,
     Data,
+    FitOptions,
     FitResult,
-    FreeRun,
+    Instrument,
     Knowledge,
     Law,
     LevenbergMarquardt,
     Own,
     Squares,
-    fit,
 )
-from frictax.fitting.checks import check_arguments, labelled
-from frictax.fitting.fit import refuse
-from frictax.fitting.fit_data import raise_if_failed
-from frictax.fitting.posing import fit_engine, pose
+from frictax.fitting.build_problem import build_problem
+from frictax.fitting.checks import check_data, label_data
+from frictax.fitting.fit import fit, raise_if_failed
+from frictax.fitting.options import (
+    DEFAULTS,
+    NoSuchOption,
+    ParameterOptions,
+    SweepFit,
+    SweepOptions,
+    check_names,
+    lists_options,
+    names_of,
+    refuse,
+)
 from frictax.fitting.problem.problem import bounds
-from frictax.fitting.problem.sensors import Instrument
-from frictax.fitting.problem.ties import Tied, tied_again
-from frictax.fitting.result.answer import answer
+from frictax.fitting.problem.ties import tied_again
 from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.result.make_fit_result import make_fit_result
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
 from frictax.interrupts import as_part
 from frictax.measurements import Sweep
-from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
+from frictax.mechanism import Machine
 from frictax.progress import SILENT, Progress, Work, watched
 
 from ..errors.guarded import Guarded
@@ -49,86 +54,58 @@ from .experiments import better_motions, better_speeds
 from .judged import judged
 
 
-@overload
-def outlook(
-    model: Law,
-    data: Sweep,
-    *,
-    free: str | Iterable[str] | None = None,
-    f_neg: Law | None = None,
-    peak: float | None = None,
-    offset: float | None = None,
-    tied: Tied | None = None,
-    priors: Sequence[AbstractPrior] = (),
-    bounds: Bounds | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
-    level: float = 0.95,
-    starts: int = 1,
-    spread: float = 0.5,
-    seed: int = 0,
-    progress: Checked[bool | Progress] = False,
-) -> Outlook: ...
+class RecordOutlookOptions(ParameterOptions, total=False):
+    """The options of `outlook` for a machine and its records."""
+
+    by: NoiseModel | None
+    own: Own
+    objective: AbstractObjective | None
+    priors: Sequence[AbstractPrior]
+    instruments: Mapping[str, Instrument] | None
+    engine: Engine | None
+    progress: bool | Progress
+
+
+class OutlookOptions(SweepOptions, RecordOutlookOptions, total=False):
+    """All options of `outlook`."""
+
+
+# The options in an overload of `outlook`.
+if TYPE_CHECKING:
+
+    class RecordOutlook(RecordOutlookOptions, total=False, extra_items=NoSuchOption): ...
+
+else:
+    RecordOutlook = RecordOutlookOptions
 
 
 @overload
-def outlook(
-    model: Machine,
-    data: Data,
-    *,
-    free: str | Iterable[str] | None = None,
-    objective: AbstractObjective | None = None,
-    by: NoiseModel | None = None,
-    own: Own = (),
-    priors: Sequence[AbstractPrior] = (),
-    instruments: Mapping[str, Instrument] | None = None,
-    engine: Engine | None = None,
-    tied: Tied | None = None,
-    progress: Checked[bool | Progress] = False,
-) -> Outlook: ...
+def outlook(model: Law, data: Sweep, **options: Unpack[SweepFit]) -> Outlook: ...
 
 
-def outlook(
-    model: Any,
-    data: Any,
-    *,
-    free: Any = None,
-    objective: AbstractObjective | None = None,
-    by: NoiseModel | None = None,
-    own: Any = (),
-    priors: Any = (),
-    instruments: Any = None,
-    engine: Any = None,
-    tied: Any = None,
-    f_neg: Any = None,
-    peak: Any = None,
-    offset: Any = None,
-    bounds: Any = None,
-    method: Any = None,
-    loss: Any = None,
-    level: Any = None,
-    starts: Any = None,
-    spread: Any = None,
-    seed: Any = None,
-    progress: Checked[bool | Progress] = False,
-) -> Outlook:
-    """How well a fit of `model` to `data` would know each parameter, what it could not tell apart,
-    and which experiment would.
+@overload
+def outlook(model: Machine, data: Data, **options: Unpack[RecordOutlook]) -> Outlook: ...
 
-    Expected errors are those at the start values, with the residuals that a first fit leaves
-    (coloured as they are: unless given, `by` is `HAC()`, on `Windows` `Clustered()`). A parameter
-    is weak where its error is above half of its size, or of its distance from its bound.
 
-    A cure is another motion of the same machine and length (faster, slower, both, to and fro, a
-    slow sweep of speed) along which the forces would tell the weak parameter better at equal errors
-    of force; how much better is computed. For a sweep: faster, slower, the other direction,
-    breakaway rows.
+@lists_options(OutlookOptions, {**DEFAULTS, "by": None})
+def outlook(model: Any, data: Any, **options: Any) -> Outlook:
+    """Predict the standard errors of a fit of `model` to `data`, the combinations of parameters
+    that it cannot distinguish, and experiments that can.
 
-    **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options
-    those for a sweep, or, for records, `own`, `tied`, `priors`, `instruments` and `engine`. For a
-    sweep the best fit takes the place of the start values. `progress` as in `fit`.
+    Expected errors are those at the start values, with the residuals of a first fit. A parameter is
+    weak if its error is larger than half of its size, or than half of its distance from its bound.
 
-    A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
+    For a weak parameter, other motions of the same machine and length are tried: faster, slower,
+    both, to and fro, a slow sweep of speed. The remedy is a motion whose forces identify the
+    parameter better, at equal errors of force, and says how much better. For a sweep, faster and
+    slower speeds, the other direction and breakaway rows are tried.
+
+    **Arguments:** `model`, `data` and the options as for `fit`: for a sweep all that `fit` takes;
+    for records `free`, `own`, `tied`, `objective`, `priors`, `instruments`, `engine` and
+    `progress`. A sweep is judged at the best fit instead of the start values. `by`: the noise model
+    of the errors, for records; `Guarded()` by default.
+
+    A sine of 2 N hardly moves a mass. Viscous friction is not identifiable at such speeds.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 4.0, 801)
@@ -150,55 +127,43 @@ def outlook(
     ...
     ! Remedy: move it faster, at up to 0.37 m/s in place of 0.12; errors would be smaller, of ...
     """
-    of_records = {"objective": objective, "by": by, "own": own}
-    of_records |= {"instruments": instruments, "engine": engine}
-    of_sweep = {"f_neg": f_neg, "peak": peak, "offset": offset, "bounds": bounds}
-    of_sweep |= {"method": method, "loss": loss, "level": level, "starts": starts}
-    of_sweep |= {"spread": spread, "seed": seed}
-    if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
-        refuse(of_records, "records", "a law's sweep")
-        given = {name: value for name, value in of_sweep.items() if value is not None}
-        with watched(progress, "Looking ahead") as work:
-            given |= {"free": free, "priors": priors, "tied": tied, "progress": work}
-            return _of_sweep(data, fit(model, data, **given))
-    refuse(of_sweep, "a law's sweep", "a machine")
-    judge = FreeRun() if objective is None else objective
-    instruments = {} if instruments is None else instruments
-    how = judge, by, own, priors, instruments, engine, tied
-    with watched(progress, "Looking ahead") as work:
-        return _of_records(model, labelled(data), free, *how, work)
+    check_names(outlook, options)
+    if isinstance(data, Sweep) and not isinstance(model, Machine):
+        known, of, here = names_of(SweepOptions), "records", "a law's sweep"
+    else:
+        known, of, here = names_of(RecordOutlookOptions), "a law's sweep", "a machine"
+    refuse({name: x for name, x in options.items() if name not in known}, of, here)
+    by = options.pop("by", None)
+    given = FitOptions(**options)
+    with watched(given.progress, "Looking ahead") as work:
+        if isinstance(data, Sweep) and not isinstance(model, Machine):
+            asked: dict[str, Any] = {**options, "progress": work}
+            return _of_sweep(data, fit(model, data, **asked))
+        return _of_records(model, label_data(data), given, by, work)
 
 
 def _of_records(
     model: Any,
     records: Mapping[str, Any],
-    free: Any,
-    objective: AbstractObjective,
+    options: FitOptions,
     by: NoiseModel | None,
-    own: Any,
-    priors: Any,
-    instruments: Any,
-    engine: Any,
-    tied: Any,
     work: Work,
 ) -> Outlook:
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
-    check_arguments(model, records, objective, None, priors, instruments, engine)
-    how = (objective, priors, instruments, fit_engine(engine, method), Squares())
-    problem, _ = pose(model, records, free, own, *how, tied=tied)
+    check_data(model, records)
+    problem, _ = build_problem(model, records, dataclasses.replace(options, method=method))
     parts = work.parts({"first fit": 2.0, "other motions": 1.0})
     with as_part():
-        state, costs, noise, *_ = search(problem, method, say=parts["first fit"])
+        end = search(problem, method, say=parts["first fit"])
     parts["first fit"].end()
-    raise_if_failed(problem, costs, records)
-    first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
-    return _expected(first, free, by, instruments, parts["other motions"])
+    raise_if_failed(problem, end.costs, records)
+    first = make_fit_result(model, problem, records, end, method, 0.95, [])
+    instruments = options.instruments or {}
+    return _expected(first, options.free, by, instruments, parts["other motions"])
 
 
 def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
-    """`outlook` of the records of a fit, at the values that it started from, with the residuals
-    that it left.
-    """
+    """Return the outlook of the records of a fit at its start values, with its residuals."""
     setup = found.problem.setup
     shared = [u.path for u in found.problem.unknowns if u.record is None]
     instruments = {
@@ -217,7 +182,7 @@ def _expected(
     instruments: Mapping[str, Any],
     work: Work = SILENT,
 ) -> Outlook:
-    """At the start values of `first`, with the residuals that it leaves."""
+    """Return the outlook at the start values of `first`, with its residuals."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
     # The first step of a search evaluates the start, by the program that is compiled for the fit.
@@ -303,7 +268,9 @@ def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
 
 
 def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
-    """Which columns have an effect of their own: of each combination that has none, all but one."""
+    """Return which columns are linearly independent; of each dependent combination, one is left
+    out.
+    """
     norms = np.linalg.norm(jacobian, axis=0)
     kept = norms > 1e-12 * np.max(norms, initial=0.0)
     while kept.any():

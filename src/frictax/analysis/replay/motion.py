@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from frictax.engine import OnSamples, Result, walk
 from frictax.fitting import FitResult, FreeRun
-from frictax.fitting.posing import pose_record
+from frictax.fitting.build_problem import prepare_record
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.readings import acting, divide_gaps, dividing, measured_starts
 from frictax.fitting.problem.setup import (
@@ -194,7 +194,7 @@ def preview(
     objective = FreeRun(measured_start=True) if objective is None else objective
     placed = objective.machine(machine)
     engine = OnSamples() if engine is None else engine
-    setup, prepared, delayed = pose_record(placed, record, objective, instruments, engine)
+    setup, prepared, delayed = prepare_record(placed, record, objective, instruments, engine)
     here = setup.for_channels(prepared.inputs, prepared.names)
     motion, before, after = simulate_beside(here, prepared, record.t, engine, delayed)
     predicted = np.asarray(prepared.predicted(here, objective, engine, delayed))

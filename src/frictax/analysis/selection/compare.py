@@ -1,22 +1,26 @@
-"""Which law a sweep asks for, or which structure records ask for."""
+"""Choose a friction law for a sweep, or a structure for records: `compare`."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, overload
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
-from frictax.annotations import Checked
-from frictax.engine import Engine
 from frictax.fitting import (
     AbstractLoss,
     AbstractMethod,
-    AbstractObjective,
     Data,
     FitResult,
     Law,
     fit,
     starting_law,
+)
+from frictax.fitting.options import (
+    DEFAULTS,
+    NoSuchOption,
+    check_names,
+    lists_options,
+    names_of,
 )
 from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
@@ -31,7 +35,7 @@ from .nested import from_contained
 from .plausibility import UNENDED
 from .row_autocorrelation import autocorrelation_of, criteria_with, weights_left_out
 from .structure import Structure, StructureComparison, row_named
-from .structures import compare_structures
+from .structures import Criteria, StructureOptions, compare_structures
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,10 +92,10 @@ class Comparison(Summarised):
     def as_table(
         self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"
     ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The head of its table, and the table.
+        """Return the head of the table, and its rows.
 
-        **Arguments:** `unit`: how that of the force stands in the head; `figures` of forces;
-        `chosen`: the remark on the best; `unknown`: for an error that cannot be told.
+        **Arguments:** `unit`: how the head shows the unit of the force; `figures` of forces;
+        `chosen`: the remark on the best; `unknown`: the text of an unknown error.
         """
         force = self.best.found.shown_force
         name = unit.format(force.name)
@@ -116,63 +120,61 @@ def _also(remark: str) -> str:
     return f"; {remark}" if remark else ""
 
 
+class LawOptions(TypedDict, total=False):
+    """The options of `compare` for laws and a sweep."""
+
+    offset: float | None
+    method: AbstractMethod | None
+    loss: AbstractLoss | None
+    progress: bool | Progress
+
+
+class CompareOptions(LawOptions, StructureOptions, total=False):
+    """All options of `compare`."""
+
+
+# What the overloads of `compare` take.
+if TYPE_CHECKING:
+
+    class CompareLaws(LawOptions, total=False, extra_items=NoSuchOption): ...
+
+    class CompareStructures(StructureOptions, total=False, extra_items=NoSuchOption): ...
+
+else:
+    CompareLaws, CompareStructures = LawOptions, StructureOptions
+
+_DEFAULTS = {**DEFAULTS, **{f.name: f.default for f in dataclasses.fields(Criteria)}}
+
+
 @overload
 def compare(
-    data: Sweep,
-    candidates: Mapping[str, Law] | None = None,
-    *,
-    offset: float | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
-    progress: Checked[bool | Progress] = False,
+    data: Sweep, candidates: Mapping[str, Law] | None = None, **options: Unpack[CompareLaws]
 ) -> Comparison: ...
 
 
 @overload
 def compare(
-    data: Data,
-    candidates: Mapping[str, Structure],
-    *,
-    objective: AbstractObjective | None = None,
-    start: AbstractObjective | None = None,
-    engine: Engine | None = None,
-    cutoff: float = 50.0,
-    repeats: int = 4,
-    bands: int = 3,
-    progress: Checked[bool | Progress] = False,
+    data: Data, candidates: Mapping[str, Structure], **options: Unpack[CompareStructures]
 ) -> StructureComparison: ...
 
 
-def compare(
-    data: Any,
-    candidates: Any = None,
-    *,
-    offset: Any = None,
-    method: Any = None,
-    loss: Any = None,
-    objective: Any = None,
-    start: Any = None,
-    engine: Any = None,
-    cutoff: Any = None,
-    repeats: Any = None,
-    bands: Any = None,
-    progress: Checked[bool | Progress] = False,
-) -> Comparison | StructureComparison:
-    """Fit several laws to one sweep and say which it asks for; or several structures to records.
+@lists_options(CompareOptions, _DEFAULTS)
+def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | StructureComparison:
+    """Fit several laws to one sweep and choose one by AICc; or several structures to records.
 
-    Of the latter, and of their options, `frictax.analysis.selection.structures.compare_structures`
-    tells.
+    `frictax.analysis.selection.structures.compare_structures` describes the comparison of
+    structures and its options: `objective`, `start`, `engine`, `cutoff`, `repeats`, `bands`.
 
-    **Arguments:** `data`: usually one direction, ``sweep.positive()``, for measured machines are
-    rarely symmetric; `candidates`: by name, laws or `SteadyFriction` with start values;
-    unless given, Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from
-    the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`; `progress`
-    as in `fit`.
+    **Arguments:** `data`: usually one direction, ``sweep.positive()``, because measured machines
+    are rarely symmetric. `candidates`: by name, laws or `SteadyFriction` with start values; by
+    default Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from the
+    data. `offset` [N or N.m]: start of a constant force in each fit. `offset`, `method`, `loss` and
+    `progress` as in `fit`.
 
     **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
-    that it is known. The likelihoods are those of normal noise, so differences of AICc below 2 say
-    little. If the errors of neighbouring rows are significantly correlated, in the order given, the
-    likelihoods are those of autocorrelated errors.
+    that it is known. The likelihoods are those of normal noise. Differences of AICc below 2 are not
+    decisive. If the errors of neighbouring rows are significantly correlated, in the order given,
+    the likelihoods are those of autocorrelated errors.
 
     **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed.
     (2002), section 2.4.
@@ -190,30 +192,27 @@ def compare(
     >>> made.best.name, [round(row.left_out, 3) for row in made.rows]
     ('Stribeck', [0.275, 0.04])
     """
-    of_sweep = {"offset": offset, "method": method, "loss": loss}
-    of_records = {"objective": objective, "start": start, "engine": engine}
-    of_records |= {"cutoff": cutoff, "repeats": repeats, "bands": bands}
+    check_names(compare, options)
+    progress = options.pop("progress", False)
     if isinstance(data, Sweep):
-        _refuse(of_records, "records", "a sweep")
-        return _compared(data, candidates, offset, method, loss, progress)
-    _refuse(of_sweep, "sweeps", "records")
-    given = {name: value for name, value in of_records.items() if value is not None}
-    return compare_structures(data, candidates, progress=progress, **given)
+        _refuse(options, names_of(LawOptions), "records", "a sweep")
+        return _compare_laws(data, candidates, options, progress)
+    _refuse(options, names_of(StructureOptions), "sweeps", "records")
+    given = {name: value for name, value in options.items() if value is not None}
+    return compare_structures(data, candidates, Criteria(**given), progress)
 
 
-def _compared(
+def _compare_laws(
     sweep: Sweep,
     laws: Mapping[str, Law] | None,
-    offset: float | None,
-    method: AbstractMethod | None,
-    loss: AbstractLoss | None,
+    options: Mapping[str, Any],
     progress: Any,
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
     with watched(progress, "Comparing laws") as work:
         parts, fits = work.parts(dict.fromkeys(laws, 1.0)), {}
         for name, law in laws.items():
-            fits[name] = fit(law, sweep, offset=offset, method=method, loss=loss)
+            fits[name] = fit(law, sweep, **options)
             parts[name]("fitted", 0.5)
         fits, differences = with_directions(from_contained(fits))
         rho = autocorrelation_of(fits.values()) if fits else 0.0
@@ -229,7 +228,7 @@ def _compared(
         )
     ended = [row for row in rows if row.found.converged] or rows
     candidates = [row for row in ended if not row.remark] or ended
-    # of equals the first, the simplest
+    # Of equal laws the first is chosen, which is the simplest.
     best = min(candidates, key=lambda row: round(row.aicc, 6))
     said = [_reason(rows, best)]
     if rho:
@@ -244,17 +243,17 @@ def _compared(
 
 
 def _remark(found: FitResult) -> str:
-    """Why a law is not chosen although its criterion is good."""
+    """Return why a law is not chosen although its criterion is good."""
     if not found.converged:
         return UNENDED
     unknown = ", ".join(found.identifiability.unknown)
     return f"not identifiable: {unknown}" if unknown else ""
 
 
-def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
-    """Raise for an option that does not belong to what is compared."""
+def _refuse(options: Mapping[str, Any], known: Iterable[str], of: str, here: str) -> None:
+    """Raise `ValueError` for an option of the other kind of comparison."""
     for name, value in options.items():
-        if value is not None:
+        if name not in known and value is not None:
             raise ValueError(
                 f"`compare`: `{name}` belongs to comparisons of {of}, and what is compared here is"
                 f" {here}. Leave it out."
@@ -262,7 +261,7 @@ def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
 
 
 def default_laws(sweep: Sweep) -> dict[str, Any]:
-    """The laws that `compare` tries, as starts: from the simplest on."""
+    """Return the laws that `compare` tries, with start values, from the simplest on."""
     speeds = np.unique(np.abs(sweep.velocity[~sweep.breakaway])).size
     laws: dict[str, Any] = {"Coulomb": starting_law(Coulomb, sweep)}
     if sweep.n > 5:
@@ -275,12 +274,12 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult, rho: float) -> float:
-    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, and
-    with it correlated neighbours, by the program that is compiled for the fit.
+    """Return the leave-one-out error of n refits from the values of the full fit, by its compiled
+    program. Each row has weight 0 once, together with correlated neighbours.
     """
     if found.dof < 2:
         return float("inf")
-    start = np.asarray(found.problem.coordinates(_inside(found)))
+    start = np.asarray(found.problem.coordinates(_move_inside(found)))
     ends, _ = refit_with_counts(found, weights_left_out(found.n, rho), start)
     label = next(iter(found.records))
     predicted = [
@@ -289,9 +288,9 @@ def _left_out(found: FitResult, rho: float) -> float:
     return float(np.sqrt(np.mean((np.array(predicted) - found.sweep.force) ** 2)))
 
 
-def _inside(found: FitResult) -> np.ndarray:
-    """The fitted values, with entries at their bound moved inside by a hundredth of the force (or
-    by 1 %, for a ratio).
+def _move_inside(found: FitResult) -> np.ndarray:
+    """Return the fitted values. Entries at their bound are moved inside by a hundredth of the
+    force, or by 1 % for a ratio.
     """
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
@@ -307,7 +306,9 @@ def _inside(found: FitResult) -> np.ndarray:
 
 
 def _other_verdict(candidates: list[ComparedLaw], best: ComparedLaw) -> list[str]:
-    """Whether another law predicts rows that were left out better, and why that does not decide."""
+    """Return a sentence if another law predicts rows that were left out better, and why it is not
+    chosen.
+    """
     near = min(candidates, key=lambda row: row.left_out)
     if not np.isfinite(best.aicc) or not near.left_out < best.left_out * (1 - 1e-6):
         return []

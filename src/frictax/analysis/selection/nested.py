@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.fitting import FitResult
-from frictax.fitting.fit_data import misfit, resumed
+from frictax.fitting.fit import misfit, resume_search
 from frictax.fitting.problem.problem import Problem, Unknown, bounds, upper_bounds
 from frictax.laws import AbstractLaw, Table
 from frictax.mechanism import Mechanism
@@ -32,7 +32,7 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
         for other in sorted(smaller, key=misfit):
             z = _image(other, found)
             if z is not None:
-                found = resumed(found, z)
+                found = resume_search(found, z)
                 break
         out[name] = found
     return {name: out[name] for name in fits}

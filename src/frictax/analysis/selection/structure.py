@@ -1,11 +1,11 @@
-"""A machine as a hypothesis, and what a comparison of several says."""
+"""A machine as a hypothesis, and the results of a comparison of several."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from frictax.annotations import Checked
-from frictax.fitting import AbstractPrior, Bounds, FitResult, Instrument, Own
+from frictax.fitting import AbstractPrior, Bounds, FitOptions, FitResult, Instrument, Own
 from frictax.fitting.problem.ties import Tied
 from frictax.handover import Verb
 from frictax.measurements import Record
@@ -19,11 +19,11 @@ from .cross_validation import HeldOut
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
-    """A machine as a hypothesis: which laws and parts it has, and which of its numbers may move.
+    """A machine as a hypothesis: its laws and parts, and which of its parameters are fitted.
 
-    All but `model` are as in `fit`.
+    All fields except `model` are options of `fit`.
 
-    Is the friction of a sledge alike in both directions?
+    Is the friction of a sledge the same in both directions?
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
@@ -63,6 +63,7 @@ class Structure:
                 "`Structure.model` must be a `Mechanism` or a hybrid system of your own, got"
                 f" {self.model!r}."
             )
+        FitOptions(priors=self.priors, instruments=self.instruments)
 
     def __repr__(self) -> str:
         kind, free = type(self.model).__name__, self.free
@@ -114,12 +115,12 @@ class ComparedStructure:
 
     @property
     def remark(self) -> str:
-        """What speaks against it, in words; else empty."""
+        """The reasons against it in words, or ""."""
         return "; ".join((*self.implausible, *self.doubts))
 
 
 def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
-    """The row of a comparison that has this name."""
+    """Return the row of a comparison with this name."""
     known = {row.name: row for row in rows}
     if name not in known:
         raise UnknownName(

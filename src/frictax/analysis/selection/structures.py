@@ -1,14 +1,15 @@
-"""Which machine records ask for."""
+"""Compare structures of a machine by their predictions of data that were left out."""
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import equinox as eqx
 import numpy as np
 
 from frictax.annotations import Checked
 from frictax.arguments import whole
+from frictax.engine import Engine
 from frictax.fitting import (
     AbstractObjective,
     ClosedLoop,
@@ -19,7 +20,7 @@ from frictax.fitting import (
     Windows,
     fit,
 )
-from frictax.fitting.checks import labelled
+from frictax.fitting.checks import label_data
 from frictax.fitting.limits import shared_limits
 from frictax.fitting.problem.initial_state import begun_at
 from frictax.fitting.problem.problem import Problem
@@ -41,50 +42,64 @@ from .structure import ComparedStructure, Structure, StructureComparison
 _STEPS = 60  # of a search: a table that cheats creeps on for hundreds
 
 
-def compare_structures(
-    data: Any,
-    structures: Any,
-    *,
-    objective: AbstractObjective | None = None,
-    start: AbstractObjective | None = None,
-    engine: Any = None,
-    cutoff: float = 50.0,
-    repeats: int = 4,
-    bands: int = 3,
-    progress: Checked[bool | Progress] = False,
-) -> StructureComparison:
-    """Fit several structures to the same records and say which of them they ask for; `compare` of
-    records is this.
+class StructureOptions(TypedDict, total=False):
+    """The options of `compare` for structures and records."""
 
-    A structure is judged by what it says of what it did not see, twice: in trajectory (the
-    objective's residuals) and in force (what inverse dynamics leaves). Left out are, in turn, each
-    part of each record, which repeats the rest; each band of speeds; each record, of several
-    without numbers of their own. A table with many nodes stores the speeds at which a record
-    dwells, predicts another repeat of the same motion best of all, and is wrong at every other
-    speed: the bands show that, and so does its force. See
-    `frictax.analysis.selection.selection_rule.chosen` for the rule. One that contains another is
-    searched also from the other's end, and never fits worse.
+    objective: AbstractObjective | None
+    start: AbstractObjective | None
+    engine: Engine | None
+    cutoff: float
+    repeats: int
+    bands: int
+    progress: bool | Progress
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Criteria:
+    """The options of a comparison of structures with their defaults; see `compare_structures`."""
+
+    objective: Checked[AbstractObjective | None] = None
+    start: Checked[AbstractObjective | None] = None
+    engine: Checked[Engine | None] = None
+    cutoff: Checked[float] = 50.0
+    repeats: Checked[int] = 4
+    bands: Checked[int] = 3
+
+
+def compare_structures(
+    data: Any, structures: Any, criteria: Criteria, progress: Checked[bool | Progress] = False
+) -> StructureComparison:
+    """Fit several structures to the same records and choose one; `compare` calls this for records.
+
+    A structure is judged by its predictions of data that were left out of the fit, in trajectory
+    (the residuals of the objective) and in force (the residuals of inverse dynamics). Left out are,
+    in turn, each part of each record, if the parts repeat one motion; each band of speeds; and each
+    of several records, if no parameter is a record's own. A table with many nodes stores the speeds
+    at which a record dwells. It predicts another repeat of the same motion best and is wrong at
+    every other speed, which the bands and its force show. `selection_rule.chosen` has the rule. A
+    structure that contains another is also searched from the result of the other, and never fits
+    worse.
 
     **Arguments:**
 
     - `data`: a record, or several in a list or by label; `structures`: by name, a `Structure` each,
       with start values away from bounds.
-    - `objective`: ``Windows(0.5)`` unless given (`FreeRun`, `ClosedLoop` and `InverseDynamics` are
-      left out by half seconds); `start`: as in `fit`; `engine`: `OnSamples(...)`.
-    - `cutoff` [Hz] of the filter behind the forces and speeds; `repeats`: how many equal parts each
-      record is cut in, such as the cycles of its motion; `bands`: into how many groups of speeds.
+    - `criteria`, the options of `compare`: `objective` is ``Windows(0.5)`` by default (`FreeRun`,
+      `ClosedLoop` and `InverseDynamics` are left out by half seconds); `start` as in `fit`;
+      `engine`: `OnSamples(...)`; `cutoff` [Hz] of the filter of forces and speeds; `repeats`: the
+      number of equal parts of each record, such as the cycles of its motion; `bands`: the number of
+      groups of speeds.
     - `progress` as in `fit`.
 
     **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals, n_eff
-    log(mean square) + 2 p and + p log(n_eff). Residuals of a record are coloured, so n_eff is not
-    their number but what they are worth (`effective_sample_size`), that of the closest fit for all.
-    They judge on the motion that was fitted alone, and choose nothing here.
+    log(mean square) + 2 p and + p log(n_eff). Residuals of a record are autocorrelated, so n_eff is
+    their effective number (`effective_sample_size`), that of the closest fit for all. AIC and BIC
+    judge only the motion that was fitted. They do not choose here.
 
-    **Raises:** `ValueError` where there is nothing to compare, for sweeps among the records, and
-    for `Windows(free_starts=True)`, whose starts would have to be known where they are left out;
-    else as `fit`.
+    **Raises:** `ValueError` if there is nothing to compare, for sweeps among the records, and for
+    `Windows(free_starts=True)`, whose starts are unknown in the data left out; otherwise as `fit`.
 
-    A slide that more friction opposes one way than the other:
+    A slide has more friction in one direction than in the other:
 
     >>> import frictax as fx, numpy as np
     >>> def slide(force=0.0, **laws):
@@ -113,6 +128,8 @@ def compare_structures(
     by direction is chosen: it predicts the data left out best, in trajectory and in force.
     symmetric comes next: its error of ...
     """
+    cutoff, repeats, bands = criteria.cutoff, criteria.repeats, criteria.bands
+    objective, start = criteria.objective, criteria.start
     records, structures = _records(data), check_structures(structures, objective, repeats, bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
     # The covariance of the weak form differs between structures, which need one measure.
@@ -120,18 +137,18 @@ def compare_structures(
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, start)
     )
-    settings = {"objective": objective, "start": start, "engine": engine}
+    settings = {"objective": objective, "start": start, "engine": criteria.engine}
 
     # A record that is left out says nothing of numbers of its own.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fitted(name: str) -> tuple[FitResult, FitResult | None]:
-        found = _fitted(structures[name], records, settings, parts[name])
+        found = _fit_structure(structures[name], records, settings, parts[name])
         parts[name]("fitted", 0.5)
         return found
 
     def judged(name: str) -> _Judged:
-        made = _judged(fits[name], befores[name], records, cutoff, repeats, bands, by_record)
+        made = _judge(fits[name], befores[name], records, cutoff, repeats, bands, by_record)
         parts[name]("fitted without each part", 1.0)
         return made
 
@@ -175,10 +192,10 @@ class _Judged:
     held_out: Mapping[str, HeldOut]
 
 
-def _fitted(
+def _fit_structure(
     structure: Structure, records: Mapping[str, Record], settings: Any, work: Work
 ) -> tuple[FitResult, FitResult | None]:
-    """The fit of a structure, and the one whose end was its start."""
+    """Return the fit of a structure, and the fit by `start` before it."""
     objective, start, engine = settings["objective"], settings["start"], settings["engine"]
     common = {"free": structure.free, "instruments": structure.instruments, "engine": engine}
     common |= {"tied": structure.tied, "log_scale": structure.log_scale}
@@ -204,7 +221,7 @@ def _fitted(
     return found, before
 
 
-def _judged(
+def _judge(
     found: FitResult,
     before: FitResult | None,
     records: Mapping[str, Record],
@@ -229,7 +246,7 @@ def _judged(
 
 
 def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
-    """Of runs in one piece, each from its measured start."""
+    """Return the root mean square of runs over whole records, each from its measured start."""
     found = refits.found
     problem, objective = found.problem, found.problem.objective
     machine = problem.setup.machine
@@ -269,8 +286,8 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
 def _force_problem(
     found: FitResult, records: Mapping[str, Record], cutoff: float
 ) -> Problem | None:
-    """The same unknowns under inverse dynamics; None where the record does not hold what that
-    needs.
+    """Return the problem with inverse dynamics as objective, or None if the records do not have the
+    necessary channels.
     """
     problem, judge = found.problem, InverseDynamics(cutoff, at_samples=True)
     if isinstance(problem.objective, ClosedLoop):  # the record holds a reference, and no force
@@ -283,7 +300,7 @@ def _force_problem(
 
 
 def _records(data: Any) -> dict[str, Record]:
-    records = labelled(data)
+    records = label_data(data)
     for label, r in records.items():
         if not isinstance(r, Record):
             raise ValueError(
@@ -300,8 +317,8 @@ def _records(data: Any) -> dict[str, Record]:
 def check_structures(
     structures: Any, objective: Any, repeats: Any, bands: Any
 ) -> dict[str, Structure]:
-    """Raise `ValueError` where there is nothing to be compared, or nothing that can be
-    predicted.
+    """Raise `ValueError` without structures, and for an objective that cannot predict data left
+    out.
     """
     if not isinstance(structures, Mapping) or not structures:
         raise ValueError(

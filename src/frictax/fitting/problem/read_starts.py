@@ -1,4 +1,4 @@
-"""Starts of windows, freed from what the filter that they are read by makes of kinks."""
+"""Correct the starts of windows for the error of the filter by which they are read."""
 
 import dataclasses
 
@@ -19,15 +19,19 @@ from .sensors import perfect
 from .setup import Named, state_names
 from .simulations import Windows
 
+# A search with corrected starts of windows is kept if the sum of squares is not larger than before
+# by more than this factor.
+LARGEST_RISE = 1.05
+
 
 def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
-    """`problem` with the starts of its windows as the filter would read them, did it leave a motion
-    as it is; itself where no start is read from a record, or a window fails.
+    """Return the problem with corrected starts of its windows, or the same problem if no start is
+    read from a record, or a window fails.
 
-    A filter rounds kinks, as of reversals, breakaways and drives, and differences lower what is
-    fast: an error of the starts that is the same in each repeat, and that no comparison of windows
-    tells. What both do to a motion that `problem` predicts at the values `x` is known, and is taken
-    from what was read of the measured one.
+    The filter rounds kinks at reversals, breakaways and drives, and differences reduce fast
+    motion. This error of the starts is the same in each repeat, and no comparison of windows shows
+    it. The error for the motion that `problem` predicts at the values `x` is known. It is
+    subtracted from the starts that were read from the measured motion.
     """
     objective = problem.objective
     if not isinstance(objective, Windows) or objective.free_starts:

@@ -1,10 +1,10 @@
-"""The beginning of a problem: from a measured file, or an example, to a problem file."""
+"""Write a problem file for a measured file, or copy a bundled example."""
 
 from .deciding import (
     Options as Options,
     draft_of as draft_of,
-    of_machine as of_machine,
     with_columns as with_columns,
+    with_machine as with_machine,
     with_signs as with_signs,
 )
 from .draft import (
@@ -15,6 +15,9 @@ from .draft import (
     first_draft as first_draft,
     with_article as with_article,
 )
-from .examples import EXAMPLES as EXAMPLES, copy_example as copy_example
 from .roles import ROLES as ROLES, Chosen as Chosen
-from .writing import write_problem as write_problem
+from .writing import (
+    EXAMPLES as EXAMPLES,
+    copy_example as copy_example,
+    write_problem as write_problem,
+)

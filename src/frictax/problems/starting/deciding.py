@@ -1,12 +1,12 @@
-"""Make a draft from a file and a user's options, which override guesses."""
+"""Make a draft from a file and the options of a user, which override guesses."""
 
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
 from .draft import DRIVEN, Draft, first_draft, machine_of
-from .roles import by_speeds, guess_columns, named_column, role_of, seconds
-from .sizes import drive_brakes, has_gravity
+from .machines import drive_brakes, has_gravity
+from .roles import guess_columns, match_units, named_column, role_of, times_in_seconds
 
 # The machine to which a constant belongs.
 _MACHINE_OF = {
@@ -21,8 +21,9 @@ _MACHINE_OF = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Options of a user: `machine`, `rate` [Hz], columns by role, constants by name; which rows
-    are read, by the values `where` or by the `part` of a file whose clock starts again.
+    """Options of a user: `machine`, `rate` [Hz], columns by role, constants by name.
+
+    Only rows with the values `where`, or of a `part` of a file whose clock starts again, are read.
     """
 
     machine: str | None = None
@@ -34,10 +35,10 @@ class Options:
 
 
 def draft_of(file: Path, options: Options) -> Draft:
-    """The draft of a file, as options and numbers decide it.
+    """Return the draft of a file by its numbers and by options.
 
-    **Raises:** `FileNotFoundError`; `ValueError` with one sentence for options that cannot be, that
-    contradict each other, or that are named and not used.
+    **Raises:** `FileNotFoundError`; `ValueError` with one sentence for options that are wrong,
+    contradict each other, or are not used.
     """
     draft = first_draft(file, options.rate, dict(options.where), options.part)
     draft = dataclasses.replace(draft, constants=dict(options.constants))
@@ -45,17 +46,17 @@ def draft_of(file: Path, options: Options) -> Draft:
     if machine is None:
         machine = next((m for c, m in _MACHINE_OF.items() if c in options.constants), None)
     if machine is not None:
-        draft = of_machine(draft, machine)
+        draft = with_machine(draft, machine)
     if "torque_constant" in options.constants:
         draft = _with_a_current(draft)
     draft = with_columns(draft, options.columns)
     if machine is None:
-        draft = by_numbers(draft)
+        draft = correct_machine(draft)
     return draft
 
 
-def of_machine(draft: Draft, machine: str) -> Draft:
-    """The draft of another machine: units that were guessed are those of its kind of motion."""
+def with_machine(draft: Draft, machine: str) -> Draft:
+    """Return the draft of another machine, with guessed units of its kind of motion."""
     other = dataclasses.replace(draft, machine=machine, sure=True)
     if not other.turns:
         other = dataclasses.replace(other, columns=guess_columns(draft.shape, True, draft.rate))
@@ -63,7 +64,7 @@ def of_machine(draft: Draft, machine: str) -> Draft:
 
 
 def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
-    """The draft with columns as the user names them; a column has one role."""
+    """Return the draft with the columns that the user names; a column has one role."""
     columns, by = dict(draft.columns), dict[int, str]()
     for role, text in named.items():
         chosen = named_column(role, text, draft.shape, columns.get(role), draft.turns)
@@ -77,8 +78,8 @@ def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
         columns.pop("current", None)
     if "velocity" in named and "position" not in named:
         columns.pop("position", None)
-    t = seconds(draft.shape, columns.get("time"), draft.rate)
-    columns = by_speeds(columns, draft.shape, t)
+    t = times_in_seconds(draft.shape, columns.get("time"), draft.rate)
+    columns = match_units(columns, draft.shape, t)
     draft = dataclasses.replace(draft, columns=columns)
     if named and not draft.sure:
         machine, sure = machine_of(columns, draft.shape, draft.rate)
@@ -86,22 +87,22 @@ def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
     return draft
 
 
-def by_numbers(draft: Draft) -> Draft:
-    """The draft whose machine the numbers correct: an arm where a rotor would lack gravity."""
+def correct_machine(draft: Draft) -> Draft:
+    """Return the draft with an arm instead of a rotor if the numbers show gravity."""
     if draft.machine != "rotor" or draft.lacking() is not None:
         return draft
     return dataclasses.replace(draft, machine="arm") if has_gravity(draft) else draft
 
 
 def with_signs(draft: Draft) -> Draft:
-    """The draft of a record whose drive takes energy from a machine, with its sign turned round."""
+    """Return the draft with the sign of the drive reversed if it takes energy from the machine."""
     if draft.machine not in DRIVEN or draft.lacking() is not None or draft.unknown_counts():
         return draft
     return dataclasses.replace(draft, reversed=drive_brakes(draft))
 
 
 def _with_a_current(draft: Draft) -> Draft:
-    """The draft with a nameless force taken for a current, since a torque constant is given."""
+    """Return the draft with an unnamed force as a current, because a torque constant is given."""
     force = draft.columns.get("force")
     if force is None or role_of(draft.shape, force.number - 1) is not None:
         return draft

@@ -1,4 +1,4 @@
-"""A problem in the making: what is known of file, columns and machine, and what is still open."""
+"""A draft of a problem: the columns and the machine of a file, and the open questions."""
 
 import dataclasses
 from pathlib import Path
@@ -40,7 +40,7 @@ _TURNS = {
     **dict.fromkeys(("rotor", "gear", "pendulum", "arm", "spindown", "brake"), True),
     **dict.fromkeys(("axis", "coastdown"), False),
 }
-# What no record contains: flag, and what it is.
+# Constants that no record contains: option, and question.
 CONSTANTS = {
     "torque_constant": (
         "--torque-constant",
@@ -69,8 +69,8 @@ _BODIES = {"gear": "rotor alone", "brake": "wheel", "spindown": "rotor"}
 
 @dataclasses.dataclass(frozen=True)
 class Missing:
-    """Something that is not decided: `flag`, the option that decides it, with an example; `says`, a
-    sentence with a remedy; `doubtful`: whether `--yes` may not decide it.
+    """An open question: `flag`, the option that answers it, with an example; `says`, a sentence
+    with a remedy; `doubtful`: whether the user must answer it in spite of `--yes`.
     """
 
     flag: str
@@ -80,13 +80,13 @@ class Missing:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draft:
-    """A problem file in progress: what is known of the record and the machine.
+    """A problem file in progress: the record, its columns and its machine.
 
     - `file`, `shape`: the record and its layout.
     - `machine`: one of `MACHINES`; `sure`: whether the file or the user says so.
-    - `columns`: by role; `rate` [Hz] where no column holds the time; `constants` by name.
-    - `where`: the values that rows have which are read; `part`: which part of a file whose clock
-      starts again, the first being 1.
+    - `columns`: by role; `rate` [Hz] if no column contains the time; `constants` by name.
+    - `where`: the values of the rows that are read; `part`: the number, from 1 on, of a part of a
+      file whose clock starts again.
     - `reversed`: whether drive and motion have opposite signs.
     """
 
@@ -126,7 +126,9 @@ class Draft:
 
     @property
     def output(self) -> Chosen | None:
-        """The column that is explained: a position before a velocity, which is often made of it."""
+        """The column that is fitted: a position rather than a velocity, which is often its
+        derivative.
+        """
         return self.columns.get("position") or self.columns.get("velocity")
 
     @property
@@ -332,45 +334,50 @@ class Draft:
         return out
 
     def unused_option(self, roles: list[str]) -> str | None:
-        """Why an option that is named is not used; `roles`: the columns that the user names."""
-        a, drive = with_article(self.machine), self.drive
+        """Return why an option of the user is not used, or None; `roles`: the columns that the user
+        names.
+        """
         used = {column.role for column in self.used}
         for role in roles:
-            if role in used:
-                continue
-            if self.machine == "sweep":
-                why = "a sweep is a table of speeds and forces"
-            elif self.machine in COASTING and role in ("force", "current"):
-                why = f"nothing drives {a}"
-            elif role in ("velocity", "force"):
-                first = "position" if role == "velocity" else "current"
-                why = f"{a} is fitted with its {first} where both are named"
-            else:
-                why = f"{a} has no such column"
-            return f"--{role} is not used: {why}. Leave it out, or give another --machine."
+            if role not in used:
+                why = self._why_no_column(role)
+                return f"--{role} is not used: {why}. Leave it out, or give another --machine."
         if self.machine == "sweep" and (self.rate is not None or self.part is not None):
             flag = "--part" if self.rate is None else "--rate"
             return f"{flag} is not used: a sweep has no times. Leave it out."
-        for name in self.constants:
-            if name in self.asked_constants():
-                continue
-            flag = CONSTANTS[name][0]
-            if name == "torque_constant" and drive is not None and drive.role == "force":
-                return (
-                    f"{flag} is not used: {drive.label} is taken for a"
-                    f" {'torque' if self.turns else 'force'} in {drive.unit}. Name the current as"
-                    f" --current '{drive.name or drive.number}[A]', or leave {flag} out."
-                )
-            able = [m for m, names in _ALWAYS.items() if name in names]
-            able += list(DRIVEN) if name == "torque_constant" else []
-            able += ["pendulum"] if name == "mgl" else []
-            more = ", or give --machine " + " or ".join(able) if self.machine not in able else ""
-            free = " that nothing drives" if name == "mgl" and self.machine in _OF_GRAVITY else ""
-            why = (
-                "only a pendulum" + free + " needs it" if name == "mgl" else f"{a} does not need it"
+        unused = [name for name in self.constants if name not in self.asked_constants()]
+        return self._unused_constant(unused[0]) if unused else None
+
+    def _why_no_column(self, role: str) -> str:
+        """Return why this machine does not use a column of the role."""
+        a = with_article(self.machine)
+        if self.machine == "sweep":
+            return "a sweep is a table of speeds and forces"
+        if self.machine in COASTING and role in ("force", "current"):
+            return f"nothing drives {a}"
+        if role in ("velocity", "force"):
+            first = "position" if role == "velocity" else "current"
+            return f"{a} is fitted with its {first} where both are named"
+        return f"{a} has no such column"
+
+    def _unused_constant(self, name: str) -> str:
+        """Return why this machine does not use a constant, with the remedy."""
+        flag, drive = CONSTANTS[name][0], self.drive
+        if name == "torque_constant" and drive is not None and drive.role == "force":
+            return (
+                f"{flag} is not used: {drive.label} is taken for a"
+                f" {'torque' if self.turns else 'force'} in {drive.unit}. Name the current as"
+                f" --current '{drive.name or drive.number}[A]', or leave {flag} out."
             )
-            return f"{flag} is not used: {why}. Leave it out{more}."
-        return None
+        able = [m for m, names in _ALWAYS.items() if name in names]
+        able += list(DRIVEN) if name == "torque_constant" else []
+        able += ["pendulum"] if name == "mgl" else []
+        more = ", or give --machine " + " or ".join(able) if self.machine not in able else ""
+        free = " that nothing drives" if self.machine in _OF_GRAVITY else ""
+        why = f"{with_article(self.machine)} does not need it"
+        if name == "mgl":
+            why = f"only a pendulum{free} needs it"
+        return f"{flag} is not used: {why}. Leave it out{more}."
 
 
 def _unit_question(column: Chosen, file: str) -> Missing:
@@ -401,18 +408,18 @@ def first_draft(
     where: dict[str, str] | None = None,
     part: int | None = None,
 ) -> Draft:
-    """Return a draft from the names and numbers of a file; `rate` [Hz] where no column holds the
+    """Return a draft from the names and numbers of a file; `rate` [Hz] if no column contains the
     time; `where` and `part` as of a `Draft`.
 
-    **Raises:** `FileNotFoundError`, or `ValueError` where it holds no table of numbers.
+    **Raises:** `FileNotFoundError`, or `ValueError` for a file without a table of numbers.
     """
     if file.suffix.lower() in (".mat", ".parquet"):
         raise ValueError(
             f"{file.name} is not a text file, and init reads text only. Write the problem file by"
             " hand: docs/problems.md shows one, and its records may be .mat and .parquet files."
         )
-    shape = _chosen_rows(shape_of(file), file, where or {})
-    shape = _of_part(without_wraps(shape), part)
+    shape = _select_rows(shape_of(file), file, where or {})
+    shape = _select_part(without_wraps(shape), part)
     if (rows := len(shape.values)) < FEWEST:
         raise ValueError(
             f"{file.name} has {rows} rows of numbers, and a record needs at least {FEWEST}. Check"
@@ -425,8 +432,8 @@ def first_draft(
     return Draft(file, shape, machine, sure, columns, rate, {}, where or {}, part)
 
 
-def _chosen_rows(shape: Shape, file: Path, where: dict[str, str]) -> Shape:
-    """The rows that have these values."""
+def _select_rows(shape: Shape, file: Path, where: dict[str, str]) -> Shape:
+    """Return the shape with only the rows that have these values."""
     if not where:
         return shape
     layout = (shape.delimiter, shape.decimal, shape.skip, shape.header)
@@ -434,8 +441,8 @@ def _chosen_rows(shape: Shape, file: Path, where: dict[str, str]) -> Shape:
     return shape if chosen is None else dataclasses.replace(shape, values=shape.values[chosen])
 
 
-def _of_part(shape: Shape, part: int | None) -> Shape:
-    """The rows of one part of a file whose clock starts again."""
+def _select_part(shape: Shape, part: int | None) -> Shape:
+    """Return the shape with only one part of a file whose clock starts again."""
     if part is None:
         return shape
     j = next(iter(clocks_of(shape)), None)
@@ -451,7 +458,7 @@ def _of_part(shape: Shape, part: int | None) -> Shape:
 
 
 def _column_of_parts(shape: Shape, starts: np.ndarray) -> str:
-    """NAME=VALUE of a column that has one value in each part; or ""."""
+    """Return NAME=VALUE of a column with one value in each part, or ""."""
     for j, name in enumerate(shape.names):
         parts = np.split(shape.values[:, j], starts)
         firsts = [part[0] for part in parts]
@@ -464,33 +471,34 @@ def _column_of_parts(shape: Shape, starts: np.ndarray) -> str:
 def machine_of(
     columns: dict[str, Chosen], shape: Shape, rate: float | None = None
 ) -> tuple[str, bool]:
-    """The machine that columns are likely of, and whether they allow hardly another."""
-    have = set(columns)
-    timed = "time" in have or rate is not None
-    if not timed and {"velocity", "force"} <= have and "position" not in have:
-        return "sweep", True
-    if "reference" in have and not have & {"current", "force"}:
-        return "servo", True
-    if "pressing" in have:
-        return "brake", True
+    """Return the likely machine of the columns, and whether another one is unlikely."""
+    if (by_roles := _machine_by_roles(set(columns), rate)) is not None:
+        return by_roles, True
     drive = columns.get("current") or columns.get("force")
     linear = is_linear(columns)
     pushed = drive is not None and np.any(np.nan_to_num(shape.values[:, drive.number - 1]) != 0)
+    motion = {role: c for role, c in columns.items() if role in ("position", "velocity")}
     if not pushed and _runs_down(columns, shape):
-        told = all(c.sure for r, c in columns.items() if r in ("position", "velocity"))
-        return ("coastdown" if linear else "spindown"), told
+        sure = all(column.sure for column in motion.values())
+        return ("coastdown" if linear else "spindown"), sure
     if linear:
         return "axis", True
-    if drive is None and any(
-        swings_down(x[np.isfinite(x)])
-        for role in ("position", "velocity")
-        if role in columns
-        for x in (shape.values[:, columns[role].number - 1],)
-    ):
+    samples = [shape.values[:, column.number - 1] for column in motion.values()]
+    if drive is None and any(swings_down(x[np.isfinite(x)]) for x in samples):
         return "pendulum", False
     return "rotor", turns_by_words(shape, columns) or any(
         c.sure and r not in ("time", "current") for r, c in columns.items()
     )
+
+
+def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
+    """Return the machine that the roles of the columns decide, or None."""
+    is_timed = "time" in roles or rate is not None
+    if not is_timed and {"velocity", "force"} <= roles and "position" not in roles:
+        return "sweep"
+    if "reference" in roles and not roles & {"current", "force"}:
+        return "servo"
+    return "brake" if "pressing" in roles else None
 
 
 def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
@@ -507,7 +515,7 @@ def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
 
 
 def with_article(machine: str) -> str:
-    """A machine in a sentence."""
+    """Return a machine with its article for a sentence."""
     noun = {"spindown": "rotor that runs down", "coastdown": "vehicle that coasts"}
     machine = noun.get(machine, machine)
     return f"an {machine}" if machine[0] in "ae" else f"a {machine}"

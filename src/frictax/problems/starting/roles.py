@@ -76,13 +76,13 @@ _SAME_SCALE = 0.02  # share by which a measured ratio of speeds may differ from 
 class Chosen:
     """A column with its role and unit.
 
-    - `number`: where it stands, the first being 1; `name`: as the file has it, or "".
-    - `unit`; `per_turn`: of an encoder's counts, None elsewhere or where it is not known.
-    - `factor`: how many of `unit` one recorded unit is, where the user scales the column.
-    - `sure`: whether file, numbers or user determine role and unit, or whether they are a guess.
-    - `doubt`: why a guess cannot be taken unasked, a sentence; "" where it can.
+    - `number`: its position in the file, from 1 on; `name`: as in the file, or "".
+    - `unit`; `per_turn`: counts of an encoder in a turn, None if unknown or without counts.
+    - `factor`: size of one recorded unit in `unit`, if the user scales the column.
+    - `sure`: whether file, numbers or user determine role and unit; otherwise they are a guess.
+    - `doubt`: a sentence, why the user must confirm the guess, or "".
     - `others`: further units that the numbers allow.
-    - `clock`: the number of the column that holds its own times; None for the record's.
+    - `clock`: the number of the column with its own times; None if it has those of the record.
     """
 
     role: str
@@ -102,7 +102,7 @@ class Chosen:
 
     @property
     def shown(self) -> str:
-        """The column as a user would name it: ``angle[deg]``, ``3[counts/4096]``."""
+        """The column as a user names it: ``angle[deg]``, ``3[counts/4096]``."""
         return self.in_unit(self.unit)
 
     @property
@@ -127,61 +127,86 @@ def guess_columns(
 ) -> dict[str, Chosen]:
     """Return the column of each role; roles without a column are left out.
 
-    **Arguments:** `linear`: whether the machine is known to move along a line; `rate` [Hz] where no
-    column holds the time.
+    **Arguments:** `linear`: whether the machine is known to move along a line; `rate` [Hz] if no
+    column contains the time.
+    """
+    clocks = [] if rate is not None else clocks_of(shape)
+    time = _with_unit("time", shape, clocks[0], turns=True) if clocks else None
+    t = times_in_seconds(shape, time, rate)
+    roles, guessed = _assign_roles(shape, clocks, t)
+    out = dict[str, Chosen]()
+    base = roles.get("position", roles.get("velocity"))
+    if clocks:
+        own = _clock_of(clocks, base) if base is not None else clocks[0]
+        out["time"] = _with_unit("time", shape, own, turns=True)
+    turns = not linear and _turns(shape, roles)
+    for role, j in roles.items():
+        chosen = _with_unit(role, shape, j, turns, t)
+        if clocks and len(clocks) > 1 and (own := _clock_of(clocks, j)) + 1 != out["time"].number:
+            chosen = dataclasses.replace(chosen, clock=own + 1)
+        if j in guessed:
+            doubt = f"Only its numbers say that {chosen.label} is the {role}."
+            chosen = dataclasses.replace(chosen, sure=False, doubt=doubt)
+        out[role] = chosen
+    return match_units(out, shape, t)
+
+
+def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
+    """Return the column of each role except time, and the columns without a name or unit, whose
+    role only their numbers can show.
     """
     columns = range(shape.values.shape[1])
-    said = {j: role_of(shape, j) for j in columns}
-    clocks = [] if rate is not None else clocks_of(shape)
-    time = _chosen("time", shape, clocks[0], turns=True) if clocks else None
-    t = seconds(shape, time, rate)
-    free = [j for j in columns if j not in clocks and _changes(shape.values[:, j])]
-    free.sort(key=lambda j: bool(set(_tokens(shape.names[j])) & set(_WORDS["reference"].split())))
-    roles = dict[str, int]()
-    for j in free:
-        role = said[j]
-        if role is not None and role != "time" and role not in roles:
-            roles[role] = j
-    free.sort()
-    rest = [j for j in free if j not in roles.values() and _is_unnamed(shape, j, said[j])]
+    stated = {j: role_of(shape, j) for j in columns}
+    changing = [j for j in columns if j not in clocks and _changes(shape.values[:, j])]
+    roles = _roles_by_name(shape, stated, changing)
+    rest = [j for j in changing if j not in roles.values() and _is_unnamed(shape, j, stated[j])]
+    # Without a column that changes, a constant one with a unit of the role is used.
     for likely in (("current", "force", "reference", "pressing"), ("position", "velocity")):
-        if not set(likely) & set(roles):  # then one that never changes, by its unit
+        if not set(likely) & set(roles):
             for j in columns:
-                if (role := said[j]) in likely[:2] and shape.units[j] in _UNITS[role]:
+                if (role := stated[j]) in likely[:2] and shape.units[j] in _UNITS[role]:
                     roles.setdefault(role, j)
-    unnamed = set(rest)
-    moving = {"position", "velocity"} & set(roles)
-    if rest and not moving:  # what moves is smoother than what drives it
+    guessed = set(rest)
+    if rest and not {"position", "velocity"} & set(roles):
+        # The motion is smoother than the drive.
         smoothest = min(rest, key=lambda j: _roughness(shape.values[:, j]))
-        x = shape.values[:, smoothest]
-        others = [shape.values[:, roles["force"] if "force" in roles else j] for j in rest]
-        alone = coasts(_whole(x)) or t is None and any(_is_friction(x, y) for y in others)
-        roles["velocity" if alone else "position"] = smoothest
+        roles[_role_of_motion(shape, smoothest, roles, rest, t)] = smoothest
         rest.remove(smoothest)
     _without_speeds(shape, roles, rest, t)
     if rest and not {"current", "force", "reference"} & set(roles):
         roles["current" if shape.units[rest[0]] in ELECTRIC else "force"] = rest[0]
         _without_speeds(shape, roles, rest[1:], t)
-    out = dict[str, Chosen]()
-    base = roles.get("position", roles.get("velocity"))
-    if clocks:
-        own = _clock_of(clocks, base) if base is not None else clocks[0]
-        out["time"] = _chosen("time", shape, own, turns=True)
-    turns = not linear and _turns(shape, roles)
-    for role, j in roles.items():
-        chosen = _chosen(role, shape, j, turns, t)
-        if clocks and len(clocks) > 1 and (own := _clock_of(clocks, j)) + 1 != out["time"].number:
-            chosen = dataclasses.replace(chosen, clock=own + 1)
-        if j in unnamed:
-            doubt = f"Only its numbers say that {chosen.label} is the {role}."
-            chosen = dataclasses.replace(chosen, sure=False, doubt=doubt)
-        out[role] = chosen
-    return by_speeds(out, shape, t)
+    return roles, guessed
+
+
+def _roles_by_name(
+    shape: Shape, stated: dict[int, str | None], changing: list[int]
+) -> dict[str, int]:
+    """Return the roles that names and units state. The first column of a role has it; names of a
+    reference come last.
+    """
+    words = set(_WORDS["reference"].split())
+    roles = dict[str, int]()
+    for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
+        role = stated[j]
+        if role is not None and role != "time":
+            roles.setdefault(role, j)
+    return roles
+
+
+def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int], t: Any) -> str:
+    """Return whether an unnamed motion is a velocity, as of coasting and of sweeps, or a
+    position.
+    """
+    x = shape.values[:, j]
+    others = [shape.values[:, roles["force"] if "force" in roles else k] for k in rest]
+    is_sweep = t is None and any(_is_friction(x, y) for y in others)
+    return "velocity" if coasts(_finite(x)) or is_sweep else "position"
 
 
 def without_wraps(shape: Shape) -> Shape:
-    """The shape with times that include their nanoseconds, and with times, angles and counts that
-    do not start again at the end of their range.
+    """Return the shape with nanoseconds added to the times, and without the jumps of times, angles
+    and counts at the end of their range.
     """
     values, wraps = shape.values.copy(), dict[int, float]()
     for j, more in shape.nanoseconds.items():
@@ -199,7 +224,7 @@ def without_wraps(shape: Shape) -> Shape:
 
 
 def clocks_of(shape: Shape) -> list[int]:
-    """The columns, the first being 0, that hold times."""
+    """Return the columns that contain times, from 0 on."""
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
@@ -217,9 +242,7 @@ def clocks_of(shape: Shape) -> list[int]:
 
 
 def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
-    """Return whether a column's role may be guessed from its numbers: no name, no unit tells
-    another.
-    """
+    """Return whether neither name nor unit of a column states its role."""
     if said not in (None, "time") or _is_counter(shape, j) or _is_other(shape, j):
         return False
     return shape.units[j] is None or shape.units[j] in ELECTRIC
@@ -231,7 +254,7 @@ def _is_other(shape: Shape, j: int) -> bool:
 
 
 def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any) -> None:
-    """Take no derivative of the position for a force, unless its unit is one of a force."""
+    """Remove the roles of a force from a derivative of the position without a unit of force."""
     for role in ("force", "current"):
         if "position" not in roles or t is None:
             return
@@ -252,8 +275,10 @@ def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any
             roles[role] = others[0]
 
 
-def by_speeds(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Chosen]:
-    """The columns with the unit of a position, or of a velocity, that the other one determines."""
+def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Chosen]:
+    """Return the columns with units of position and velocity that agree: the velocity must be the
+    derivative of the position.
+    """
     position, velocity = columns.get("position"), columns.get("velocity")
     if position is None or velocity is None or t is None:
         return columns
@@ -263,28 +288,15 @@ def by_speeds(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Cho
         return columns
     scale = abs(scale)
     if velocity.sure and not (position.sure and position.unit not in COUNTS):
-        turns = VELOCITY[velocity.unit].rotational
-        size = VELOCITY[velocity.unit].si / scale  # SI in one unit of the position
-        known = {u: p.si for u, p in POSITION.items() if p.rotational == turns}
-        unit = next((u for u, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
-        if unit is not None and position.unit not in COUNTS:
-            position = dataclasses.replace(position, unit=unit, sure=True, doubt="", others=())
-        elif turns and position.unit in COUNTS and position.per_turn is None:
-            position = dataclasses.replace(position, per_turn=_plain(2 * np.pi / size))
+        position = _match_position(position, velocity, scale)
     elif position.sure and position.unit in POSITION and not velocity.sure:
-        size = POSITION[position.unit].si * scale
-        known = {
-            u: w.si
-            for u, w in VELOCITY.items()
-            if w.rotational == POSITION[position.unit].rotational
-        }
-        unit = next((u for u, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
+        known = POSITION[position.unit]
+        unit = _unit_of_size(known.si * scale, VELOCITY, known.rotational)
         if unit is not None:
             velocity = dataclasses.replace(velocity, unit=unit, sure=True, doubt="", others=())
     elif not position.sure and not velocity.sure and position.unit in ("rad", "deg"):
-        pair = next(
-            (p for p, ratio in _PAIRS.items() if abs(scale / ratio - 1) < _SAME_SCALE), None
-        )
+        ratios = ((pair, ratio) for pair, ratio in _PAIRS.items())
+        pair = next((p for p, ratio in ratios if abs(scale / ratio - 1) < _SAME_SCALE), None)
         if pair is not None:
             plain = {"sure": False, "doubt": "", "others": ()}
             position = dataclasses.replace(position, unit=pair[0], **plain)
@@ -292,8 +304,28 @@ def by_speeds(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Cho
     return {**columns, "position": position, "velocity": velocity}
 
 
-# Position over the integral of the velocity, for units that are written together; rad with rad/s
-# before deg with deg/s, whose ratio is the same, is decided by the sizes.
+def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
+    """Return the position with the unit, or the counts in a turn, that the velocity determines."""
+    known = VELOCITY[velocity.unit]
+    size = known.si / scale  # SI in one unit of the position
+    if position.unit not in COUNTS:
+        unit = _unit_of_size(size, POSITION, known.rotational)
+        if unit is None:
+            return position
+        return dataclasses.replace(position, unit=unit, sure=True, doubt="", others=())
+    if known.rotational and position.per_turn is None:
+        return dataclasses.replace(position, per_turn=_usual_counts(2 * np.pi / size))
+    return position
+
+
+def _unit_of_size(size: float, units: Any, rotational: bool) -> str | None:
+    """Return the unit of that size in SI, or None."""
+    known = {name: unit.si for name, unit in units.items() if unit.rotational == rotational}
+    return next((name for name, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
+
+
+# Position over the integral of the velocity, for units that are written together. rad with rad/s
+# and deg with deg/s have the same ratio; the sizes decide between them.
 _PAIRS = {
     ("deg", "rad/s"): 180 / np.pi,
     ("deg", "rpm"): 6.0,
@@ -301,8 +333,8 @@ _PAIRS = {
 }
 
 
-def _plain(counts: float) -> float:
-    """The counts in a turn that an encoder is sold with: the power of two or the hundred nearby."""
+def _usual_counts(counts: float) -> float:
+    """Return the counts in a turn of a usual encoder: a power of two or a hundred nearby."""
     powers = [2.0**k for k in range(4, 25)]
     hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
     near = [n for n in powers + hundreds if abs(counts / n - 1) < _SAME_SCALE / 4]
@@ -310,10 +342,10 @@ def _plain(counts: float) -> float:
 
 
 def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
-    """The column that a user names: ``angle``, ``angle[deg]``, ``3[counts/4096]``, ``CH2[72 deg]``
-    where one recorded unit is 72 deg.
+    """Return the column that a user names: ``angle``, ``angle[deg]``, ``3[counts/4096]``, or
+    ``CH2[72 deg]`` if one recorded unit is 72 deg.
 
-    **Raises:** `ValueError` for a column that is not there and a unit of another kind.
+    **Raises:** `ValueError` for a column that does not exist and a unit of another kind.
     """
     name, unit = text.strip(), None
     if name not in shape.names and (found := re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", name)):
@@ -330,10 +362,16 @@ def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turn
         )
     clock = before.clock if before is not None and before.number == j + 1 else None
     if unit is None:
-        chosen = _chosen(role, shape, j, turns)
+        chosen = _with_unit(role, shape, j, turns)
         if shape.units[j] in _UNITS[role]:  # the user confirms what the file states
             chosen = dataclasses.replace(chosen, sure=True, doubt="")
         return dataclasses.replace(chosen, clock=clock)
+    plain, factor, per_turn = _parse_unit(role, name, unit)
+    return Chosen(role, j + 1, shape.names[j], plain, True, per_turn, clock, factor)
+
+
+def _parse_unit(role: str, name: str, unit: str) -> tuple[str, float | None, float | None]:
+    """Return unit, factor and counts in a turn of a text such as ``72 deg`` or ``counts/4096``."""
     factor, turn = None, ""
     if scaled := re.fullmatch(r"([\d.]+(?:[eE][+-]?\d+)?)\s*(\S.*)", unit):
         factor, unit = float(scaled[1]), scaled[2]
@@ -356,33 +394,16 @@ def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turn
         )
     if turn and not (turn.replace(".", "", 1).isdigit() and float(turn) > 0):
         raise ValueError(f"Counts in a turn must be a number > 0, got {turn!r}. Write counts/4096.")
-    per_turn = float(turn) if turn else None
-    return Chosen(role, j + 1, shape.names[j], plain, True, per_turn, clock, factor)
+    return plain, factor, float(turn) if turn else None
 
 
-def _chosen(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chosen:
+def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chosen:
     """Return a column in a role, its unit from the file or from its numbers; `t` [s] if known."""
-    unit, name, values = shape.units[j], shape.names[j].strip(), shape.values[:, j]
+    name, values = shape.names[j].strip(), shape.values[:, j]
+    unit = _stated_unit(role, shape, j)
     chosen = Chosen(role, j + 1, shape.names[j], "", True)
-    if role == "time":
-        if named_in(name) is None and unit == "s" and "s" not in time_units(values).units:
-            unit = None  # by the size of its numbers, which fit 1970 too, but not its steps
-        if unit is None and spelled(name) in TIME and name != "t":
-            unit = spelled(name)
-        for word, short in _TICKS.items():
-            unit = short if unit is None and word in _tokens(name) else unit
-    if role == "velocity" and unit is None and "rpm" in _tokens(name):
-        unit = "rpm"
-    if role == "position" and unit is None and {*COUNTS, "cnt"} & set(_tokens(name)):
-        unit = "counts"
     if role == "position" and j in shape.wraps and unit in (None, *COUNTS):
-        wrap = shape.wraps[j]
-        known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
-        if known:
-            return dataclasses.replace(chosen, unit=known[0])
-        sure = wrap in _COUNTERS_OF_BITS  # then a turn has another number
-        per_turn = None if sure else wrap
-        return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
+        return _with_wrap(chosen, shape.wraps[j], unit)
     if unit is not None and unit in _UNITS[role]:
         chosen = dataclasses.replace(chosen, unit=unit)
         if unit in ("V", "mV", "%"):
@@ -396,25 +417,54 @@ def _chosen(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chos
         return chosen
     if unit is not None and role in ("position", "velocity", "force"):
         doubt = f"{chosen.label} is in {unit}, which is no unit of a {role}."
-        to = _likely(role, values, turns, t, set())[0]
+        to = _likely_units(role, values, turns, t, set())[0]
         return dataclasses.replace(chosen, unit=to, sure=False, doubt=doubt, factor=1.0)
     if _is_ros(shape) and role in _ROS:
         return dataclasses.replace(chosen, unit=_ROS[role])
+    to, *others = _likely_units(role, values, turns, t, set(_tokens(name)))
+    sure = role == "time" and role == role_of(shape, j) and not others
+    doubt = _doubt_of(chosen, to, tuple(others), values)
+    return dataclasses.replace(chosen, unit=to, sure=sure, others=tuple(others), doubt=doubt)
+
+
+def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
+    """Return the unit of a column by the file, or by words in its name that are units."""
+    unit, name = shape.units[j], shape.names[j].strip()
     words = set(_tokens(name))
-    to, others = _likely(role, values, turns, t, words)
-    named = role == role_of(shape, j)
-    sure = role == "time" and named and not others
-    return dataclasses.replace(
-        chosen, unit=to, sure=sure, others=others, doubt=_doubt_of(chosen, to, others, values)
-    )
+    if role == "time":
+        if (
+            named_in(name) is None
+            and unit == "s"
+            and "s" not in time_units(shape.values[:, j]).units
+        ):
+            unit = None  # The size of its numbers suits times since 1970, but its steps do not.
+        if unit is None and spelled(name) in TIME and name != "t":
+            unit = spelled(name)
+        for word, short in _TICKS.items():
+            unit = short if unit is None and word in words else unit
+    if role == "velocity" and unit is None and "rpm" in words:
+        return "rpm"
+    if role == "position" and unit is None and {*COUNTS, "cnt"} & words:
+        return "counts"
+    return unit
+
+
+def _with_wrap(chosen: Chosen, wrap: float, unit: str | None) -> Chosen:
+    """Return a position that starts again at `wrap`, which is a turn in a unit or in counts."""
+    known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
+    if known:
+        return dataclasses.replace(chosen, unit=known[0])
+    sure = wrap in _COUNTERS_OF_BITS  # A turn has another number of counts.
+    per_turn = None if sure else wrap
+    return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
 
 
 def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.ndarray) -> str:
-    """Why a unit that nothing states cannot be taken unasked; "" where it can."""
+    """Return why a guessed unit must be confirmed by the user, or ""."""
     if others:
         allowed = " and ".join((unit, *others))
         return f"The unit of {chosen.label} is not stated, and its numbers fit {allowed}."
-    x = np.abs(_whole(values))
+    x = np.abs(_finite(values))
     low, high = _USUAL.get(unit, (0.0, np.inf))
     if x.size and not low <= np.max(x) <= high:
         size = f"{np.max(x):.3g} {unit}"
@@ -422,38 +472,31 @@ def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.nda
     return ""
 
 
-def _likely(
+def _likely_units(
     role: str, values: np.ndarray, turns: bool, t: Any, words: set[str]
-) -> tuple[str, tuple[str, ...]]:
-    """The unit that the size of the numbers makes likely, and others that they allow; `words` of
-    the column's name.
+) -> tuple[str, ...]:
+    """Return the units that the size of the numbers allows, the likeliest first; `words` of the
+    column's name.
     """
-    x = values[np.isfinite(values)]
+    x = _finite(values)
     wide = float(np.ptp(x)) if x.size else 0.0
-    if role == "time":
-        first, *others = time_units(values).units
-        return first, tuple(others)
-    if role == "position" and turns and np.all(x == np.round(x)) and wide > 20:
-        return "counts", ()
-    if role in ("position", "reference"):
-        if role == "position" and not turns and np.all(x == np.round(x)) and wide > 5000:
-            return "um", ("counts",)
-        known = None if t is None else t[np.isfinite(values)]
-        angle = bool(words & _ANGLES)
-        first, *others = position_units(known, x, turns, angle).units
-        return first, tuple(others)
-    if role == "velocity":
-        if turns:
-            rpm = wide > 1000 or "drehzahl" in words
-            return ("rpm", ("rad/s",)) if rpm else ("rad/s", ("rpm", "deg/s"))
-        return ("mm/s", ("m/s", "km/h")) if wide > 10 else ("m/s", ("mm/s", "km/h"))
     size = float(np.max(np.abs(x))) if x.size else 0.0
-    if role == "force":
-        first, smaller = ("N.m", "mN.m") if turns else ("N", "mN")
-        return first, (smaller,) if size > _USUAL[first][1] else ()
-    if role == "current":
-        return "A", ("mA",) if size > _USUAL["A"][1] else ()
-    return "N", ()
+    if role == "time":
+        return time_units(values).units
+    if role in ("position", "reference"):
+        if role == "position" and np.all(x == np.round(x)) and wide > (20 if turns else 5000):
+            return ("counts",) if turns else ("um", "counts")
+        known = None if t is None else t[np.isfinite(values)]
+        return position_units(known, x, turns, bool(words & _ANGLES)).units
+    if role == "velocity" and turns:
+        is_rpm = wide > 1000 or "drehzahl" in words
+        return ("rpm", "rad/s") if is_rpm else ("rad/s", "rpm", "deg/s")
+    if role == "velocity":
+        return ("mm/s", "m/s", "km/h") if wide > 10 else ("m/s", "mm/s", "km/h")
+    if role == "pressing":
+        return ("N",)
+    unit = "A" if role == "current" else "N.m" if turns else "N"
+    return (unit, f"m{unit}") if size > _USUAL[unit][1] else (unit,)
 
 
 def _is_ros(shape: Shape) -> bool:
@@ -462,15 +505,15 @@ def _is_ros(shape: Shape) -> bool:
     return {"position", "velocity", "effort"} <= words
 
 
-def seconds(shape: Shape, time: Chosen | None, rate: float | None) -> Any:
-    """The times of all rows [s]; None if no column holds them."""
+def times_in_seconds(shape: Shape, time: Chosen | None, rate: float | None) -> Any:
+    """Return the times of all rows [s], or None if no column contains them."""
     if time is None:
         return None if rate is None else np.arange(len(shape.values)) / rate
     return TIME[time.unit].si * shape.values[:, time.number - 1]
 
 
 def role_of(shape: Shape, j: int) -> str | None:
-    """The role that name or unit of a column tells."""
+    """Return the role of a column by its name or unit, or None."""
     words, unit = _tokens(shape.names[j]), shape.units[j]
     by_name = next(
         (role for role, known in _WORDS.items() if set(words) & set(known.split())), None
@@ -495,7 +538,7 @@ def role_of(shape: Shape, j: int) -> str | None:
 
 
 def _tokens(name: str) -> list[str]:
-    """The words of a name, small: "motorCurrent [A]" has motor and current."""
+    """Return the words of a name in small letters: "motorCurrent [A]" has motor and current."""
     text = re.sub(r"[\[(].*?[\])]", " ", name)
     text = re.sub(r"([a-zäöüé])([A-Z])", r"\1 \2", text)
     return [word.lower() for word in re.split(r"[^A-Za-zÄÖÜäöüéèó#]+", text) if word]
@@ -527,23 +570,24 @@ def is_linear(columns: dict[str, Chosen]) -> bool:
 
 
 def _clock_of(clocks: list[int], j: int) -> int:
-    """The clock that stands before a column, nearest to it."""
+    """Return the nearest clock before a column."""
     before = [c for c in clocks if c < j]
     return before[-1] if before else clocks[0]
 
 
-def _whole(values: np.ndarray) -> np.ndarray:
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Return the finite numbers of a column."""
     return values[np.isfinite(values)]
 
 
 def _rises(values: np.ndarray) -> bool:
-    x = _whole(values)
+    x = _finite(values)
     return x.size > 3 and bool(np.all(np.diff(x) > 0))
 
 
 def _mostly_rises(values: np.ndarray) -> bool:
     """Return whether it rises on the whole, though stamps repeat or a few are out of order."""
-    x = _whole(values)
+    x = _finite(values)
     steps = np.diff(x)
     return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)
 
@@ -552,7 +596,7 @@ def _is_clock(values: np.ndarray) -> bool:
     """Return whether it rises in steps that are mostly alike."""
     if not _rises(values):
         return False
-    step = np.diff(_whole(values))
+    step = np.diff(_finite(values))
     return bool(np.mean(np.abs(step - np.median(step)) < 0.2 * np.median(step)) > 0.8)
 
 
@@ -571,11 +615,11 @@ def _is_friction(v: np.ndarray, force: np.ndarray) -> bool:
 
 
 def _changes(values: np.ndarray) -> bool:
-    x = _whole(values)
+    x = _finite(values)
     return x.size > 3 and bool(np.ptp(x) > 0)
 
 
 def _roughness(values: np.ndarray) -> float:
-    """How much of a column is in its bends, beside its range."""
-    x = _whole(values)
+    """Return the second differences of a column relative to its range."""
+    x = _finite(values)
     return float(np.sqrt(np.mean(np.diff(x, 2) ** 2)) / np.ptp(x))

@@ -24,7 +24,7 @@ from frictax.measurements.reading.tables import Table, csv_table
 from frictax.measurements.units import named_in, spelled
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
-_LINES = 400  # that are looked at
+_LINES = 400  # lines with text from which the layout is found
 # Units as oscilloscopes and loggers write them out, where they stand alone in a cell.
 _WORDS = {
     **dict.fromkeys(("second", "seconds", "sekunde", "sekunden", "secs"), "s"),
@@ -93,7 +93,7 @@ def shape_of(path: str | Path) -> Shape:
     lines = _first_lines(text.raw)
     delimiter, decimal, width, first = _find_separators(path, lines, text.rows_are != "line")
     above = _read_head(lines[:first], delimiter, width)
-    skip = above.skip if above.header else _needed(lines, first)
+    skip = above.skip if above.header else _lines_to_skip(lines, first)
     del text
     table = csv_table(path, delimiter, decimal, skip, above.header, drop=True)
     names, units, kinds = above.names, list(above.units), list[str]()
@@ -104,7 +104,7 @@ def shape_of(path: str | Path) -> Shape:
         told = cells is None or cells.kind not in ("numbers", "dates") or cells.few_wrong
         kinds.append("numbers" if cells is None else cells.kind if told else "words")
         if cells is None:
-            values[:, j], epoch = _from_first(table, j, units[j], names[j])
+            values[:, j], epoch = _times_from_first(table, j, units[j], names[j])
             units[j] = units[j] or epoch
         elif kinds[j] == "numbers":
             values[:, j] = cells.values
@@ -126,12 +126,12 @@ def shape_of(path: str | Path) -> Shape:
     dated = tuple(j for j, kind in enumerate(kinds) if kind == "dates")
     return Shape(
         delimiter, decimal, skip, above.header, names, tuple(units), values, dated, tuple(kinds),
-        spoilt, _pairs(names), above.rate, tuple(notes),
+        spoilt, _nanosecond_columns(names), above.rate, tuple(notes),
     )  # fmt: skip
 
 
 def _first_lines(raw: bytes) -> list[str]:
-    """The first lines of a text, as many as are looked at, and some megabytes at most."""
+    """Return the lines of a text up to the last one that is used for its layout."""
     lines, written = list[str](), 0
     at = 0
     while at < len(raw) and written < _LINES:
@@ -143,7 +143,9 @@ def _first_lines(raw: bytes) -> list[str]:
     return lines
 
 
-def _from_first(table: Table, j: int, unit: str | None, name: str) -> tuple[np.ndarray, str | None]:
+def _times_from_first(
+    table: Table, j: int, unit: str | None, name: str
+) -> tuple[np.ndarray, str | None]:
     """Return the numbers of a column, and the unit of times since 1970, which follows from their
     size. Such times count from the first one, to keep their digits.
     """
@@ -157,7 +159,7 @@ def _from_first(table: Table, j: int, unit: str | None, name: str) -> tuple[np.n
     return since.astype(float), epoch
 
 
-def _pairs(names: tuple[str, ...]) -> dict[int, int]:
+def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
     """Map each column of whole seconds to the column of its nanoseconds, by their names."""
     found = {}
     for j, name in enumerate(names):
@@ -181,7 +183,7 @@ def _last_word(name: str) -> tuple[str, str]:
 
 
 def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
-    """Delimiter, decimal sign, number of columns, and the first line of numbers.
+    """Return delimiter, decimal sign, number of columns, and the first line of numbers.
 
     The chosen pair of signs gives the most lines with numbers in the same columns. Each line counts
     with the share of its cells that are numbers or dates. Of equal pairs, the one with more columns
@@ -204,16 +206,21 @@ def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, s
                     first = _first_row_like(first, [(i, kinds[i]) for i in looked])
                     best, found = score, (delimiter, decimal, width, first)
     if found is None:
-        if sum(bool(_CAN.match(line)) for line in lines) > 1:
-            raise ValueError(
-                f"{path.name} is a log of frames on a CAN bus, which are no numbers yet. Decode it"
-                " first, by `cantools decode` with the bus's DBC file, say, and save CSV."
-            )
-        raise ValueError(
-            f"{path.name} holds no lines of numbers that are separated by a comma, a semicolon, a"
-            " tab, a bar or spaces. Save it as CSV."
-        )
+        raise _no_numbers(path, lines)
     return found
+
+
+def _no_numbers(path: Path, lines: list[str]) -> ValueError:
+    """Return the error of a file without lines of numbers."""
+    if sum(bool(_CAN.match(line)) for line in lines) > 1:
+        return ValueError(
+            f"{path.name} is a log of frames on a CAN bus, which are no numbers yet. Decode it"
+            " first, by `cantools decode` with the bus's DBC file, say, and save CSV."
+        )
+    return ValueError(
+        f"{path.name} holds no lines of numbers that are separated by a comma, a semicolon, a"
+        " tab, a bar or spaces. Save it as CSV."
+    )
 
 
 def _kinds(line: str, delimiter: str, decimal: str) -> str:
@@ -236,8 +243,8 @@ def _kind(cell: str, decimal: str) -> str:
 
 
 def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
-    """The first of the lines before `first` that are like it: as many cells, and numbers or nothing
-    where it has numbers. Only some rows may have a remark.
+    """Return the first of the lines before `first` that resemble it: as many cells, and numbers or
+    empty cells in the columns where it has numbers. A remark may be in some rows only.
     """
     at = [i for i, _ in kinds].index(first)
     like = kinds[at][1]
@@ -250,7 +257,7 @@ def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
 
 
 def _share_of_numbers(kinds: str) -> float:
-    """How many of the cells that are not missing are numbers or dates; g counts half."""
+    """Return the share of numbers and dates among the cells that are not missing; g counts half."""
     there = len(kinds) - kinds.count("m")
     return (kinds.count("n") + kinds.count("d") + 0.5 * kinds.count("g")) / there
 
@@ -261,8 +268,10 @@ def _words(kinds: str) -> tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class _Above:
-    """Names and units of the columns, whether the reader finds the names in one line just above
-    the numbers, the number of lines before it, and the rate of the samples if known.
+    """Names and units of the columns, and the rate of the samples if known.
+
+    - `header`: whether the names are in the line just above the numbers, where the reader finds
+      them; `skip`: the number of lines before it.
     """
 
     names: tuple[str, ...]
@@ -275,27 +284,25 @@ class _Above:
 def _read_head(above: list[str], delimiter: str, width: int) -> _Above:
     """Return names, units and rate from the lines above the numbers."""
     written = [i for i, line in enumerate(above) if line.strip()]
-    split = {i: split_cells(above[i].lstrip().removeprefix("#"), delimiter) for i in written}
-    if (found := _of_pairs([split[i] for i in written], width)) is not None:
+    split = [split_cells(above[i].lstrip().removeprefix("#"), delimiter) for i in written]
+    if (found := _names_of_pairs(split, width)) is not None:
         return found
-    tail = [(i, _fit_to_width(split[i], width)) for i in written[-2:]]
-    tail = [(i, cells) for i, cells in tail if cells is not None]
-    if not tail or tail[-1][0] != written[-1]:
+    tail = [_fit_to_width(cells, width) for cells in split[-2:]]
+    if not tail or (last := tail[-1]) is None:
         return _Above(("",) * width, (None,) * width, False)
-    line, cells = tail[-1]
-    if len(tail) == 2 and (found := _of_increments(tail[0][1], cells)) is not None:
+    before = tail[0] if len(tail) == 2 else None
+    if before is not None and (found := _names_above_increments(before, last)) is not None:
         return found
-    if _are_units(cells) and len(tail) == 2:
-        below = zip(tail[0][1], cells, strict=True)
-        units = tuple(_unit(cell) or _unit_in(name) for name, cell in below)
-        return _Above(tuple(tail[0][1]), units, False)
-    units = _labelled_units([split[i] for i in written], width) or tuple(map(_unit_in, cells))
-    if is_comment(above[line]) or len(set(cells)) < width or len(split[line]) != width:
-        return _Above(tuple(cells), units, False)
-    before = [above[i] for i in written if i < line]
-    return _Above(
-        tuple(cells), units, True, line if any(not is_comment(text) for text in before) else 0
-    )
+    if before is not None and _are_units(last):
+        pairs = zip(before, last, strict=True)
+        units = tuple(_unit(cell) or _unit_in(name) for name, cell in pairs)
+        return _Above(tuple(before), units, False)
+    units = _labelled_units(split, width) or tuple(map(_unit_in, last))
+    line = written[-1]
+    if is_comment(above[line]) or len(set(last)) < width or len(split[-1]) != width:
+        return _Above(tuple(last), units, False)
+    is_table = all(is_comment(above[i]) for i in written[:-1])
+    return _Above(tuple(last), units, True, 0 if is_table else line)
 
 
 def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
@@ -305,9 +312,9 @@ def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
     return [*cells, ""] if len(cells) == width - 1 and width > 2 else None
 
 
-def _of_pairs(above: list[list[str]], width: int) -> _Above | None:
-    """Names of a file in which each channel has a column of times before it, as TwinCAT's Scope
-    writes it: lines of pairs, "Name  ActPos  Name  ActTorque".
+def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
+    """Return the names of a file of TwinCAT's Scope, where each channel has a column of times
+    before it, with lines of pairs: "Name  ActPos  Name  ActTorque".
     """
     pairs = {
         cells[0]: cells[1::2]
@@ -322,9 +329,9 @@ def _of_pairs(above: list[list[str]], width: int) -> _Above | None:
     return _Above(tuple(names), tuple(u for unit in units for u in (clock, unit)), False)
 
 
-def _of_increments(names: list[str], cells: list[str]) -> _Above | None:
-    """Names of a file whose second line has a sample's time step below "Increment", as Rigol's
-    oscilloscopes write it.
+def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None:
+    """Return the names of a file of Rigol's oscilloscopes, whose second line has the time step of a
+    sample below "Increment".
     """
     small = [name.lower() for name in names]
     if "increment" not in small:
@@ -340,8 +347,8 @@ def _of_increments(names: list[str], cells: list[str]) -> _Above | None:
 
 
 def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...] | None:
-    """Units of a file that has them in a line of its own above, which begins with a word for it, as
-    LabVIEW ("Y_Unit_Label") and ControlDesk ("unit") write it.
+    """Return the units of a file that has a line with them above the numbers, which begins with
+    "Y_Unit_Label" (LabVIEW) or "unit" (ControlDesk).
     """
     labels = {cells[0].lower(): cells[1:] for cells in above if cells}
     if above[-1][0] == "X_Value" and "y_unit_label" in labels:
@@ -355,14 +362,14 @@ def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...
     return tuple((units + [None] * width)[:width])
 
 
-def _needed(lines: list[str], first: int) -> int:
-    """How many lines must be skipped so that the first one read is `first`."""
+def _lines_to_skip(lines: list[str], first: int) -> int:
+    """Return the number of lines to skip before the line `first`."""
     text = [line for line in lines[:first] if line.strip() and not is_comment(line)]
     return first if text else 0
 
 
 def split_cells(line: str, delimiter: str) -> list[str]:
-    """The cells of a line, without the spaces around them."""
+    """Return the cells of a line without the spaces around them."""
     if delimiter == " " and '"' not in line:
         return line.split()
     try:
@@ -372,18 +379,18 @@ def split_cells(line: str, delimiter: str) -> list[str]:
 
 
 def _are_units(cells: list[str]) -> bool:
-    """Return whether a line says the units of the columns: each cell one, or nothing."""
+    """Return whether a line consists of units: each cell has one, or is empty."""
     return any(map(_unit, cells)) and all(_unit(cell) or not cell.strip("[]()- ") for cell in cells)
 
 
 def _unit(cell: str) -> str | None:
-    """The unit that a cell names, in brackets or alone."""
+    """Return the unit of a cell, in brackets or alone."""
     plain = cell.strip().strip("[]()")
     return named_in(f"[{_WORDS.get(plain.lower(), plain)}]")
 
 
 def _unit_in(name: str) -> str | None:
-    """The unit that a column's name tells: in brackets, or after its last sign.
+    """Return the unit in the name of a column: in brackets, or after its last sign.
 
     >>> [_unit_in(name) for name in ("t [ms]", "angle/deg", "speed_rpm", "Zeit, s", "i_m", "F")]
     ['ms', 'deg', 'rpm', 's', None, None]
@@ -396,6 +403,6 @@ def _unit_in(name: str) -> str | None:
             name.strip().partition(sign) if sign == "/" else (name.strip().rpartition(sign))
         )
         if found and before.strip() and (unit := _unit(after)) is not None:
-            # a single small letter after an underscore is an index, as in i_m
+            # A single small letter after an underscore is an index, as in i_m.
             return unit if sign in "/," or len(spelled(after)) > 1 or unit in "AVN" else None
     return None

@@ -1,27 +1,26 @@
-"""From a draft to the files of a problem."""
+"""Write the problem file of a draft, or copy a bundled example."""
 
 import json
 import os
 import tempfile
 from pathlib import Path
 
-from frictax.files.targets import check_folder, made_folder
+from frictax.files.replacing import check_folder, made_folder, write_together
 from frictax.problems.checking import check
-from frictax.problems.reading import NAME, read
+from frictax.problems.problem import NAME, read
+from frictax.text import suggestion
 
 from .draft import Draft
-from .examples import write_folder
-from .machines import Template, template
+from .machines import Template, sizes, template
 from .roles import PRESSING, Chosen
-from .sizes import sizes
 
 
 def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Write the problem of a draft in which nothing is left to be decided, all of its files or
-    none; what is written has passed the checks that `frictax identify --check` begins with.
+    """Write the problem of a draft without open questions: all of its files, or none. They pass the
+    checks of `frictax identify --check`.
 
-    **Raises:** `ValueError` with one sentence on what the columns cannot be; `OSError` where files
-    cannot be written.
+    **Raises:** `ValueError` with one sentence for columns that do not fit the machine; `OSError`
+    for files that cannot be written.
     """
     folder = Path(folder)
     texts = problem_texts(draft, folder)
@@ -48,7 +47,7 @@ def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
     code = " --allow-code" if made.files else ""
     text = f"""\
 # What explains {draft.file.name}?   frictax identify {folder.name}{code}
-title = {_quoted(f"The friction of {name}")}
+title = {_toml_text(f"The friction of {name}")}
 citation = "" # where the record is from
 
 [records.{_key(name)}]
@@ -80,17 +79,17 @@ def _file(draft: Draft, folder: Path) -> str:
         path = os.path.relpath(draft.file.resolve(), folder.resolve())
     except ValueError:  # another drive
         path = str(draft.file.resolve())
-    lines = [f"file = {_quoted(Path(path).as_posix())}\n"]
+    lines = [f"file = {_toml_text(Path(path).as_posix())}\n"]
     if shape.delimiter != ",":
-        lines.append(f"delimiter = {_quoted(shape.delimiter)}\n")
+        lines.append(f"delimiter = {_toml_text(shape.delimiter)}\n")
     if shape.decimal != ".":
-        lines.append(f"decimal = {_quoted(shape.decimal)}\n")
+        lines.append(f"decimal = {_toml_text(shape.decimal)}\n")
     if shape.skip:
         lines.append(f"skip = {shape.skip} # lines before the table\n")
     if not shape.header:
         lines.append("header = false # columns are called by their numbers\n")
     if draft.where:
-        each = ", ".join(f"{_quoted(name)} = {_value(x)}" for name, x in draft.where.items())
+        each = ", ".join(f"{_toml_text(name)} = {_value(x)}" for name, x in draft.where.items())
         lines.append(f"where = {{ {each} }}\n")
     if draft.machine == "sweep":
         return "".join(lines)
@@ -108,7 +107,7 @@ def _value(text: str) -> str:
     try:
         return _number(float(text))
     except ValueError:
-        return _quoted(text)
+        return _toml_text(text)
 
 
 def _repeats(draft: Draft) -> bool:
@@ -141,48 +140,51 @@ def _lacks(draft: Draft) -> bool:
 
 
 def _column(column: Chosen, draft: Draft) -> str:
-    parts = [f"column = {_key_of(column.number, draft)}"]
-    by = column.factor or 1.0
-    note = f" # {column.name}" if column.name and not draft.shape.header else ""
-    if column.per_turn is not None:
-        parts.append(f'unit = "counts", per_turn = {_number(column.per_turn)}')
-    elif column.role == "current":
-        to = "N.m" if draft.turns else "N"
-        unit = column.unit if column.factor is None else "V"
-        parts.append(f'unit = "{unit}", gain = {_number(draft.gain)}, to = "{to}"')
-        if column.unit in ("mA", "mV") or column.factor is not None:
-            note += f" # {_number(draft.constants['torque_constant'])} {to}/{column.unit[1:]}"
-    elif column.role == "pressing":
-        gain = _number(by * PRESSING[column.unit])
-        parts.append(f'unit = "{column.unit}", gain = {gain}, to = "1"')
-    elif column.factor is not None:  # size of one recorded unit, in `unit`
-        recorded = draft.shape.units[column.number - 1] or "counts"
-        parts.append(f'unit = "{recorded}", gain = {_number(by)}, to = "{column.unit}"')
-    else:
-        parts.append(f'unit = "{column.unit}"')
+    """Return the TOML table of a column, with a comment."""
+    shape, at = draft.shape, column.number - 1
+    unit, note = _unit(column, draft)
+    parts = [f"column = {_key_of(column.number, draft)}", unit]
+    if column.name and not shape.header:
+        note = f" # {column.name}{note}"
     if draft.reversed and column is draft.drive:
         parts.append("sign = -1")
         note += " # positive against the motion, which the numbers say"
-    if column.number - 1 in draft.shape.wraps and column.role in ("time", "position", "reference"):
+    if at in shape.wraps and column.role in ("time", "position", "reference"):
         parts.append("unwrap = true")
-        note += f" # it starts again at {_number(draft.shape.wraps[column.number - 1])}"
-    if column.role == "time" and column.number - 1 in draft.shape.nanoseconds:
-        more = draft.shape.nanoseconds[column.number - 1]
-        parts.append(f"nanoseconds = {_key_of(more + 1, draft)}")
+        note += f" # it starts again at {_number(shape.wraps[at])}"
+    if column.role == "time" and at in shape.nanoseconds:
+        parts.append(f"nanoseconds = {_key_of(shape.nanoseconds[at] + 1, draft)}")
     if column.clock is not None:
-        shape, own = draft.shape, column.clock
-        clock = _key_of(own, draft)
-        unit = shape.units[own - 1] or "s"
+        clock, unit = _key_of(column.clock, draft), shape.units[column.clock - 1] or "s"
         parts.append(f'time = {{ column = {clock}, unit = "{unit}" }}')
     return f"{{ {', '.join(parts)} }}{note}"
 
 
+def _unit(column: Chosen, draft: Draft) -> tuple[str, str]:
+    """Return the unit of a column in TOML, with its gain, and a comment."""
+    if column.per_turn is not None:
+        return f'unit = "counts", per_turn = {_number(column.per_turn)}', ""
+    if column.role == "current":
+        to = "N.m" if draft.turns else "N"
+        unit, note = column.unit if column.factor is None else "V", ""
+        if column.unit in ("mA", "mV") or column.factor is not None:
+            note = f" # {_number(draft.constants['torque_constant'])} {to}/{column.unit[1:]}"
+        return f'unit = "{unit}", gain = {_number(draft.gain)}, to = "{to}"', note
+    if column.role == "pressing":
+        gain = _number((column.factor or 1.0) * PRESSING[column.unit])
+        return f'unit = "{column.unit}", gain = {gain}, to = "1"', ""
+    if column.factor is not None:  # the size of one recorded unit
+        recorded = draft.shape.units[column.number - 1] or "counts"
+        return f'unit = "{recorded}", gain = {_number(column.factor)}, to = "{column.unit}"', ""
+    return f'unit = "{column.unit}"', ""
+
+
 def _key_of(number: int, draft: Draft) -> str:
-    """The name of a column as TOML has it; its number where the name is missing or repeats."""
+    """Return the name of a column in TOML, or its number if the name is missing or repeats."""
     names = draft.shape.names
     name = names[number - 1]
     told = draft.shape.header and bool(name) and names.count(name) == 1
-    return _quoted(name) if told else str(number)
+    return _toml_text(name) if told else str(number)
 
 
 def _sweep(draft: Draft, folder: Path) -> str:
@@ -194,7 +196,7 @@ def _sweep(draft: Draft, folder: Path) -> str:
     both = _both_directions(draft)
     return f"""\
 # Which friction explains {draft.file.name}?   frictax identify {folder.name}
-title = {_quoted(f"The friction of {draft.file.stem}")}
+title = {_toml_text(f"The friction of {draft.file.stem}")}
 citation = "" # where the table is from
 
 [sweep] # one row for each steady speed
@@ -215,15 +217,50 @@ def _both_directions(draft: Draft) -> bool:
 
 
 def _number(value: float) -> str:
-    """A number as it was given."""
+    """Return the text of a number."""
     return f"{value:.15g}"
 
 
 def _key(name: str) -> str:
     plain = name.replace("_", "").replace("-", "")
-    return name if plain.isascii() and plain.isalnum() else _quoted(name)
+    return name if plain.isascii() and plain.isalnum() else _toml_text(name)
 
 
-def _quoted(text: str) -> str:
-    """A text as TOML writes it."""
+def _toml_text(text: str) -> str:
+    """Return a text as TOML writes it."""
     return json.dumps(text, ensure_ascii=False)
+
+
+_BUNDLED = Path(__file__).parent / "bundled"
+_SHIPPED = {"screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")}  # in data/
+EXAMPLES = ("motor", "screw_drive")
+
+
+def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
+    """Copy the files of an example into `folder`, which is made if necessary: all of them or none.
+
+    Returns the files written.
+
+    **Raises:** `ValueError` for an unknown name; `OSError` with one sentence if the files cannot be
+    written, or exist and `overwrite` is false.
+    """
+    if name not in EXAMPLES:
+        raise ValueError(
+            f"There is no example {name!r}.{suggestion(name, EXAMPLES)} There is:"
+            f" {', '.join(EXAMPLES)}."
+        )
+    sources = [path for path in (_BUNDLED / name).iterdir() if path.is_file()]
+    data = Path(__file__).parents[4] / "data"  # a wheel has these files among the others
+    sources += [data / file for file in _SHIPPED.get(name, ()) if (data / file).is_file()]
+    sources.sort()
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sources}
+    return write_folder(folder, texts, overwrite=overwrite)
+
+
+def write_folder(folder: str | Path, texts: dict[str, str], *, overwrite: bool) -> list[Path]:
+    """Write files into a folder, which is made if necessary: all of them or none."""
+    folder = Path(folder)
+    check_folder(folder, texts, overwrite=overwrite)
+    with made_folder(folder):
+        write_together({folder / name: text for name, text in texts.items()}, replace=overwrite)
+    return [folder / name for name in texts]

@@ -18,8 +18,7 @@ import numpy as np
 
 import frictax
 from frictax.analysis import Posterior
-from frictax.files.replacing import finish_interrupted, write_whole
-from frictax.files.targets import check_target
+from frictax.files.replacing import check_target, finish_interrupted, write_whole
 from frictax.fitting import FitResult
 from frictax.measurements import Record, Sweep
 from frictax.measurements.reading.columns import existing_file

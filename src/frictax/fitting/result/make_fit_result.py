@@ -1,4 +1,4 @@
-"""From the end of a search to what a user reads: estimates with intervals, and notices."""
+"""Make the result of a fit from the end of its search: estimates, covariance and notices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +12,8 @@ from frictax.notice import Notice
 
 from ..problem.problem import Problem, bounds, residuals_and_jacobian, upper_bounds
 from ..problem.steady import SteadyFriction
-from ..search.levenberg_marquardt import Descent
 from ..search.methods import AbstractMethod
+from ..search.multistart import Searched
 from .covariance import inverse_gram, robust_variance
 from .fit_result import FitResult
 from .identifiability import is_at_bound
@@ -21,19 +21,18 @@ from .notices import not_settled
 from .steady_sentences import weight_or_friction
 
 
-def answer(
+def make_fit_result(
     model: Any,
     problem: Problem,
     records: Mapping[str, Any],
-    state: Descent,
-    costs: np.ndarray,
-    noise: float,
+    end: Searched,
     method: AbstractMethod,
     level: float,
     notes: list[Notice],
-    seconds: float,
+    seconds: float = 0.0,
 ) -> FitResult:
-    """The answer at the end of a search; `notes` are of what was not fitted."""
+    """Return the result of a fit from the end of its search; `notes` are those of the problem."""
+    state, noise = end.state, end.noise
     x, slope = np.array(state.x), np.asarray(state.slope)
     # A coordinate that went far beyond its bound's tail has no slope left to divide by.
     if problem.loss.rounds == 1 and not problem.priors and np.all(np.abs(slope) > 1e-150):
@@ -89,7 +88,7 @@ def answer(
         converged=bool(state.settled),
         iterations=int(state.steps),
         seconds=seconds,
-        costs=costs,
+        costs=end.costs,
         notes=tuple(notes),
         problem=problem,
         method=method,
@@ -99,7 +98,7 @@ def answer(
 
 
 def _steady_notes(fitted, sweep: Sweep, names: list[str]) -> list[Notice]:
-    """What a sweep leaves open between weight and friction."""
+    """Return notices of a weight that the sweep cannot distinguish from friction."""
     if not sweep.both_directions:
         return []
     if isinstance(fitted, SteadyFriction) and fitted.f_neg is not None and fitted.offset is None:
@@ -111,6 +110,7 @@ def _steady_notes(fitted, sweep: Sweep, names: list[str]) -> list[Notice]:
 
 
 def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[str, float]]:
+    """Return the root mean square of the unweighted residuals of each output of each record."""
     out, first = {}, 0
     for label, prepared in zip(labels, problem.prepared, strict=bool(labels)):
         w = np.asarray(prepared.weight)

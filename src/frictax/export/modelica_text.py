@@ -1,17 +1,17 @@
-"""Numbers, names, tables and laws as Modelica writes them."""
+"""Numbers, names, tables and laws as Modelica text."""
 
 import math
 import re
 from collections.abc import Iterable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table, TemperatureDependent
 from frictax.text import brief, printable
 
-from .modelica import sample
-
+_MOST_ROWS = 200  # most rows of a table of a law
 _RESERVED = frozenset(
     "algorithm and annotation assert block break class connect connector constant constrainedby der"
     " discrete each else elseif elsewhen encapsulated end enumeration equation expandable extends"
@@ -23,7 +23,7 @@ _RESERVED = frozenset(
 
 
 def number(value: Any) -> str:
-    """A number that reads back as it was.
+    """Return a number that reads back exactly.
 
     >>> number(0.1), number(3), number(1e-9)
     ('0.1', '3.0', '1e-09')
@@ -32,7 +32,7 @@ def number(value: Any) -> str:
 
 
 def identifier(name: str, taken: Any = ()) -> str:
-    """`name` as Modelica takes it: ASCII, no word of the language, none of `taken`.
+    """Return `name` as an ASCII identifier that is not a word of Modelica and not in `taken`.
 
     >>> identifier("mass"), identifier("block"), identifier("größe")
     ('mass', 'block_', 'gr_u00f6_u00dfe')
@@ -44,7 +44,7 @@ def identifier(name: str, taken: Any = ()) -> str:
 
 
 def plain_name(name: str) -> str:
-    """The name that `identifier` was given; of any other name the name itself.
+    """Return the name from which `identifier` made its argument; another name stays.
 
     >>> plain_name("mass"), plain_name("block_"), plain_name("gr_u00f6_u00dfe")
     ('mass', 'block', 'größe')
@@ -55,9 +55,10 @@ def plain_name(name: str) -> str:
 
 
 def model_name(name: Any, taken: Any = ()) -> str:
-    """The name of a model as Modelica takes it, see `identifier`.
+    """Return the name of a model as an identifier, see `identifier`.
 
-    **Raises:** `ValueError` for what begins with a digit, is empty, or is a word of Modelica.
+    **Raises:** `ValueError` for a name that is empty, begins with a digit, or is a word of
+    Modelica.
 
     >>> model_name("Axis_2")
     'Axis_2'
@@ -71,8 +72,8 @@ def model_name(name: Any, taken: Any = ()) -> str:
 
 
 def comment_lines(comment: str | Iterable[str]) -> list[str]:
-    """Lines of comment at the top of a model. A line end begins another comment, so that nothing of
-    a text becomes part of the model.
+    """Return lines of comment for the top of a model. Each line of the text is a comment of its
+    own, so that no text becomes part of the model.
 
     >>> comment_lines("bench 3\\nend Machine;"), comment_lines(["a", "*/ b"])
     (['  // bench 3', '  // end Machine;'], ['  // a', '  // */ b'])
@@ -83,7 +84,7 @@ def comment_lines(comment: str | Iterable[str]) -> list[str]:
 
 
 def matrix(rows: Any) -> str:
-    """Rows of numbers as Modelica's matrix, some to a line.
+    """Return rows of numbers as a matrix of Modelica, four to a line.
 
     >>> matrix([[0, 1.5], [2, 1]])
     '[0.0, 1.5; 2.0, 1.0]'
@@ -93,17 +94,45 @@ def matrix(rows: Any) -> str:
     return "[" + ";\n      ".join(lines) + "]"
 
 
+def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.ndarray, float]:
+    """Return rows [speed, force] from 0 to `v_max`, and the largest error of straight lines between
+    them.
+
+    A node is added at the largest error until it is below `tolerance` times the largest force.
+
+    >>> import frictax as fx
+    >>> rows, error = sample(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), v_max=2.0)
+    >>> rows.tolist(), error
+    ([[0.0, 5.0], [2.0, 7.0]], 0.0)
+    """
+    if isinstance(law, Table):
+        return law.continued(), 0.0
+    breaks = np.asarray(law.breaks)
+    nodes = [0.0, *breaks[(breaks > 0) & (breaks < v_max)], v_max]
+    even, near_rest = np.linspace(0, v_max, 8001), np.geomspace(1e-9 * v_max, v_max, 4500)
+    fine = np.unique(np.concatenate([even, near_rest, nodes]))
+    f = np.asarray(law(jnp.asarray(fine)), dtype=float)
+    while True:
+        at = np.searchsorted(fine, nodes)
+        error = np.abs(f - np.interp(fine, fine[at], f[at]))
+        worst = int(np.argmax(error))
+        if error[worst] <= tolerance * np.max(np.abs(f)) or len(nodes) >= _MOST_ROWS:
+            small = error[worst] < 1e-12 * np.max(np.abs(f))
+            return np.column_stack([fine[at], f[at]]), 0.0 if small else float(error[worst])
+        nodes = sorted([*nodes, float(fine[worst])])
+
+
 def law_table(
     law: AbstractLaw, what: str, tolerance: float, v_max: float | None, unit: str
 ) -> tuple[np.ndarray, str]:
-    """Rows [speed, value] between and beyond which straight lines keep to `law`, and what is to be
-    said of them.
+    """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a comment
+    on them.
 
     `tolerance` is relative to the law at rest; of a law of the user's own, to its largest value.
 
-    Past the last row the library goes on along the last two. Of frictax's own laws that is right at
-    all speeds, since the rows reach to where a Stribeck curve has become a line; a law of the
-    user's own is kept to up to `v_max`.
+    The library extrapolates the last two rows. For the laws of frictax this is right at all speeds,
+    because the rows end where the Stribeck curve has become a line. A law of the user's own is
+    right up to `v_max`.
 
     **Raises:** `ValueError` for a law of the user's own without `v_max`.
     """
@@ -123,8 +152,8 @@ def law_table(
         return np.array([[0.0, f], [1.0, f + d]]), said
     if isinstance(law, Stribeck):
         reach, f0 = _until_a_line(law), float(law.f0)
-        # By the friction at rest: what is largest in the table may be the viscous part at a speed
-        # that no motion has.
+        # Relative to the friction at rest: the largest value of the table may be the viscous part
+        # at a speed that no motion reaches.
         rows, error = sample(
             law, reach, tolerance * (f0 / max(f0, float(law(reach))) if f0 else 1.0)
         )
@@ -145,7 +174,7 @@ def law_table(
 
 
 def _until_a_line(law: Stribeck) -> float:
-    """The speed from which on the exponential is below exp(-25)."""
+    """Return the speed beyond which the exponential is below exp(-25)."""
     fexp = float(law.fexp)
     if fexp == 0 or float(law.F_Stribeck) == 0:
         return 1.0

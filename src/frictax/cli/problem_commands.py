@@ -1,0 +1,429 @@
+"""Commands on problem files and saved fits: `identify`, `simulate`, `design`, `report`, `fleet`,
+`table`.
+"""
+
+import contextlib
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from frictax.text import aligned, amount
+
+from .options import (
+    DATA,
+    FIT,
+    OUT,
+    allow_code_option,
+    argument,
+    option,
+    overwrite_option,
+    problem_argument,
+    tolerance_option,
+    with_options,
+)
+from .working import (
+    DATA_FAILED,
+    INTERRUPTED,
+    command_line,
+    end,
+    plain_errors,
+    progress,
+    say,
+    show,
+)
+
+_SHOWN_FAILURES = 5  # failed records of a fleet whose reasons are printed
+
+
+@dataclasses.dataclass(frozen=True)
+class Identify:
+    """The options of `frictax identify`."""
+
+    problem: Path = problem_argument()
+    out: Path | None = option(
+        OUT,
+        "FOLDER",
+        "Where results go, made if need be; the problem's own folder unless given.",
+    )
+    overwrite: bool = overwrite_option()
+    allow_code: bool = allow_code_option()
+    check: bool = option(
+        FIT,
+        "",
+        "Read the problem and its data, print what would be done and the expected accuracy, and"
+        " stop.",
+        default=False,
+    )
+    tolerance: float | None = tolerance_option()
+
+
+@with_options
+def identify(options: Identify) -> None:
+    """Identify the machine that a problem file describes: fit, errors, structures, residuals,
+    validation, report.
+
+    Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
+    `fx.load_fit` reads; all of them or none.
+    """
+    problem, out, overwrite = options.problem, options.out, options.overwrite
+    how = {"allow_code": options.allow_code, "tolerance": options.tolerance}
+    if options.check and (out is not None or overwrite):
+        unused = "--overwrite" if out is None else "--out"
+        end(f"{unused} is not used: --check writes no files. Leave out one of the two.")
+    with plain_errors(options=False), progress() as doing:
+        doing("Reading")
+        from frictax.files.replacing import made_folder
+        from frictax.problems import (
+            check as check_problem,
+            check_results,
+            identify as run,
+            lock_results,
+            read,
+            result_files,
+            write_results,
+        )
+
+        if options.check:
+            asked = read(problem, **how)
+            check_problem(asked)
+            doing("Computing the expected accuracy")
+            said = [*_outline(asked), _outlook(asked)]
+        else:
+            with contextlib.ExitStack() as held:
+                if out is not None:
+                    held.enter_context(made_folder(out))
+                targets = check_results(problem, out, overwrite=overwrite)
+                held.enter_context(lock_results(targets["result.json"].parent))
+                try:
+                    made = run(problem, **how, progress=doing)
+                    doing("Writing")
+                    write_results(
+                        result_files(made, command_line.get()), targets, overwrite=overwrite
+                    )
+                except KeyboardInterrupt:
+                    end("Interrupted: nothing was written.", INTERRUPTED)
+            said = [*_result_texts(made), "\n".join(map(_written, targets.values()))]
+    show(*said)
+    if not options.check and not made.found.converged:
+        end(
+            "The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED
+        )
+
+
+def _written(path: Path) -> str:
+    more = " (the fit itself: fx.load_fit, frictax report)" if path.suffix == ".fit" else ""
+    return f"Written: {path}{more}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """The options of `frictax table`."""
+
+    folder: Path = argument(
+        "FOLDER", "The folder above those of the machines.", default=Path("identification")
+    )
+    write: bool = option(
+        OUT, "", "Put the table into FOLDER/README.md, between its marks.", default=False
+    )
+
+
+@with_options
+def estimates_table(options: Table) -> None:
+    """Print the table of all identified machines: law, parameters with intervals, residuals,
+    validation; from their result.json.
+    """
+    from frictax.problems import overview, write_overview
+
+    with plain_errors(options=False):
+        if options.write:
+            say(f"Written: {write_overview(options.folder)}")
+        else:
+            say(overview(options.folder))
+
+
+def _outline(problem: Any) -> list[str]:
+    """Return a summary of a problem."""
+    import frictax as fx
+
+    content = problem.content
+    if isinstance(problem.data, fx.Sweep):
+        return [
+            f"{content.title}\n{problem.data.n} rows of a sweep,"
+            f" {content.law.f_pos if content.law else 'laws compared'}"
+        ]
+    lines = [content.title]
+    for label, record in problem.data.items():
+        lines.append(f"{'fit' if label in problem.fitted else 'not fitted'}  {record!r}")
+    lines += [
+        f"! {notice.of_record(label)}"
+        for label, record in problem.data.items()
+        for notice in record.notices
+    ]
+    lines.append(f"free: {', '.join(content.fit.free or ['all that can be'])}")
+    if problem.structures:
+        lines.append(f"structures: as given, {', '.join(problem.structures)}")
+    return ["\n".join(lines)]
+
+
+def _outlook(problem: Any) -> str:
+    """Return the expected accuracy of the free parameters, before any fit."""
+    import frictax as fx
+
+    if isinstance(problem.data, fx.Sweep):
+        from frictax.problems.identification import forward_law
+
+        return str(fx.outlook(forward_law(problem), problem.data))
+    asked, settings = (
+        ("free", "own", "tied", "priors", "instruments", "objective"),
+        problem.settings(),
+    )
+    settings = {key: settings[key] for key in asked}
+    try:
+        return str(fx.outlook(problem.machine, problem.fitted, **settings))
+    except ValueError as why:
+        return f"! {why}"
+
+
+def _derived_table(made: Any) -> list[str]:
+    """Return the derived quantities as a table."""
+    head = ("derived", "value", "unit", "std. error", f"{100 * made.found.level:g} % interval")
+    rows = [e.cells for e in made.derived]
+    return ["\n".join(aligned(head, rows))] if rows else []
+
+
+def _result_texts(made: Any) -> list[Any]:
+    """Return the results as texts."""
+    comparisons = made.comparison if isinstance(made.comparison, list) else [made.comparison]
+    out: list[Any] = [str(c) for c in comparisons if c is not None]
+    if made.uncertainty is None:
+        return [*out, str(made.found), *_derived_table(made)]
+    out += [str(made.found), str(made.uncertainty), *_derived_table(made)]
+    if made.profiles:
+        out.append("\n".join(str(p) for p in made.profiles.values()))
+    out += [str(made.study)] if made.study is not None else []
+    out += [f"! {notice}" for notice in made.notices]
+    for score in made.scores:
+        left = (f"rms of {name} {amount(x, score.units[name])}" for name, x in score.rms.items())
+        plain = f"{score.label}: {score.by}, {', '.join(left)}"
+        out.append(plain if score.run is None else str(score.run))
+    return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Simulate:
+    """The options of `frictax simulate`."""
+
+    problem: Path = problem_argument()
+    out: Path | None = option(OUT, "FILE", "The page; simulation.html beside the problem.")
+    overwrite: bool = overwrite_option()
+    allow_code: bool = allow_code_option()
+    tolerance: float | None = tolerance_option()
+
+
+@with_options
+def simulate(options: Simulate) -> None:
+    """Simulate the machine of a problem file with its start values and the inputs of its records,
+    before any fit.
+
+    Prints final values, residuals, and how often each contact sticks and breaks away. Writes a page
+    that compares measurement and simulation.
+    """
+    with plain_errors(options=False), progress() as doing:
+        doing("Reading")
+        from frictax.files.replacing import write_whole
+        from frictax.problems import preview_page, read, simulate as run
+        from frictax.problems.problem import find
+        from frictax.report import check_report
+
+        problem, overwrite = options.problem, options.overwrite
+        target = options.out or find(problem).parent / "simulation.html"
+        if target.exists() and not overwrite:
+            raise FileExistsError(
+                f"{target} exists. Give --overwrite to replace it, or another file with --out."
+            )
+        page = check_report(target)
+        asked = read(problem, allow_code=options.allow_code, tolerance=options.tolerance)
+        doing("Simulating")
+        made = run(asked)
+        doing("Writing")
+        text = preview_page(asked, made, command_line.get())
+        write_whole(page, text, replace=overwrite)
+        said = [*map(str, made), f"Written: {target}"]
+    show("\n".join(said[:-1]), said[-1])
+    if not all(one.motion.complete for one in made):
+        end("A run ended before its record did: see above.", DATA_FAILED)
+
+
+@dataclasses.dataclass(frozen=True)
+class DesignRun:
+    """The options of `frictax design`."""
+
+    problem: Path = problem_argument()
+    out: Path = option(
+        OUT, "FILE", "The table of times and drive, as CSV.", default=Path("excitation.csv")
+    )
+    report: Path | None = option(OUT, "FILE", "An HTML page on it.")
+    check: int | None = option(
+        FIT, "N", "Simulate N records of it and fit them: whether errors will be as predicted."
+    )
+    overwrite: bool = overwrite_option()
+    allow_code: bool = allow_code_option()
+
+
+@with_options
+def design(options: DesignRun) -> None:
+    """Design an excitation for the machine of a problem file, within the limits of its [design].
+
+    Prints the expected standard errors of its record, and those of a chirp and a staircase of
+    speeds. Writes the table for the drive.
+    """
+    out, report, check = options.out, options.report, options.check
+    overwrite = options.overwrite
+    if check is not None and check < 10:
+        raise typer.BadParameter(f"--check must be at least 10 records, got {check}.")
+    with plain_errors(options=False), progress() as doing:
+        doing("Reading")
+        from frictax.files.replacing import check_target, write_whole
+        from frictax.problems import design_experiment, read
+        from frictax.report import check_report
+
+        target = check_target(out, "the table")
+        if target.exists() and not overwrite:
+            raise FileExistsError(
+                f"{out} exists. Give --overwrite to replace it, or another file with --out."
+            )
+        if report is not None:
+            check_report(report, overwrite=overwrite)
+        asked = read(options.problem, allow_code=options.allow_code)
+        try:
+            made = design_experiment(asked, progress=doing)
+            tried = None if check is None else made.check(check, progress=doing)
+        except KeyboardInterrupt:
+            end("Interrupted: nothing was written.", INTERRUPTED)
+        doing("Writing")
+        write_whole(target, made.csv_text(), replace=overwrite)
+        said = [str(made), *([] if tried is None else [str(tried)]), f"Written: {out}"]
+        if report is not None:
+            made.report(
+                report,
+                title=f"{asked.content.title}: an experiment",
+                command=command_line.get(),
+                check=tried,
+                overwrite=overwrite,
+            )
+            said.append(f"Written: {report}")
+    show("\n".join(said))
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The options of `frictax report`."""
+
+    fit: Path = argument("FIT", "The file, such as motor/result.fit.")
+    out: Path | None = option(OUT, "FILE", "The page; unless given, beside FIT, as .html.")
+    overwrite: bool = overwrite_option()
+
+
+@with_options
+def report(options: Report) -> None:
+    """Print a fit that was saved (`result.fit` of `frictax identify`, or `found.save(...)`), and
+    write its report; or that of a fleet's table (`fleet.parquet`). Nothing is fitted again.
+    """
+    with plain_errors(options=False), progress() as doing:
+        doing("Reading")
+        from frictax.fleets import Fleet
+        from frictax.fleets.page.report import write_fleet_report
+        from frictax.report import check_report
+        from frictax.report.saving import load_fit
+
+        fit, overwrite = options.fit, options.overwrite
+        is_fleet = fit.suffix.lower() == ".parquet"
+        found = Fleet.read(fit) if is_fleet else load_fit(fit)
+        target = options.out or fit.with_suffix(".html")
+        if target.exists() and not overwrite:
+            raise FileExistsError(
+                f"{target} exists. Give --overwrite to replace it, or another file with --out."
+            )
+        check_report(target)
+        doing("Studying, simulating, writing")
+        if isinstance(found, Fleet):
+            write_fleet_report(found, target, command=command_line.get(), overwrite=overwrite)
+        else:
+            found.report(target, command=command_line.get(), overwrite=overwrite)
+    show(str(found), f"Written: {target}")
+
+
+@dataclasses.dataclass(frozen=True)
+class FleetRun:
+    """The options of `frictax fleet`."""
+
+    problem: Path = problem_argument()
+    records: Path = argument(
+        "RECORDS", "A folder with a file for each record, or one long Parquet table."
+    )
+    out: Path = option(OUT, "FILE", "The Parquet file of the table.", default=Path("fleet.parquet"))
+    about: Path | None = option(
+        DATA, "FILE", "A table with a row a record: record, machine, date, temperature, ..."
+    )
+    jobs: int | None = option(FIT, "N", "Processes; one a processor unless given.")
+    cluster: str | None = option(
+        FIT,
+        "ADDRESS",
+        "Of a Dask scheduler, whose workers do the work in the place of processes here.",
+    )
+    report: Path | None = option(
+        OUT, "FILE", "An HTML page on the fleet, kept up to date while it is fitted."
+    )
+    resume: bool = option(OUT, "", "Continue an interrupted run.", default=False)
+    overwrite: bool = overwrite_option()
+    allow_code: bool = allow_code_option()
+
+
+@with_options
+def fleet(options: FleetRun) -> None:
+    """Fit the machine of a problem file to each of thousands of records, and write a table with a
+    row for each: values, errors, intervals, notices.
+
+    The first fitted record of the problem says how files are read, its [fit] how they are fitted.
+    """
+    out, jobs = options.out, options.jobs
+    if jobs is not None and jobs < 1:
+        end(f"--jobs must be at least 1, got {jobs}. Leave it out for one a processor.")
+    if jobs is not None and options.cluster is not None:
+        end("--jobs is not used: the workers of --cluster do the work. Leave out one of the two.")
+    with plain_errors(options=False), progress() as doing:
+        doing("Looking at the records")
+        from frictax.fleets import fleet as run
+
+        try:
+            made = run(**vars(options), progress=doing)
+        except FileExistsError as why:
+            end(_as_options(str(why.args[0])), DATA_FAILED)
+        except KeyboardInterrupt:
+            kept = out.with_name(f"{out.name}.parts")
+            more = " Give --resume to go on with it." if kept.exists() else ""
+            end(f"Interrupted: what was done is kept in {kept}.{more}", INTERRUPTED)
+    failed = made.failed
+    said = [
+        f"{made!r}",
+        f"Written: {out}",
+        *([f"Written: {options.report}"] if options.report else []),
+    ]
+    for _, row in failed.head(_SHOWN_FAILURES).iterrows():
+        said.append(f"! {row['record']}: {row['reason']}")
+    if len(failed) > _SHOWN_FAILURES:
+        said.append(
+            f"! {len(failed) - _SHOWN_FAILURES} more without numbers: see the column `reason`."
+        )
+    show("\n".join(said))
+    if len(failed) == len(made.table):
+        end("No record could be fitted: see the reasons above.", DATA_FAILED)
+
+
+def _as_options(sentence: str) -> str:
+    """Return a sentence of the library with its arguments as options."""
+    for name in ("resume", "overwrite"):
+        sentence = sentence.replace(f"{name}=True", f"--{name}")
+    return sentence.replace("as `out`", "with --out")

@@ -1,0 +1,441 @@
+"""Build the `Problem` of a fit from a model, its records and the options of the fit."""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.engine import Adaptive, OnSamples
+from frictax.engine.options import ForwardAlone
+from frictax.measurements import Record, Sweep
+from frictax.notice import Notice
+from frictax.parameters import (
+    Declaration,
+    Parameter,
+    Real,
+    check,
+    check_not_on_edge,
+    check_value,
+    get,
+    on_edge_unasked,
+    parameters,
+    select,
+)
+
+from .checks import check_delays, check_deviations
+from .limits import narrow_domains, on_log_scale
+from .options import FitOptions
+from .problem.initial_state import named_paths, own_start, shared_start
+from .problem.inverse_dynamics import InverseDynamics
+from .problem.losses import Squares
+from .problem.objectives import AbstractObjective, PreparedRecord, Steady
+from .problem.problem import (
+    PreparedSweep,
+    Problem,
+    Unknown,
+    bounds,
+    mapped,
+    steady_plan,
+    upper_bounds,
+)
+from .problem.readings import check_no_ticks, divide_gaps, measured_starts
+from .problem.sensors import Instrument, perfect
+from .problem.setup import Named, Setup, check_channels, state_names
+from .problem.simulations import FreeRun
+from .problem.ties import Tie, allowed, followed, ties_of
+from .result.notices import far_starts, only_a_start, uncounted, undriven, unfiltered
+from .result.units import unit_of
+from .search.methods import LevenbergMarquardt
+from .steady_model import check_determined, movable
+
+
+def build_sweep_problem(
+    model: Any, sweep: Sweep, options: FitOptions
+) -> tuple[Problem, list[Notice]]:
+    """Return the problem of a sweep, and notices of what is not fitted."""
+    records = {sweep.name: sweep}
+    setup = Setup(model, Named.of({}), Named.of({}))
+    named = {"free": named_paths(options.free)}
+    ties = ties_of(setup, options.tied, named, unit_of(records, model))
+    model = followed(setup, ties).machine
+    chosen, unseen = movable(model, sweep, options.free, {tie.path for tie in ties})
+    options = dataclasses.replace(options, free=[p.path for p in chosen])
+    problem, notes = build_problem(model, records, options, Steady())
+    problem = dataclasses.replace(problem, noise_known=sweep.sigma_known)
+    check_determined(problem, sweep)
+    return problem, [*unseen, *notes]
+
+
+def entries(problem: Problem, model: Any) -> np.ndarray:
+    """Return the values that `model` has for the parameters of the problem, (p,)."""
+    return np.concatenate(
+        [np.ravel(np.asarray(get(model, u.path), dtype=float)) for u in problem.unknowns]
+    )
+
+
+def build_problem(
+    model: Any,
+    records: Mapping[str, Any],
+    options: FitOptions,
+    objective: AbstractObjective | None = None,
+) -> tuple[Problem, list[Notice]]:
+    """Return the problem of a fit, and notices of what is not fitted.
+
+    `objective` replaces that of the options; `Steady()` is the one of sweeps.
+    """
+    objective = objective or options.objective or FreeRun()
+    engine = None if isinstance(objective, Steady) else fit_engine(options.engine, options.method)
+    instruments, limits = options.instruments or {}, options.bounds or {}
+    machine = _in_64_bits(objective.machine(model))
+    check(machine)
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    setup = _with_sensors(machine, motions, instruments)
+    named = {"free": named_paths(options.free), "own": named_paths(options.own)}
+    ties = ties_of(setup, options.tied, named, unit_of(records, machine))
+    if ties:
+        setup = followed(setup, ties)
+        machine = setup.machine
+        check(machine)
+    tied = {tie.path for tie in ties}
+    shared, each, notes = _choose_parameters(setup, options.free, options.own, tied)
+    _check_own_starts(options.own, len(records))
+    delayed = frozenset(
+        p.path.removesuffix(".delay") for p in (*shared, *each) if p.path.endswith(".delay")
+    ) | frozenset(name for name, instrument in instruments.items() if float(instrument.delay) != 0)
+    _check_records(objective, machine, records, instruments)
+    objective, prepared, only_start = _prepare(objective, machine, records, engine, delayed)
+    _check_untied(limits, ties)
+    declared = narrow_domains([*shared, *each], limits)
+    declared = on_log_scale([*shared, *each], options.log_scale, declared)
+    declared = _within_ties(ties, setup, [*shared, *each], declared)
+    unknowns, values = [], []
+    for p, i, label, value in _starts(setup, shared, each, options.own, objective, records):
+        declaration = declared.get(p.path, p.declaration)
+        _check_start(p, type(machine).__name__, value, declaration)
+        first = sum(v.size for v in values)
+        unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
+        values.append(np.ravel(value))
+    for path, i, label, value in _window_starts(objective, setup, records, prepared, delayed):
+        first = sum(v.size for v in values)
+        unknowns.append(Unknown(path, i, label, Declaration(Real()), value.shape, first))
+        values.append(value)
+    for prior in options.priors:
+        if prior.path not in {u.path for u in unknowns if u.record is None}:
+            raise ValueError(
+                f"`priors` names {prior.path!r}, which is not fitted. Free are:"
+                f" {', '.join(u.path for u in unknowns)}."
+            )
+    x0 = np.concatenate(values)
+    lower = bounds(unknowns)
+    scaled = np.isfinite(lower) & ~np.isfinite(upper_bounds(unknowns))
+    origin = np.where(scaled, lower, 0.0)
+    size = np.where(scaled, x0 - origin, 1.0)
+    problem = Problem(
+        setup=setup,
+        prepared=_with_fixed_offsets(prepared, [u.path for u in unknowns]),
+        priors=tuple(options.priors),
+        objective=objective,
+        engine=engine,
+        loss=options.loss or Squares(),
+        x0=x0,
+        base=np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained")),
+        origin=origin,
+        size=size,
+        unknowns=tuple(unknowns),
+        delayed=delayed,
+        ties=ties,
+    )
+    return problem, notes + only_start + _notices_of_records(problem, records)
+
+
+def _check_records(
+    objective: AbstractObjective,
+    machine: Any,
+    records: Mapping[str, Any],
+    instruments: Mapping[str, Instrument],
+) -> None:
+    """Raise `ValueError` for records that do not suit the machine or the objective."""
+    states = state_names(machine)
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    for r in motions:
+        check_channels(machine, r, states)
+        check_delays(instruments, r)
+    if objective.in_units_of_outputs():
+        check_deviations(records)
+    for r in motions if getattr(objective, "measured_start", False) else ():
+        check_no_ticks(r, f"{type(objective).__name__}(measured_start=True)")
+
+
+def _starts(
+    setup: Setup,
+    shared: Sequence[Parameter],
+    each: Sequence[Parameter],
+    own: Any,
+    objective: AbstractObjective,
+    records: Mapping[str, Any],
+) -> Iterator[tuple[Parameter, int | None, str, np.ndarray]]:
+    """Yield each free parameter, the number and label of its record, and its start value."""
+    for p in shared:
+        yield p, None, "", shared_start(setup, p, objective, records)
+    for i, (label, record) in enumerate(records.items()):
+        for p in each:
+            yield p, i, label, own_start(setup, p, own, i, record)
+
+
+def _window_starts(
+    objective: AbstractObjective,
+    setup: Setup,
+    records: Mapping[str, Any],
+    prepared: Sequence[Any],
+    delayed: frozenset[str],
+) -> Iterator[tuple[str, int, str, np.ndarray]]:
+    """Yield the initial states of windows, if the objective fits them."""
+    for i, (label, one) in enumerate(zip(records, prepared, strict=True)):
+        if objective.fits_starts() and isinstance(one, PreparedRecord):
+            for name, value in measured_starts(setup, one, delayed).items():
+                yield f"windows.{name}", i, label, np.asarray(value)
+
+
+def _with_sensors(
+    machine: Any, records: Sequence[Record], instruments: Mapping[str, Instrument]
+) -> Setup:
+    """Return the machine with a sensor at each channel of the records."""
+    inputs = list(dict.fromkeys(name for r in records for name in r.inputs))
+    outputs = list(dict.fromkeys(name for r in records for name in r.outputs))
+    channels = [f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs]
+    unknown = [name for name in instruments if name not in channels]
+    if unknown:
+        raise ValueError(
+            f"`instruments` names {unknown[0]!r}, which no record has. Channels are:"
+            f" {', '.join(channels)}."
+        )
+    return Setup(
+        machine, sensors("inputs", inputs, instruments), sensors("outputs", outputs, instruments)
+    )
+
+
+def _check_own_starts(own: Any, count: int) -> None:
+    """Raise `ValueError` unless `own` gives a start for each of the `count` records."""
+    for path, values in own.items() if isinstance(own, Mapping) else ():
+        if values is None:
+            continue
+        if not isinstance(values, Sequence | np.ndarray | jax.Array):
+            raise ValueError(
+                f"`own` must give a start for each record, got {values!r} for {path!r}. Write"
+                f" [{values!r}, ...]."
+            )
+        if len(values) != count:
+            raise ValueError(
+                f"`own` must give a start for each of the {count} records, got {len(values)}"
+                f" for {path!r}. Give one for each."
+            )
+
+
+def _prepare(
+    objective: AbstractObjective,
+    machine: Any,
+    records: Mapping[str, Any],
+    engine: Any,
+    delayed: frozenset[str],
+) -> tuple[AbstractObjective, tuple[PreparedRecord | PreparedSweep, ...], list[Notice]]:
+    """Return the objective, the prepared records, and notices.
+
+    Inverse dynamics compare the forces at the samples if the weak form does not exist.
+    """
+    prepared = tuple(divide_gaps(p, engine) for p in _prepare_all(objective, machine, records))
+    if not isinstance(objective, InverseDynamics):
+        return objective, prepared, []
+    if objective.at_samples:
+        return (
+            objective,
+            prepared,
+            [Notice("forces-at-samples", "", {"why": "`at_samples` is set"})],
+        )
+    late = any(name.startswith("outputs.") for name in delayed)
+    if not late and all(not isinstance(p, PreparedRecord) or p.weak is not None for p in prepared):
+        return objective, prepared, []
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    objective = dataclasses.replace(objective, at_samples=True)
+    notices = [only_a_start(machine, motions, late)]
+    return objective, _prepare_all(objective, machine, records), notices
+
+
+def _prepare_all(
+    objective: AbstractObjective, machine: Any, records: Mapping[str, Any]
+) -> tuple[PreparedRecord | PreparedSweep, ...]:
+    return tuple(
+        objective.prepare(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r)
+        for label, r in records.items()
+    )
+
+
+def _with_fixed_offsets(prepared: Sequence[Any], moved: Sequence[str]) -> tuple[Any, ...]:
+    """Return `prepared` with offsets only of outputs whose starts and offsets are not fitted."""
+    out = []
+    for one in prepared:
+        floating = tuple(
+            name
+            for name in getattr(one, "floating", ())
+            if not {name, f"outputs.{name}.offset"} & set(moved)
+        )
+        has_less = isinstance(one, PreparedRecord) and floating != one.floating
+        out.append(dataclasses.replace(one, floating=floating) if has_less else one)
+    return tuple(out)
+
+
+def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
+    """Return the problem with another record in the place of its only one, and notices of `record`.
+
+    Both records must have the same channels in the same units. The problem must not fit a state of
+    the machine, because the initial state is that of the record.
+    """
+    check_delays({}, record)
+    again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
+    problem, records = dataclasses.replace(problem, prepared=(again,)), {record.name: record}
+    return problem, _notices_of_records(problem, records)
+
+
+def _notices_of_records(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
+    """Return the notices of the records of a problem."""
+    objective, states = problem.objective, state_names(problem.setup.machine)
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    return [
+        *undriven(problem, records),
+        *far_starts(problem, records, states),
+        *unfiltered(objective, motions),
+        *uncounted(objective, problem.prepared, list(records)),
+    ]
+
+
+def prepare_record(
+    machine: Any,
+    record: Record,
+    objective: AbstractObjective,
+    instruments: Mapping[str, Instrument] | None,
+    engine: Any,
+) -> tuple[Setup, PreparedRecord, frozenset[str]]:
+    """Return the machine with the instruments of one record, the prepared record, and the channels
+    with a delay.
+    """
+    given = {} if instruments is None else dict(instruments)
+    check_channels(machine, record)
+    channels = ("inputs", tuple(record.inputs)), ("outputs", tuple(record.outputs))
+    setup = Setup(machine, *(sensors(kind, names, given) for kind, names in channels))
+    delayed = frozenset(name for name, one in given.items() if float(one.delay) != 0)
+    prepared = divide_gaps(objective.prepare(machine, record), engine)
+    return setup, jax.tree.map(jnp.asarray, prepared), delayed
+
+
+def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
+    given = {n: instruments[f"{kind}.{n}"] for n in channels if f"{kind}.{n}" in instruments}
+    return (
+        _in_64_bits(Named.of({n: given.get(n, perfect()) for n in channels}))
+        if given
+        else _perfect_sensors(tuple(channels))
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _perfect_sensors(channels: tuple[str, ...]) -> Named:
+    with jax.ensure_compile_time_eval():  # what is kept must be no tracer of who asks first
+        return _in_64_bits(Named.of(dict.fromkeys(channels, perfect())))
+
+
+def _check_untied(limits: Any, ties: Sequence[Tie]) -> None:
+    """Raise `ValueError` for a bound, which moves nothing, of what follows from others."""
+    for tie in ties:
+        if isinstance(limits, Mapping) and tie.path in limits:
+            remedy = f"Bound {tie.source!r}" if tie.source else "Bound what it is made of"
+            raise ValueError(
+                f"`bounds` names {tie.path!r}, which is tied ({tie.says}). {remedy} instead."
+            )
+
+
+def _within_ties(
+    ties: Sequence[Tie],
+    setup: Setup,
+    chosen: Sequence[Parameter],
+    declared: dict[str, Declaration],
+) -> dict[str, Declaration]:
+    """Return the declarations of the free parameters, narrow_domains such that tied parameters stay
+    in their domains.
+    """
+    if not ties:
+        return declared
+    of = {p.path: p.declaration for p in parameters(setup)} | declared
+    out = dict(declared)
+    for p in chosen:
+        domain = allowed(ties, p.path, of[p.path].domain, lambda path: of[path].domain)
+        if domain != of[p.path].domain:
+            out[p.path] = dataclasses.replace(of[p.path], domain=domain)
+    return out
+
+
+def _choose_parameters(
+    setup: Setup, free, own, tied: set[str]
+) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
+    free_paths, own_paths = named_paths(free), named_paths(own)
+    for what, paths in (("free", free_paths), ("own", own_paths)):
+        wrong = [name for name in paths if not isinstance(name, str)]
+        if wrong:
+            raise ValueError(
+                f"`{what}` must name parameters by their paths, got {wrong[0]!r}. Write"
+                f" {what}=['mass.m', 'friction.f_pos']."
+            )
+    each = [p for p in select(setup, own_paths) if p.path not in tied] if own_paths else []
+    both = [path for path in own_paths if path in free_paths]
+    if both:
+        raise ValueError(
+            f"{both[0]!r} stands in `free` and in `own`: it is shared by all records, or each has"
+            " its own. Name it in one."
+        )
+    mine = {p.path for p in each}
+    mine = mine.union(tied)
+    shared = [p for p in select(setup, free) if p.path not in mine]
+    edge = on_edge_unasked([*shared, *each], [*free_paths, *own_paths])
+    shared, each = ([p for p in some if p not in edge] for some in (shared, each))
+    notes = [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
+    if edge and not shared and not each:
+        check_not_on_edge(edge[0].path, edge[0].value, edge[0].declaration.domain)
+    if not shared and not each:
+        raise ValueError(
+            "`fit` has nothing to move: name parameters in `free`, such as free=['mass.m',"
+            " 'friction.f_pos']."
+        )
+    return shared, each, notes
+
+
+def _check_start(p: Parameter, owner: str, value: np.ndarray, declaration: Declaration) -> None:
+    name = f"{owner if p.owner == Setup.__name__ else p.owner}.{p.path.rsplit('.', 1)[-1]}"
+    check_value(name, value, declaration)
+    check_not_on_edge(name, value, declaration.domain)
+
+
+def fit_engine(engine: Any, method: Any) -> Any:
+    """Return the engine of a fit. Levenberg-Marquardt needs forward mode only, which gives values
+    and Jacobian in one pass.
+    """
+    alone = isinstance(method, LevenbergMarquardt | None)
+    if engine is None:
+        return _usual_engine(alone)
+    if isinstance(engine, Adaptive):
+        return engine
+    return dataclasses.replace(engine, adjoint=ForwardAlone() if alone else None, finer=())
+
+
+@functools.cache
+def _usual_engine(alone: bool) -> OnSamples:
+    return OnSamples(adjoint=ForwardAlone() if alone else None)  # pyright: ignore
+
+
+def _in_64_bits(model) -> Any:
+    """Return the model with all numbers in 64 bits."""
+    narrow = lambda a: eqx.is_inexact_array(a) and a.dtype != np.float64  # noqa: E731
+    if not any(map(narrow, jax.tree.leaves(model))):
+        return model
+    return jax.tree.map(lambda a: a.astype(np.float64) if narrow(a) else a, model)

@@ -1,0 +1,273 @@
+"""The options of a fit, in one list: `fit`, `fit_many`, `outlook`, `fleet`, `Structure` and problem
+files take their options from it.
+
+`FitOptions` holds the values with their defaults, and checks them. The `TypedDict`s below say to
+type checkers and editors which function takes which option, and of what type it is.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, get_type_hints
+
+import numpy as np
+
+from frictax.annotations import Checked
+from frictax.arguments import whole
+from frictax.engine import Engine, OnSamples
+from frictax.laws import AbstractLaw
+from frictax.progress import Progress
+from frictax.text import suggestion
+
+from .problem.losses import AbstractLoss
+from .problem.objectives import AbstractObjective, Steady
+from .problem.priors import AbstractPrior
+from .problem.sensors import Instrument
+from .problem.steady import SteadyFriction
+from .problem.ties import Tied
+from .search.methods import AbstractMethod, LevenbergMarquardt
+
+Own = Mapping[str, Sequence[float] | None] | Iterable[str]
+Bounds = Mapping[str, tuple[float, float]]
+Law = AbstractLaw | SteadyFriction | type[AbstractLaw] | Sequence[Sequence[float]]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class ParameterOptions(TypedDict, total=False):
+    """The parameters that are fitted."""
+
+    free: str | Iterable[str] | None
+    tied: Tied | None
+
+
+class DomainOptions(TypedDict, total=False):
+    """On which scale and between which bounds parameters are fitted."""
+
+    log_scale: str | Iterable[str]
+    bounds: Bounds | None
+
+
+class SearchOptions(TypedDict, total=False):
+    """How the cost is minimised, and the level of the intervals."""
+
+    method: AbstractMethod | None
+    loss: AbstractLoss | None
+    level: float
+    progress: bool | Progress
+
+
+class StartOptions(TypedDict, total=False):
+    """From which points the search starts."""
+
+    starts: int
+    spread: float
+    seed: int
+
+
+class SweepOptions(ParameterOptions, DomainOptions, SearchOptions, StartOptions, total=False):
+    """The options of `fit` for a law and a sweep."""
+
+    f_neg: Law | None
+    peak: float | None
+    offset: float | None
+    priors: Sequence[AbstractPrior]
+
+
+class RecordOptions(ParameterOptions, DomainOptions, SearchOptions, StartOptions, total=False):
+    """The options of `fit` for a machine and its records."""
+
+    own: Own
+    objective: AbstractObjective | None
+    start: AbstractObjective | None
+    priors: Sequence[AbstractPrior]
+    instruments: Mapping[str, Instrument] | None
+    engine: Engine | None
+    rounds: int | None
+
+
+class FitOptionsDict(SweepOptions, RecordOptions, total=False):
+    """All options of `fit`."""
+
+
+class ManyOptions(ParameterOptions, SearchOptions, total=False):
+    """The options of `fit` that `fit_many` takes."""
+
+    objective: AbstractObjective | None
+    engine: OnSamples | None
+
+
+class FleetFitOptions(ParameterOptions, DomainOptions, SearchOptions, total=False):
+    """The options of `fit` that `fleet` takes."""
+
+    objective: AbstractObjective | None
+    instruments: Mapping[str, Instrument] | None
+
+
+class NoSuchOption:
+    """The type of a misspelt option: a type checker then names the option. Without it, pyright
+    reports of an overloaded function only that no overload matches.
+    """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class FitOptions:
+    """The options of a fit with their defaults; see `fit` for their meaning.
+
+    **Raises:** `ValueError` for an option that no fit can have.
+    """
+
+    f_neg: Checked[Law | None] = None
+    peak: Checked[float | None] = None
+    offset: Checked[float | None] = None
+    free: Checked[str | Iterable[str] | None] = None
+    tied: Checked[Tied | None] = None
+    log_scale: Checked[str | Iterable[str]] = ()
+    own: Checked[Own] = ()
+    objective: Checked[AbstractObjective | None] = None
+    start: Checked[AbstractObjective | None] = None
+    priors: Checked[Sequence[AbstractPrior]] = ()
+    bounds: Checked[Bounds | None] = None
+    instruments: Checked[Mapping[str, Instrument] | None] = None
+    engine: Checked[Engine | None] = None
+    method: Checked[AbstractMethod | None] = None
+    loss: Checked[AbstractLoss | None] = None
+    level: Checked[float] = 0.95
+    starts: Checked[int] = 1
+    spread: Checked[float] = 0.5
+    seed: Checked[int] = 0
+    rounds: Checked[int | None] = None
+    progress: Checked[bool | Progress] = False
+
+    def __post_init__(self) -> None:
+        for name in ("objective", "start"):
+            value = getattr(self, name)
+            if value is not None and (
+                not isinstance(value, AbstractObjective) or isinstance(value, Steady)
+            ):
+                raise ValueError(
+                    f"`{name}` must be FreeRun(), Windows(), ClosedLoop(...) or InverseDynamics(),"
+                    f" got {value!r}."
+                )
+        for prior in self.priors if isinstance(self.priors, Sequence) else [self.priors]:
+            if not isinstance(prior, AbstractPrior) or not isinstance(self.priors, Sequence):
+                raise ValueError(
+                    f"`priors` must be a list of Normal(...) or Smooth(...), got {prior!r}."
+                )
+        if self.instruments is not None and (
+            not isinstance(self.instruments, Mapping)
+            or not all(isinstance(i, Instrument) for i in self.instruments.values())
+        ):
+            raise ValueError(
+                "`instruments` must be a dict of channel -> Instrument(...), got"
+                f" {self.instruments!r}. Its keys are like 'inputs.drive'."
+            )
+        if not isinstance(self.engine, Engine | None):
+            raise ValueError(
+                "`engine` of a fit must be `OnSamples(...)` or `Adaptive(...)`, got"
+                f" {self.engine!r}."
+            )
+        self._check_search()
+
+    def _check_search(self) -> None:
+        if not isinstance(self.method, AbstractMethod | None):
+            raise ValueError(
+                f"`method` must be LevenbergMarquardt() or Optax(...), got {self.method!r}. Write"
+                f" Optax({self.method!r}) for an optax rule."
+            )
+        if not isinstance(self.loss, AbstractLoss | None):
+            raise ValueError(f"`loss` must be Squares() or Huber(), got {self.loss!r}.")
+        if not isinstance(self.level, int | float) or not 0 < self.level < 1:
+            raise ValueError(
+                f"`level` must be a number between 0 and 1, got {self.level!r}. 0.95 is usual."
+            )
+        whole("`starts`", self.starts, 1)
+        if (
+            not isinstance(self.spread, int | float)
+            or isinstance(self.spread, bool)
+            or not (np.isfinite(self.spread) and self.spread >= 0)
+        ):
+            raise ValueError(
+                f"`spread` must be a number >= 0, got {self.spread!r}. 0.5 draws starts about half"
+                " their size apart."
+            )
+        whole("`seed`", self.seed, 0, "Leave it out for 0.")
+        if self.rounds is not None:
+            whole("`rounds`", self.rounds, 0, "0 is one search alone, 4 are usual.")
+
+    @property
+    def is_least_squares(self) -> bool:
+        """True if Levenberg-Marquardt minimises plain least squares."""
+        by_newton = isinstance(self.method, LevenbergMarquardt | None)
+        return by_newton and (self.loss is None or self.loss.rounds == 1)
+
+
+DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(FitOptions)}
+
+
+def is_given(value: Any) -> bool:
+    """Return whether an option has a value; None and () stand for options that are left out."""
+    return value is not None and not (isinstance(value, tuple) and value == ())
+
+
+def refuse(given: Mapping[str, Any], of: str, here: str) -> None:
+    """Raise `ValueError` for options that would have no effect."""
+    for name, value in given.items():
+        if is_given(value):
+            raise ValueError(
+                f"`{name}` is an option for {of} and means nothing for {here}, got {value!r}. Leave"
+                " it out."
+            )
+
+
+def check_names(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raise `TypeError` for an option that a function does not list; see `lists_options`."""
+    parameters = inspect.signature(function).parameters.values()
+    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"`{function.__name__}` has no option {name!r}.{suggestion(name, known)} It has:"
+                f" {', '.join(known)}."
+            )
+
+
+def names_of(options: type) -> list[str]:
+    """The names of the options of a `TypedDict`, in the order of `FitOptions`."""
+    mine = options.__annotations__
+    return [*(n for n in mine if n not in DEFAULTS), *(n for n in DEFAULTS if n in mine)]
+
+
+def lists_options(
+    options: type, defaults: Mapping[str, Any] = DEFAULTS
+) -> Callable[[_Function], _Function]:
+    """Decorate a function that takes `**options`: `help` and `inspect.signature` then list each
+    option of the `TypedDict` with its type and default.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        signature, kinds = inspect.signature(function), get_type_hints(options)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        listed = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults[name],
+                annotation=kinds[name],
+            )
+            for name in names_of(options)
+        ]
+        function.__dict__["__signature__"] = signature.replace(parameters=[*own, *listed])
+        return function
+
+    return decorate
+
+
+# The options in the overloads of `fit` and `outlook`.
+if TYPE_CHECKING:
+
+    class SweepFit(SweepOptions, total=False, extra_items=NoSuchOption): ...
+
+    class RecordFit(RecordOptions, total=False, extra_items=NoSuchOption): ...
+
+else:
+    SweepFit, RecordFit = SweepOptions, RecordOptions
