@@ -126,7 +126,11 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "seed = true\n[uncertainty]",
         ("fit.seed", "whole number", "True"),
     ),
-    "a truth for a mass": ("m = 1.2", "m = true", ("machine.mass.m", "must not contain true or false", "True")),
+    "a truth for a mass": (
+        "m = 1.2",
+        "m = true",
+        ("machine.mass.m", "must not contain true or false", "True"),
+    ),
     "a key of many parts": (TITLE, f"{'a.' * 60}a = 1", ("line 2", "more than 50 parts")),
     "a spread below 0": (
         "[uncertainty]",

@@ -9,8 +9,7 @@ from jaxtyping import Array, PyTree
 
 from frictax.engine import Adaptive, Path, walk
 from frictax.mechanism import Machine
-from frictax.parameters.constant import constant
-from frictax.parameters.least import least
+from frictax.parameters.arrays import constant, least
 
 from .returns import Place, as_system
 

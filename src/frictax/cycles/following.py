@@ -11,7 +11,7 @@ from jaxtyping import Array, PyTree
 from frictax.engine import Adaptive
 from frictax.mechanism import Machine
 from frictax.parameters import Values, replace
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 
 from .extremes import extremes
 from .newton import ENOUGH, solved, towards

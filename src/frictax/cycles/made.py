@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, PyTree
 
+from frictax.cycles import compiled
 from frictax.engine import Adaptive, Path
 from frictax.mechanism import AbstractAxis, AbstractLinkage, Driven, Machine, Mechanism
 from frictax.mechanism.hybrid import state_names
 from frictax.mechanism.layout import layout
 from frictax.text import figures
 
-from . import compiled
 from .cycle import CycleEvent, LimitCycle, sizes
 from .multipliers import multipliers
 from .newton import ENOUGH, Solution

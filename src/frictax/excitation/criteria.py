@@ -5,7 +5,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 
 Criterion = Literal["E", "minimax", "A", "D"]
 CRITERIA: tuple[Criterion, ...] = ("E", "minimax", "A", "D")

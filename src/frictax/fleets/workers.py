@@ -140,7 +140,7 @@ def begun(places: Any = None) -> None:
     import jax
 
     from frictax.programs import store
-    from frictax.programs.jax_cache import check_jax_cache
+    from frictax.programs.store import check_jax_cache
 
     store.report_line = lambda sentence: None  # the process that asks has said it
     check_jax_cache(keep=False)

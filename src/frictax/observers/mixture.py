@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine import Engine
 from frictax.parameters import Modes, Number
-from frictax.parameters.least import larger
+from frictax.parameters.arrays import larger
 
 from .interval import Interval
 

@@ -15,9 +15,9 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import Setup
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
-from frictax.mechanism.attachments import BODIES, coordinates_of, turns_about
-from frictax.mechanism.axis import AbstractAxis
 from frictax.mechanism.forces import AbstractSource
+from frictax.mechanism.layout import BODIES, coordinates_of, turns_about
+from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import get, parameters, replace
 from frictax.parameters.declaration import Declaration
 

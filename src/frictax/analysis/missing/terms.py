@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from frictax.contacts import MassWithStopAndFriction
 from frictax.laws import AbstractLaw
-from frictax.mechanism.axis import AbstractAxis
 from frictax.mechanism.forces import AbstractSource
+from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import Number, Numbers, Values
 from frictax.signals import Drive, as_signal
 
