@@ -15,11 +15,11 @@ from frictax.engine.result import SECOND
 from frictax.engine.walk import with_room
 from frictax.laws.table import table_of
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.mechanism.attachments import turns_about
-from frictax.mechanism.unnamed import unnamed
+from frictax.mechanism.layout import turns_about
+from frictax.mechanism.mechanism import unnamed
 from frictax.notice import Notice
 from frictax.parameters import check, is_traced
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 from frictax.programs import kept_call
 from frictax.signals import Sampled
 from frictax.trajectory import OverTime, Trajectory, law_field

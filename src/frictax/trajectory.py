@@ -10,14 +10,14 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts.mode import STUCK, UNKNOWN
 from frictax.engine import Path, Result
-from frictax.engine.cut_short import as_derived, over_samples
 from frictax.engine.result import SECOND
+from frictax.engine.tangents import as_derived, over_samples
 from frictax.handover import Verb
 from frictax.laws.table import Table, table_of
 from frictax.mechanism import MechanicalSystem
-from frictax.mechanism.attachments import turns_about
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
+from frictax.mechanism.layout import turns_about
 from frictax.mechanism.variables import structure_of_variables, variables_at
 from frictax.notice import Notice
 from frictax.parameters import Integer, Number, is_traced

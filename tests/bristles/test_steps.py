@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.engine.implicit.stiff import rosenbrock2
+from frictax.engine.implicit import rosenbrock2
 from frictax.engine.reused import Reused, model_of
 from frictax.mechanism import MechanicalSystem
 from rubbing import P1_LAW, STANDARD, lugre, p1, rubbing

@@ -5,7 +5,7 @@ import math
 import jax.numpy as jnp
 import pytest
 
-from frictax.engine.bracket import Bracket
+from frictax.engine.events import Bracket
 
 NEAR = 1e-7  # of the length
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.engine.cut_short import over_samples
+from frictax.engine.tangents import over_samples
 
 TS = jnp.linspace(0.0, 1.0, 9)
 X = jnp.array([0.9, 0.05])

@@ -10,7 +10,7 @@ import pytest
 
 import frictax as fx
 from frictax.mechanism.hybrid import MechanicalSystem
-from frictax.parameters.least import larger, least, smaller
+from frictax.parameters.arrays import larger, least, smaller
 
 PLAIN = fx.Coulomb(F_Coulomb=2.0, F_prop=0.3)
 TABLE = [[0.0, 2.0], [0.5, 1.5], [1.0, 1.7]]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from checks import OPTIMISED
-from frictax.mechanism.stiction_by_torque import ChosenByTorque, Lines, modes_by_torque
+from frictax.mechanism.stiction import ChosenByTorque, Lines, modes_by_torque
 
 MANY = 5_000
 GEAR = 0  # the contact that is one

@@ -12,7 +12,7 @@ import frictax as fx
 import frictax.programs.executables as programs
 from frictax.mechanism.forces import AbstractSource
 from frictax.mechanism.layout import PARTS, layout
-from frictax.mechanism.unnamed import names_of_others, unnamed
+from frictax.mechanism.mechanism import names_of_others, unnamed
 from machines import stop2
 
 TS = np.linspace(0.0, 1.0, 31)

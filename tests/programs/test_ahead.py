@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import frictax.programs.ahead as ahead
+import frictax.programs.executables as ahead
 
 
 class Process:

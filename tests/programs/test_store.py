@@ -13,7 +13,7 @@ from jax._src import compilation_cache
 
 from files_of_others import STRANGER, give_away, plant
 from frictax.cli.working import keep_compiled
-from frictax.programs import jax_cache, kept, store
+from frictax.programs import kept, store
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no owners and modes")
 
@@ -72,7 +72,7 @@ def folder(
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     else:
         monkeypatch.setattr(store, "users_folder", lambda: place)
-        monkeypatch.setattr(jax_cache, "users_folder", lambda: place)
+        monkeypatch.setattr(store, "users_folder", lambda: place)
     yield place
     for name, value in before.items():
         jax.config.update(name, value)

@@ -11,7 +11,7 @@ import pytest
 
 import frictax as fx
 from frictax.mechanism import variables
-from frictax.report.tables import _MEANING
+from frictax.mechanism.variable_table import VARIABLES
 from machines import coupled_clutches
 
 T = np.linspace(0.0, 1.0, 21)
@@ -45,7 +45,7 @@ def test_every_variable_that_a_part_can_have_has_a_unit_and_a_name() -> None:
         c for n, c in inspect.getmembers(variables, inspect.isclass) if "Variables" in n
     ]
     assert len(kinds) > 15
-    assert {f.name for kind in kinds for f in dataclasses.fields(kind)} <= set(_MEANING)
+    assert {f.name for kind in kinds for f in dataclasses.fields(kind)} <= set(VARIABLES)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 
 from frictax.laws import AbstractLaw
 from frictax.parameters import CheckedModule, Number, Positive, Scalar, Values
-from frictax.parameters.least import larger
+from frictax.parameters.arrays import larger
 
 _ROOT_2E = 2.3316439815971242  # sqrt(2*e)
 

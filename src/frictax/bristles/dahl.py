@@ -5,7 +5,7 @@ import numpy as np
 
 from frictax.annotations import Checked
 from frictax.parameters import Number, Positive, Real, Scalar, as_array, parameter
-from frictax.parameters.least import larger
+from frictax.parameters.arrays import larger
 
 from .bristle import size_of
 from .lugre import Rubbing

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from frictax.laws import AbstractLaw
 from frictax.parameters import AtLeast, Between, Number, Positive, Real, Scalar, Values, parameter
-from frictax.parameters.least import larger, smaller
+from frictax.parameters.arrays import larger, smaller
 
 from .bristle import AbstractBristle, Fading, faded, size_of
 

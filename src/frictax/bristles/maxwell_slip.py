@@ -18,7 +18,7 @@ from frictax.parameters import (
     is_traced,
     parameter,
 )
-from frictax.parameters.least import smaller
+from frictax.parameters.arrays import smaller
 
 from .bristle import AbstractBristle
 

@@ -100,7 +100,7 @@ def progress() -> Iterator[Work]:
 
 def keys_are_raised() -> None:
     """Let a key or SIGTERM raise an exception, so that files are written whole or not at all."""
-    from . import _leave
+    from frictax.cli import _leave
 
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -115,7 +115,7 @@ def keep_compiled() -> None:
     import jax
 
     from frictax.programs import store
-    from frictax.programs.jax_cache import check_jax_cache
+    from frictax.programs.store import check_jax_cache
 
     store.report_line = print_error
     check_jax_cache(keep=True)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from frictax.annotations import ScalarLike
 from frictax.parameters import Number
-from frictax.parameters.least import larger
+from frictax.parameters.arrays import larger
 
 from .clutch import AbstractClutch
 from .contact import f0

@@ -13,7 +13,7 @@ from frictax.engine import Adaptive
 from frictax.jax_internals import Tracer
 from frictax.mechanism import Machine
 from frictax.parameters import Values, replace
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 from frictax.programs import jitted
 
 from .return_map import (

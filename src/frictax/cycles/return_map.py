@@ -12,8 +12,7 @@ from frictax.contacts.mode import STUCK
 from frictax.engine import AbstractHybridSystem, Adaptive, Path, Result, walk
 from frictax.mechanism import Machine, MechanicalSystem, Mechanism
 from frictax.parameters import Integer, Modes, Number, State, Values
-from frictax.parameters.constant import constant
-from frictax.parameters.least import least
+from frictax.parameters.arrays import constant, least
 from frictax.programs import jitted
 
 CONVERGED = 1e-10  # [sizes of the states] residual at which Newton's method ends

@@ -1,4 +1,4 @@
-"""One phase: from an event to the next, in one mode."""
+"""The search for an event as diffrax asks for it."""
 
 import dataclasses
 import functools
@@ -8,19 +8,57 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optimistix as optx
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.parameters import Values
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 
-from .cut_short import reverse_if_used
-from .implicit.rodas import Rodas4
-from .margins import Slope, first_to_fall, slope_of
+from .events import Bracket, Slope, first_to_fall, slope_of
 from .options import Adaptive
 from .reused import Reused
-from .root import Bracketed
+from .rodas import Rodas4
 from .stepping import select
 from .system import CUT, DEADLINE, END
+from .tangents import reverse_if_used
+
+
+class Bracketed(optx.AbstractRootFinder):
+    """`Bracket` as a root finder for a `diffrax.Event`.
+
+    It stops when the bracket is shorter than `rtol` times the step; the engine's Newton step then
+    squares that error. Closeness to 0 is no criterion here: a margin that has just begun, such as
+    the velocity after a breakaway, is close to 0 too. Optimistix's `Bisection` takes as long as a
+    whole step of the solver, and its `Newton` may leave the bracket.
+    """
+
+    rtol: float
+    atol: float = 0.0
+    norm: Any = optx.max_norm
+
+    def init(self, fn, y, args: PyTree, options, f_struct, aux_struct, tags) -> Any:
+        low, high = options["lower"], options["upper"]
+        # a loop: compiled once
+        at_low, at_high = jax.lax.map(lambda x: _value(fn, x, args)[0], jnp.stack([low, high]))
+        return Bracket.start(low, high, at_low, at_high)
+
+    def step(self, fn, y, args: PyTree, options, state, tags) -> Any:
+        x = state.guess(self.rtol)
+        fx, aux = _value(fn, x, args)
+        return x, state.narrowed(x, fx), aux
+
+    def terminate(self, fn, y, args: PyTree, options, state, tags) -> Any:
+        return state.is_shorter_than(self.rtol), optx.RESULTS.successful
+
+    def postprocess(self, fn, y, aux, args: PyTree, options, state, tags, result) -> Any:
+        return state.end(), aux, {}
+
+
+def _value(fn, x, args: PyTree) -> Any:
+    """The condition that was met; diffrax returns all conditions, the others as 0."""
+    conditions, aux = fn(x, args)
+    return sum(jax.tree.leaves(conditions)), aux
+
 
 STEPS = 4096  # a phase: more, and the next goes on where it stopped
 STEPS_DENSE = 64  # a phase whose steps are kept to read samples from

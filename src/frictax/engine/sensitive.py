@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from frictax.parameters import Integer, Modes, Number, State, Values
 
-from .implicit.stiff import rosenbrock2
+from .implicit import rosenbrock2
 from .reused import Reused, model_of
 from .system import DEADLINE, AbstractHybridSystem
 

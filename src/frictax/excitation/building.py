@@ -32,8 +32,8 @@ from frictax.mechanism import (
     PositionController,
     Torque,
 )
-from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.bodies import AbstractBody
+from frictax.mechanism.layout import is_rotational
 from frictax.parameters import Parameter, check, on_edge_unasked, select
 from frictax.progress import Progress
 from frictax.text import suggestion

@@ -17,8 +17,7 @@ from frictax.engine import OnSamples, Result, walk
 from frictax.fitting.problem.setup import contact_modes, variable_at
 from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
 from frictax.parameters import Numbers
-from frictax.parameters.constant import constant
-from frictax.parameters.least import least, smaller
+from frictax.parameters.arrays import constant, least, smaller
 from frictax.programs import jitted
 from frictax.pytree import pytree_dataclass
 

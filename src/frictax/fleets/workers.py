@@ -138,7 +138,7 @@ def initialize_process(places: Any = None) -> None:
     import jax
 
     from frictax.programs import store
-    from frictax.programs.jax_cache import check_jax_cache
+    from frictax.programs.store import check_jax_cache
 
     store.report_line = lambda sentence: None  # The parent process has reported it.
     check_jax_cache(keep=False)

@@ -20,7 +20,7 @@ from frictax.parameters import (
     is_traced,
     parameter,
 )
-from frictax.parameters.least import least, smaller
+from frictax.parameters.arrays import least, smaller
 
 from .law import AbstractLaw, entry
 

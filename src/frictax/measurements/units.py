@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
+from frictax.mechanism.variable_table import VARIABLES as _TABLE
 from frictax.text import suggestion
 
 _TURN = 2.0 * math.pi
@@ -96,18 +97,17 @@ _QUANTITY = {
     "W": "power",
     "1": "fraction",
 }
-# What a variable may be measured in. A rotation reuses the names s, v, a, f: radians for
-# "positions" are welcome.
+# Variables that a sensor may measure, each with the SI units of a translation and of a rotation. A
+# rotation may use the names s, v, a, f, so radians are allowed for "positions".
+_MEASURABLE = (
+    *("s", "s_rel", "v", "v_rel", "v_relfric", "a", "a_rel", "a_relfric", "f", "fn", "f0"),
+    *("f0_max", "phi", "phi_rel", "w", "w_rel", "w_relfric", "tau", "lossPower"),
+)
 VARIABLES = {
-    **dict.fromkeys(("s", "s_rel"), ("m", "rad")),
-    **dict.fromkeys(("v", "v_rel", "v_relfric"), ("m/s", "rad/s")),
-    **dict.fromkeys(("a", "a_rel", "a_relfric"), ("m/s2", "rad/s2")),
-    **dict.fromkeys(("f", "fn", "f0", "f0_max"), ("N", "N.m")),
-    **dict.fromkeys(("phi", "phi_rel"), ("rad",)),
-    **dict.fromkeys(("w", "w_rel", "w_relfric"), ("rad/s",)),
-    "tau": ("N.m",),
-    "lossPower": ("W",),
+    name: tuple(dict.fromkeys((_TABLE[name].unit, _TABLE[name].rotational_unit)))
+    for name in _MEASURABLE
 }
+VARIABLES["fn"] = ("N", "N.m")  # a record of a rotation may declare all of its forces in N.m
 # What the variables are called elsewhere.
 ELSEWHERE = {
     **dict.fromkeys(("x", "q", "pos", "position", "displacement"), "s"),

@@ -1,14 +1,15 @@
 """Power, energy and heat of a mechanism."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts.mode import STUCK
 
-from .bristles.pressing import pressing_power
-from .dynamics import forces, position, stretch, velocity
-from .elimination import product
+from .dynamics import contact_position, forces, position, stretch, velocity
+from .layout import signal_of
 from .snapshot import Snapshot
+from .sparse import product
 
 
 def loss(now: Snapshot, c: int) -> Array:
@@ -45,6 +46,31 @@ def powers(now: Snapshot) -> list[Array]:
     for k in range(len(now.layout.compliants)):
         dampers = dampers + damper_loss(now, k)
     return [drives + _of_motions(now) + pressing_power(now), losses, dampers, zero]
+
+
+def pressing_power(now: Snapshot) -> Array:
+    """Power [W] that what presses gives to the bristles it presses on as it grows."""
+    total = now.zero
+    for b, press in enumerate(now.bristle_press):
+        if press is None:
+            continue
+        contact, part = now.layout.bristles[b], now.bristle_elements[b]
+        if contact.signal is not None:
+            signal = signal_of(now.mechanism, now.layout.signals[contact.signal])
+            k = now.mode[now.layout.first_signal + contact.signal]
+            at, along = (now.t,), (jnp.ones_like(now.t),)
+            value = lambda t, signal=signal, k=k: signal.on_piece(t, k)  # noqa: E731
+        else:
+            a = sum((sign * now.accelerations[body] for body, sign in contact.ends), now.zero)
+            at = now.t, contact_position(now, contact), now.bristle_v[b]
+            along = jnp.ones_like(now.t), now.bristle_v[b], a
+            value = part.f_normalized.in_motion
+        rate = jax.jvp(value, at, along)[1]
+        side = jnp.where(press == 0, 0.0, jnp.where(press < 0, -1.0, 1.0))
+        total = total + side * part.scale(part.normal(rate)) * part.bristle.energy(
+            now.bristle_force[b]
+        )
+    return total
 
 
 def _of_motions(now: Snapshot) -> Array:

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from frictax.annotations import ScalarLike
 from frictax.parameters import AtLeast, Integer, Number, Real, Scalar, parameter
-from frictax.parameters.least import larger
+from frictax.parameters.arrays import larger
 
 from .forces import AbstractCompliant
 

@@ -1,12 +1,31 @@
 """Gears: relations between the angles of bodies, without losses and without play."""
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
-from frictax.annotations import ScalarLike
-from frictax.parameters import CheckedModule, Positive, Real, Scalar, is_traced, parameter
+from frictax.annotations import ArrayLike, ScalarLike
+from frictax.contacts import AbstractContact
+from frictax.laws import AbstractLaw
+from frictax.parameters import (
+    AtLeast,
+    CheckedModule,
+    Increasing,
+    Integer,
+    Number,
+    Positive,
+    Real,
+    Scalar,
+    Values,
+    Vector,
+    as_array,
+    is_traced,
+    parameter,
+)
 
 
 class AbstractGear(CheckedModule):
@@ -107,3 +126,195 @@ class IdealPlanetary(AbstractGear):
 
     def factors(self) -> tuple[ScalarLike, ...]:
         return 1.0, self.ratio, -(1 + self.ratio)
+
+
+_LEAST_ETA = 0.01  # [1] least efficiency that the lines beyond the last row lead to
+
+
+class _Corners(AbstractLaw):
+    """Where the loss table has corners."""
+
+    speeds: Float[Array, " n"]
+
+    def __call__(self, v: Values | float) -> Values:
+        return jnp.zeros_like(jnp.asarray(v, dtype=float))
+
+    @property
+    def is_nonnegative(self) -> bool:
+        return True
+
+    @property
+    def is_smooth(self) -> bool:
+        return True
+
+    @property
+    def breaks(self) -> Float[Array, " n"]:
+        return self.speeds
+
+
+class LossyGear(AbstractContact, AbstractPairGear):
+    """A gear with losses in its meshing and its bearings: phi_a = ratio*phi_b, and it may stick.
+
+    With tau_a the torque that enters at a, the torque at b is ratio*(tau_a - tauLoss). Where a
+    turns forward,
+
+        tauLoss = (1 - eta_mf1)*tau_a + tau_bf1     while the power flows from a to b
+        tauLoss = (1 - 1/eta_mf2)*tau_a + tau_bf2   while it flows back
+
+    which is the greater of the two; backward it is the lesser of (1 - eta_mf1)*tau_a - tau_bf1 and
+    (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest it holds any tauLoss between the least and the
+    greatest. Efficiencies and bearing torques are straight lines between the given speeds. Beyond
+    the last row the lines through the last two rows go on. From the speed on at which one of them
+    leads to an efficiency above 1 or below 0.01, or to a bearing torque below 0, all stay as they
+    are there: losses never drive.
+
+    Body `b` follows `a`: start values are those of `a`. On body `a` no other gear may act.
+
+    A friction between its own two bodies takes torque past the gear, whose losses may fall by more
+    than that friction brakes: for some loads no modes fit the forces then, and the run ends as
+    `Result.inconsistent`.
+
+    **Arguments:**
+
+    - `a`, `b`: names of the bodies; `ratio`, not 0: phi_a/phi_b.
+    - `lossTable`, M x 5: speed |w_a| >= 0 [rad/s], strictly increasing; efficiencies `eta_mf1` and
+      `eta_mf2` > 0 [1]; bearing torques `tau_bf1` and `tau_bf2` >= 0 [N.m]. Default [[0, 1, 1, 0,
+      0]], no losses. The columns are parameters under these names.
+
+    **Raises:** `ValueError` for another shape and values outside their domain.
+
+    **Source:** Modelica Standard Library 4.1.0; C. Pelchen, C. Schweiger, M. Otter, Proc. 2nd Int.
+    Modelica Conference, 2002.
+
+    A gear of 80 % that lifts: 1 N.m against 0.5 N.m, of which 0.8*1 - 0.5 = 0.3 N.m accelerate
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> hoist = fx.Mechanism(
+    ...     motor=fx.Inertia(J=1e-9),
+    ...     drum=fx.Inertia(J=1.0),
+    ...     gear=fx.LossyGear("motor", "drum", ratio=1.0, lossTable=[[0, 0.8, 0.8, 0, 0]]),
+    ...     torque=fx.Torque("motor", 1.0),
+    ...     weight=fx.Torque("drum", -0.5),
+    ... )
+    >>> round(float(fx.simulate(hoist, ts=jnp.array([0.0, 1.0]))["drum"].w[-1]), 6)
+    0.3
+    """
+
+    depends_on_torque = True
+    w: Vector = parameter(Increasing(), "rad/s", fit=False, ndim=1)
+    eta_mf1: Vector = parameter(Positive(), "1", ndim=1)
+    eta_mf2: Vector = parameter(Positive(), "1", ndim=1)
+    tau_bf1: Vector = parameter(AtLeast(0.0), "N.m", ndim=1)
+    tau_bf2: Vector = parameter(AtLeast(0.0), "N.m", ndim=1)
+
+    def __init__(
+        self, a: str, b: str, ratio: ScalarLike, lossTable: ArrayLike = ((0.0, 1.0, 1.0, 0.0, 0.0),)
+    ) -> None:
+        rows = as_array(lossTable)
+        if np.ndim(rows) != 2 or np.shape(rows)[1] != 5 or np.shape(rows)[0] < 1:
+            raise ValueError(
+                "`LossyGear.lossTable` must have rows of five numbers, [|w_a|, eta_mf1, eta_mf2,"
+                f" tau_bf1, tau_bf2], got {lossTable!r}. Write one row for constants: [[0, 0.9,"
+                " 0.9, 0, 0]]."
+            )
+        self.a, self.b, self.ratio = a, b, as_array(ratio)
+        self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2 = (
+            rows[:, k] for k in range(5)
+        )
+
+    def check_rules(self) -> None:
+        columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
+        if any(map(is_traced, columns)):
+            return
+        w, eta1, eta2, *bearings = map(np.asarray, columns)
+        drives = (eta1 - 1) * (eta2 - 1) < 0
+        if np.any(drives):
+            i = int(np.argmax(drives))
+            raise ValueError(
+                "`LossyGear.eta_mf1` and `eta_mf2` must be <= 1, got"
+                f" {eta1[i]:g} and {eta2[i]:g} in row {i}, counted from 0: such a gear drives."
+                " Give 1 for no loss."
+            )
+        at_rest = [float(x[0] - w[0] * _slope(x, w, 0)) for x in (eta1, eta2, *bearings)]
+        lost = min(at_rest[:2]) <= 0 or (at_rest[0] - 1) * (at_rest[1] - 1) < 0
+        if lost or min(at_rest[2:]) < 0:
+            raise ValueError(
+                "`LossyGear.lossTable` must lead to efficiencies from 0 to 1 and to bearing torques"
+                f" >= 0 at rest, but its first two rows lead to {at_rest}. Add a row for speed 0."
+            )
+
+    def between(self) -> tuple[str, str | None]:
+        return self.a, None
+
+    def law(self, direction: int) -> AbstractLaw:
+        if self.w.shape[0] == 1:
+            return _Corners(self.w[:0])
+        return _Corners(jnp.concatenate([self.w[1:-1], self._end[None]]))
+
+    @property
+    def _end(self) -> Array:
+        """The speed from which on the columns stay as they are [rad/s], inf where they never do."""
+        last, ends = self.w[-1], []
+        for column, low, high in (
+            (self.eta_mf1, _LEAST_ETA, 1.0),
+            (self.eta_mf2, _LEAST_ETA, 1.0),
+            (self.tau_bf1, 0.0, jnp.inf),
+            (self.tau_bf2, 0.0, jnp.inf),
+        ):
+            slope = _slope(column, self.w, -2)
+            falls, rises = slope < 0, (slope > 0) & (high < jnp.inf)
+            room = jnp.where(falls, column[-1] - low, jnp.where(rises, high - column[-1], 0.0))
+            speed = last + jnp.maximum(room, 0.0) / jnp.where(falls | rises, jnp.abs(slope), 1.0)
+            ends.append(jnp.where(falls | rises, speed, jnp.inf))
+        return jnp.min(jnp.stack(ends))
+
+    def continued(self) -> np.ndarray:
+        """Rows of the loss table that other programs, which extend the last two, take for the same
+        gear.
+        """
+        columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
+        rows = np.column_stack(list(map(np.asarray, columns)))
+        if len(rows) == 1 or not np.isfinite(end := float(self._end)):
+            return rows
+        share = (end - rows[-1, 0]) / (rows[-1, 0] - rows[-2, 0])
+        held = rows[-1] + share * (rows[-1] - rows[-2])
+        beyond = held.copy()
+        beyond[0] += rows[-1, 0] - rows[-2, 0]
+        return np.vstack([rows, *([held] if end > rows[-1, 0] else []), beyond])
+
+    def breakaway(self) -> Number:
+        return jnp.ones_like(self.ratio)
+
+    def lines(
+        self, v: Number, piece: Integer | None
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Forward, tauLoss is the greater of two straight lines k*tau_a + d at the speed `v` >= 0:
+        (k, d) of each.
+
+        Backward it is the lesser of both with -d.
+        """
+        eta1, eta2, bf1, bf2 = (
+            self._at(column, v, piece)
+            for column in (self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
+        )
+        return (1 - eta1, bf1), (1 - 1 / eta2, bf2)
+
+    def _at(self, column: Array, v: Array, piece: Array | None) -> Array:
+        if column.shape[0] == 1:
+            return column[0]
+        last = column.shape[0] - 2
+        if piece is None:
+            return column[0] + _slope(column, self.w, 0) * (v - self.w[0])
+        k = jnp.minimum(piece, last)
+        end = self._end
+        is_held = (piece > last) & (end < jnp.inf)
+        v = jnp.where(is_held, end, v)
+        slope = (column[k + 1] - column[k]) / (self.w[k + 1] - self.w[k])
+        return column[k] + slope * (v - self.w[k])
+
+
+def _slope(column: Any, speeds: Any, k: int) -> Any:
+    """How steeply a column rises from row k to the next; 0 of a table of one row."""
+    if column.shape[0] == 1:
+        return 0.0
+    return (column[k + 1] - column[k]) / (speeds[k + 1] - speeds[k])

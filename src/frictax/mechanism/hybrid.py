@@ -11,21 +11,26 @@ from jaxtyping import Array, Bool, Float, PyTree
 from frictax.contacts.mode import FREE, STUCK, mode_vector
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
-from .bristles.elements import element_margins, joined, slipped
-from .bristles.passive import passive_step, within_limits
-from .bristles.pressing import begun_pressed, press_margins, pressed_anew
+from .bristle_events import (
+    begun_pressed,
+    element_margins,
+    joined,
+    press_margins,
+    pressed_anew,
+    slipped,
+)
+from .bristle_steps import passive_step, within_limits
 from .contact_margins import all_margins, is_off, longest_steps, rounding
-from .elimination import product
 from .energy import heat_flows, powers, stored
 from .layout import Layout, layout, signal_of, state_names as state_names
-from .mechanism import Mechanism
+from .mechanism import Mechanism, unnamed
 from .mode_transition import at_rest, fallen, settled, stopped
 from .snapshot import Snapshot
-from .unnamed import unnamed
+from .sparse import product
 
 
 class MechanicalSystem(AbstractHybridSystem):

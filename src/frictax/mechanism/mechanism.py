@@ -1,9 +1,12 @@
 """Parts put together by name."""
 
+import copy
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
+import jax
 
 from frictax.annotations import Part
 from frictax.engine.system import AbstractHybridSystem
@@ -13,8 +16,7 @@ from frictax.pytree import readable
 from frictax.text import suggestion
 from frictax.verbs import MechanismVerbs
 
-from .attachments import misfit
-from .layout import PARTS, layout
+from .layout import PARTS, layout, misfit
 
 
 class Mechanism(MechanismVerbs, eqx.Module):
@@ -95,3 +97,52 @@ class Mechanism(MechanismVerbs, eqx.Module):
 
 
 Machine = Mechanism | AbstractHybridSystem
+
+
+def unnamed(mechanism: Mechanism) -> Mechanism:
+    """`mechanism` with its parts called by their numbers, "part0", "part1", so that machines that
+    differ in names alone are of one structure and share their programs.
+
+    It is `mechanism` itself where a part is of the user's own: what its text means is not known.
+    """
+    own = (type(part).__module__.startswith("frictax.") for part in mechanism.parts)
+    if type(mechanism) is not Mechanism or not all(own):
+        return mechanism
+    leaves, structure = jax.tree.flatten(mechanism)
+    return jax.tree.unflatten(_numbered(structure), leaves)
+
+
+@functools.lru_cache(maxsize=256)
+def _numbered(structure: Any) -> Any:
+    mechanism = jax.tree.unflatten(structure, [0.0] * structure.num_leaves)
+    number = {name: f"part{i}" for i, name in enumerate(mechanism.names)}
+
+    def renamed(name: Any) -> Any:
+        """A part's name, with the end of it that is meant; names; what else is no text."""
+        if isinstance(name, tuple):
+            return tuple(map(renamed, name))
+        if not isinstance(name, str):
+            return name
+        part, dot, end = name.partition(".")
+        return f"{number[part]}{dot}{end}"
+
+    parts = tuple(
+        _with(part, {name: renamed(getattr(part, name)) for name in names_of_others(type(part))})
+        for part in mechanism.parts
+    )
+    return jax.tree.structure(_with(mechanism, {"parts": parts, "names": tuple(number.values())}))
+
+
+def names_of_others(part: type) -> tuple[str, ...]:
+    """The fields of a part that hold names of other parts."""
+    return tuple(name for name in _NAMES if name in getattr(part, "__dataclass_fields__", {}))
+
+
+_NAMES = ("body", "support", "a", "b", "sun", "carrier", "ring", "sources")
+
+
+def _with(thing: Any, fields: dict[str, Any]) -> Any:
+    """A copy with these fields; unlike `dataclasses.replace` it checks nothing."""
+    other = copy.copy(thing)
+    vars(other).update(fields)
+    return other

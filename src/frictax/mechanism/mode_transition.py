@@ -19,11 +19,10 @@ from .contact_margins import (
     rounding,
     slides_in,
 )
-from .elimination import Sparse, product, scaled
 from .layout import Layout
 from .snapshot import Snapshot
-from .stiction import AT_LIMIT, modes_at_rest
-from .stiction_by_torque import Lines, modes_by_torque
+from .sparse import Sparse, product, scaled
+from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
 _SHORT = 1e4  # times the rounding of a velocity: a lever is short that turns it into more than this
 _THROWN = 1e-7  # of what a contact holds: a load that exceeds it by more is no located event

@@ -8,10 +8,10 @@ from jaxtyping import Array
 
 from frictax.contacts.contact import f0, law_value
 from frictax.contacts.mode import STUCK
-from frictax.parameters.least import larger, least
+from frictax.parameters.arrays import larger, least
 
-from .elimination import Sparse, product, scaled, solved, spanned
 from .layout import Contact, Form, Layout
+from .sparse import Sparse, product, scaled, solved, spanned
 
 _LEAST_SHARE = 1e-4  # of the greatest in its group
 # Of the acceleration by a unit force: a contact that moves less is held by the others. True ones

@@ -1,15 +1,8 @@
 """Thermal parts of a mechanism: nodes, and what conducts between them."""
 
-import dataclasses
-from typing import Any
-
 import equinox as eqx
-from jaxtyping import Array, Float
 
 from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, parameter
-from frictax.pytree import pytree_dataclass
-
-from .attachments import misfit
 
 
 def _names(value) -> tuple[str, ...]:
@@ -69,76 +62,3 @@ class ThermalConductor(CheckedModule):
     b: str | None = eqx.field(static=True, default=None)
     G: Scalar = parameter(AtLeast(0.0), "W/K", default=1.0)
     T_ambient: Scalar = parameter(Positive(), "K", fit=False, default=293.15)
-
-
-@dataclasses.dataclass(frozen=True)
-class Node:
-    """A thermal node: its part, and the numbers of the contacts, compliants and contacts with a
-    bristle that heat it.
-    """
-
-    part: int
-    contacts: tuple[int, ...]
-    compliants: tuple[int, ...]
-    bristles: tuple[int, ...] = ()
-
-
-def thermal_nodes(
-    mechanism: Any, lay: Any
-) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
-    """The thermal nodes of a mechanism of layout `lay`, with what heats them, and what conducts
-    between them.
-    """
-    names, parts = mechanism.names, mechanism.parts
-    contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
-    compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
-    bristles = {names[contact.part]: b for b, contact in enumerate(lay.bristles)}
-    everything = contacts | compliants | bristles
-    nodes, heats = [], {}
-    for i, part in enumerate(parts):
-        if not isinstance(part, HeatCapacitor):
-            continue
-        for source in part.sources:
-            if source not in everything:
-                raise misfit(
-                    f"{names[i]!r} must be heated by friction elements or dampers, got"
-                    f" {source!r}. Here are: {', '.join(everything) or 'none'}."
-                )
-            if source in heats:
-                raise misfit(
-                    f"{source!r} must heat one node, got {heats[source]!r} and"
-                    f" {names[i]!r}. Drop one of them."
-                )
-            heats[source] = names[i]
-        mine = [
-            tuple(known[s] for s in part.sources if s in known)
-            for known in (contacts, compliants, bristles)
-        ]
-        nodes.append(Node(i, *mine))
-    numbers = {names[node.part]: k for k, node in enumerate(nodes)}
-    conductors = []
-    for i, part in enumerate(parts):
-        if isinstance(part, ThermalConductor):
-            for end in (part.a, part.b):
-                if end is not None and end not in numbers:
-                    known = ", ".join(numbers) or "none"
-                    raise misfit(
-                        f"{names[i]!r} must conduct between heat capacitors, got"
-                        f" {end!r}. Here are: {known}."
-                    )
-            conductors.append((i, numbers[part.a], None if part.b is None else numbers[part.b]))
-    return tuple(nodes), tuple(conductors)
-
-
-@pytree_dataclass
-class HeatCapacitorVariables:
-    """Temperature `T` [K]."""
-
-    T: Float[Array, "..."]
-
-
-@pytree_dataclass
-class ThermalConductorVariables:
-    """The heat that flows from a to b, `Q_flow` [W]."""
-
-    Q_flow: Float[Array, "..."]

@@ -1,6 +1,9 @@
-"""A part's variables at one moment, under their Modelica names."""
+"""Variables of the parts under their Modelica names: result classes, and values at one time."""
 
 import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,41 +17,31 @@ from frictax.pytree import pytree_dataclass
 
 from . import dynamics
 from .bodies import AbstractBody, Fixed
-from .bristles.reading import bristle_at
-from .energy import conducted, loss
-from .forces import AbstractMotion, AbstractSource, PositionController, Torque
-from .gears import AbstractGear, IdealGear
-from .layout import Layout
-from .lossy_gear import LossyGear
-from .snapshot import Snapshot
-from .state_forces import QuadraticSpeedDependentTorque
-from .thermal import (
-    HeatCapacitor,
-    HeatCapacitorVariables,
-    ThermalConductor,
-    ThermalConductorVariables,
+from .energy import bristle_loss, conducted, loss
+from .forces import (
+    AbstractMotion,
+    AbstractSource,
+    PositionController,
+    QuadraticSpeedDependentTorque,
+    Torque,
 )
+from .gears import AbstractGear, IdealGear, LossyGear
+from .layout import Layout
+from .snapshot import Snapshot
+from .thermal import HeatCapacitor, ThermalConductor
+from .variable_table import VARIABLES, rotational_name
 
-# [m/s or rad/s] The speed up to which a contact begins to slide: that from which on Modelica's
-# tools let the mode change.
-_NO_SPEED = 1e-10
-_NO_RATE = 1e-6  # [m/s2 or rad/s2] Rounding of an acceleration that is 0 at breakaway.
-# Velocity and acceleration of the sliding faces: of what slides, of what turns, of a gear.
-_OF_FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
+_SPEED_AT_REST = 1e-10  # [m/s or rad/s] Modelica's tools change the mode above this speed.
+# [m/s2 or rad/s2] At breakaway an acceleration of 0 may be negative by this rounding error.
+_ACCELERATION_ERROR = 1e-6
+# Velocity and acceleration of the sliding faces on a part that slides, on one that turns, and of a
+# gear.
+_FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
 
-# Over whatever a run is asked at: scalars at one moment, a row over time.
+# Scalars at one time, and rows over the times of a run.
 Values = Float[Array, "..."]
 Modes = Int[Array, "..."]
 Flags = Bool[Array, "..."]
-
-
-@pytree_dataclass
-class MassVariables:
-    """Position of the centre `s` [m], velocity `v` [m/s], acceleration `a` [m/s2]."""
-
-    s: Values
-    v: Values
-    a: Values
 
 
 class Breakaway:
@@ -72,8 +65,8 @@ class Breakaway:
     def _begins(self, direction: int) -> Flags:
         """Return whether the sliding faces are at rest and accelerate in `direction`."""
         has = vars(self)
-        v, a = next((has[v], has[a]) for v, a in _OF_FACES if v in has)
-        return (jnp.abs(v) <= _NO_SPEED) & (direction * a >= -_NO_RATE)
+        v, a = next((has[v], has[a]) for v, a in _FACES if v in has)
+        return (jnp.abs(v) <= _SPEED_AT_REST) & (direction * a >= -_ACCELERATION_ERROR)
 
 
 class NoBreakaway:
@@ -90,40 +83,13 @@ class NoBreakaway:
         return jnp.zeros(jnp.shape(self.mode), bool)
 
 
-@pytree_dataclass
-class FrictionVariables(Breakaway):
-    """The variables of a friction element.
+class Flanges:
+    """`s_a`, `s_b`: positions of the two flanges relative to the support [m].
 
-    - `s`, `v`, `a`: position [m], velocity [m/s], acceleration [m/s2] relative to the support.
-    - `f`: friction force [N], positive against positive velocity; stuck: what holds, with a stop's
-      reaction.
-    - `mode`: a `Mode`; `locked`, `free`: whether it is STUCK, FREE.
-    - `sa`: the curve parameter [1]: f when locked, a + f0_max forward, a - f0_max backward, a when
-      free.
-    - `f0`, `f0_max`: sliding friction at rest and breakaway force [N].
-    - `v_relfric`, `a_relfric`: velocity and acceleration of the sliding faces; `lossPower` =
-      f*v_relfric [W].
-    - `fn`: normal force [N] (brake); `stopped`: -1, 0, 1 at the lower stop, at none, at the upper
-      one (mass with stops).
-    - `startForward`, `startBackward`: whether it begins to slide forward or backward at this time.
-    - `s_a`, `s_b`: positions of its two flanges relative to the support [m]. They are joined
-      rigidly, so both are `s`; a mass with stops does not have them.
+    The flanges are joined rigidly, so both positions are `s`. A mass with stops does not have them.
     """
 
     s: Values
-    v: Values
-    a: Values
-    f: Values
-    mode: Modes
-    sa: Values
-    locked: Flags
-    free: Flags
-    f0: Values
-    f0_max: Values
-    v_relfric: Values
-    a_relfric: Values
-    lossPower: Values
-    fn: Values | None
     stopped: Modes | None
 
     @property
@@ -140,62 +106,10 @@ class FrictionVariables(Breakaway):
         return self.s_a
 
 
-@pytree_dataclass
-class CompliantVariables:
-    """Extension `s_rel` [m], its rate `v_rel` [m/s], force `f` [N], power lost in a damper
-    `lossPower` [W].
-    """
-
-    s_rel: Values
-    v_rel: Values
-    f: Values
-    lossPower: Values
-
-
-@pytree_dataclass
-class ForceVariables:
-    """Position of the flange `s` [m] and force `f` [N]."""
-
-    s: Values
-    f: Values
-
-
-@pytree_dataclass
-class ControllerVariables(ForceVariables):
-    """Position of the flange `s` [m], force `f` [N], position asked for `s_ref` [m]."""
-
-    s_ref: Values
-
-
-@pytree_dataclass
-class InertiaVariables:
-    """Angle `phi` [rad], angular velocity `w` [rad/s], angular acceleration `a` [rad/s2]."""
+class RotationalFlanges:
+    """`phi_a`, `phi_b`: angles of the two flanges relative to the support [rad], both are `phi`."""
 
     phi: Values
-    w: Values
-    a: Values
-
-
-@pytree_dataclass
-class RotationalFrictionVariables(Breakaway):
-    """The variables of a friction element on a body that turns: as `FrictionVariables`, with `phi`,
-    `phi_a`, `phi_b` [rad], `w` [rad/s], `tau` [N.m].
-    """
-
-    phi: Values
-    w: Values
-    a: Values
-    tau: Values
-    mode: Modes
-    sa: Values
-    locked: Flags
-    free: Flags
-    tau0: Values
-    tau0_max: Values
-    w_relfric: Values
-    a_relfric: Values
-    lossPower: Values
-    fn: Values | None
 
     @property
     def phi_a(self) -> Values:
@@ -206,141 +120,147 @@ class RotationalFrictionVariables(Breakaway):
         return self.phi
 
 
-@pytree_dataclass
-class BristleVariables(NoBreakaway, FrictionVariables):
-    """The variables of friction with a bristle: those of `FrictionVariables`, never locked, with
-    sa = f, f0 = f0_max, `mode` the direction of motion, and the bristle's.
+_TYPES = {"number": Values, "mode": Modes, "flag": Flags}
 
-    - `z`: how far it is bent [m]; `f_z` = sigma_0*z, the force in it [N]; of a bristle with
-      elements the sum of what these bear, and `mode` is stuck, and it locked, until all slip.
-    - `lossPower`: what becomes heat, f*v less what bends the bristle [W].
+
+def _variable_class(kind: str, description: str, names: str, *bases: type, turns: bool) -> Any:
+    """Return the class `kind` of the variables of a part: a dataclass and pytree.
+
+    Its fields are those of the `bases`, then `names`. Meaning and unit of each are in the table
+    `VARIABLES`. With `turns`, a name of the table's translational variables is replaced by the name
+    on a part that turns.
     """
-
-    z: Values
-    f_z: Values
-
-
-@pytree_dataclass
-class RotationalBristleVariables(NoBreakaway, RotationalFrictionVariables):
-    """The variables of friction with a bristle on a body that turns: as `BristleVariables`, with
-    `z` [rad] and `tau_z` [N.m].
-    """
-
-    z: Values
-    tau_z: Values
-
-
-@pytree_dataclass
-class ClutchVariables(Breakaway):
-    """The variables of a clutch between a and b: `phi_rel` = phi_b - phi_a [rad], `w_rel` [rad/s],
-    `a_rel` [rad/s2]; the torque `tau` [N.m] slows b and drives a; the others as of
-    `FrictionVariables`.
-    """
-
-    phi_rel: Values
-    w_rel: Values
-    a_rel: Values
-    tau: Values
-    mode: Modes
-    sa: Values
-    locked: Flags
-    free: Flags
-    tau0: Values
-    tau0_max: Values
-    w_relfric: Values
-    a_relfric: Values
-    lossPower: Values
-    fn: Values | None
+    own = [rotational_name(name) if turns else name for name in names.split()]
+    types = {name: _TYPES[VARIABLES[name].kind] for name in own}
+    # Only a brake or a clutch has a normal force, only a mass with stops can be at a stop.
+    types |= {name: types[name] | None for name in ("fn", "stopped") if name in types}
+    inherited = [
+        f.name for base in bases for f in getattr(base, "__dataclass_fields__", {}).values()
+    ]
+    rows = [(name, VARIABLES[name]) for name in [*inherited, *own]]
+    listed = "\n".join(
+        f"- `{name}`: {row.meaning} [{row.rotational_unit if turns else row.unit}]"
+        for name, row in rows
+    )
+    members = {
+        "__doc__": f"{inspect.cleandoc(description)}\n\n{listed}\n",
+        "__module__": __name__,
+        "__annotations__": types,
+    }
+    return pytree_dataclass(type(kind, bases, members))
 
 
-@pytree_dataclass
-class BristleClutchVariables(NoBreakaway, ClutchVariables):
-    """The variables of a clutch with a bristle: as `BristleVariables`, with `z` [rad] and `tau_z`
-    [N.m].
-    """
+_sliding = functools.partial(_variable_class, turns=False)
+_turning = functools.partial(_variable_class, turns=True)
 
-    z: Values
-    tau_z: Values
+_FRICTION = "f mode sa locked free f0 f0_max v_relfric a_relfric lossPower fn"
+_OF_FRICTION = """
 
+    The force (torque) is positive against positive velocity; while stuck, it is the force that
+    holds the contact, with a stop's reaction. `sa` is the force while locked, a + f0_max while
+    sliding forward, a - f0_max while sliding backward, a while free. `lossPower` is the force times
+    the velocity of the sliding faces. `startForward`, `startBackward`: whether it begins to slide
+    in that direction at this time."""
+_OF_BRISTLE = """
 
-@pytree_dataclass
-class OneWayClutchVariables(ClutchVariables):
-    """The variables of a freewheel: those of a clutch, with sa = a_rel + tau0 while it slides, and
-    `stuck`: whether it is locked.
-    """
+    `mode` is the direction of motion, and the contact is never locked. Of a bristle with elements
+    `mode` is stuck, and the contact is locked, until all elements slip. `sa` is the force, and the
+    friction at rest is the breakaway force. The force in the bristle is sigma_0*z, or the sum of
+    the forces of the elements. `lossPower` is what becomes heat: the power of the friction force
+    without the power that bends the bristle."""
 
-    stuck: Flags
-
-
-@pytree_dataclass
-class RotationalCompliantVariables:
-    """Twist `phi_rel` [rad], its rate `w_rel` [rad/s], torque `tau` [N.m], power lost in a damper
-    `lossPower` [W].
-    """
-
-    phi_rel: Values
-    w_rel: Values
-    tau: Values
-    lossPower: Values
-
-
-@pytree_dataclass
-class TorqueVariables:
-    """Angle of the body `phi` [rad] and torque `tau` [N.m]."""
-
-    phi: Values
-    tau: Values
-
-
-@pytree_dataclass
-class IdealGearVariables:
-    """Angles of the two bodies [rad]."""
-
-    phi_a: Values
-    phi_b: Values
-
-
-@pytree_dataclass
-class IdealPlanetaryVariables:
-    """Angles of the three bodies [rad]."""
-
-    phi_sun: Values
-    phi_ring: Values
-    phi_carrier: Values
-
-
-@pytree_dataclass
-class LossyGearVariables(Breakaway):
-    """The variables of a `LossyGear`.
-
-    - `phi_a`, `phi_b` [rad]; `w_a` [rad/s], `a_a` [rad/s2]; `tau_a` [N.m], the torque that enters
-      at a, and `tauLoss` [N.m], what is lost of it; `lossPower` [W].
-    - `mode`: a `Mode`; `locked`; `sa`: tauLoss when locked, else a_a + tauLoss.
-    """
-
-    phi_a: Values
-    phi_b: Values
-    w_a: Values
-    a_a: Values
-    tau_a: Values
-    tauLoss: Values
-    mode: Modes
-    sa: Values
-    locked: Flags
-    lossPower: Values
-
-
-@pytree_dataclass
-class FixedVariables:
-    """Position `s` [m]."""
-
-    s: Values
+MassVariables = _sliding("MassVariables", "Variables of a mass, `s` is its centre.", "s v a")
+InertiaVariables = _turning("InertiaVariables", "Variables of an inertia.", "s v a")
+FixedVariables = _sliding("FixedVariables", "Variables of a fixed flange or a given motion.", "s")
+FrictionVariables = _sliding(
+    "FrictionVariables",
+    f"Variables of a friction element, relative to its support.{_OF_FRICTION}",
+    f"s v a {_FRICTION} stopped",
+    Breakaway,
+    Flanges,
+)
+RotationalFrictionVariables = _turning(
+    "RotationalFrictionVariables",
+    f"Variables of a friction element on a body that turns.{_OF_FRICTION}",
+    f"s v a {_FRICTION}",
+    Breakaway,
+    RotationalFlanges,
+)
+BristleVariables = _sliding(
+    "BristleVariables",
+    f"Variables of a friction element with a bristle.{_OF_BRISTLE}",
+    "z f_z",
+    NoBreakaway,
+    FrictionVariables,
+)
+RotationalBristleVariables = _turning(
+    "RotationalBristleVariables",
+    f"Variables of a friction element with a bristle on a body that turns.{_OF_BRISTLE}",
+    "z f_z",
+    NoBreakaway,
+    RotationalFrictionVariables,
+)
+ClutchVariables = _turning(
+    "ClutchVariables",
+    "Variables of a clutch between a and b: phi_rel = phi_b - phi_a. The torque slows b and drives"
+    f" a.{_OF_FRICTION}",
+    f"s_rel v_rel a_rel {_FRICTION}",
+    Breakaway,
+)
+BristleClutchVariables = _turning(
+    "BristleClutchVariables",
+    f"Variables of a clutch with a bristle.{_OF_BRISTLE}",
+    "z f_z",
+    NoBreakaway,
+    ClutchVariables,
+)
+OneWayClutchVariables = _turning(
+    "OneWayClutchVariables",
+    "Variables of a freewheel: those of a clutch, with sa = a_rel + tau0 while it slides.",
+    "stuck",
+    ClutchVariables,
+)
+CompliantVariables = _sliding(
+    "CompliantVariables", "Variables of a spring, a damper or a gap.", "s_rel v_rel f lossPower"
+)
+RotationalCompliantVariables = _turning(
+    "RotationalCompliantVariables",
+    "Variables of a spring, a damper or a backlash between bodies that turn.",
+    "s_rel v_rel f lossPower",
+)
+ForceVariables = _sliding(
+    "ForceVariables", "Variables of an external force, `s` is the flange's position.", "s f"
+)
+TorqueVariables = _turning("TorqueVariables", "Variables of an external torque.", "s f")
+ControllerVariables = _sliding(
+    "ControllerVariables",
+    "Variables of a position controller; `s_ref` is the reference.",
+    "s_ref",
+    ForceVariables,
+)
+IdealGearVariables = _turning("IdealGearVariables", "Variables of an ideal gear.", "phi_a phi_b")
+IdealPlanetaryVariables = _turning(
+    "IdealPlanetaryVariables",
+    "Variables of an ideal planetary gear.",
+    "phi_sun phi_ring phi_carrier",
+)
+LossyGearVariables = _turning(
+    "LossyGearVariables",
+    "Variables of a `LossyGear`. `tau_a` is the torque that enters at a, and `tauLoss` is the part"
+    " of it that is lost. `sa` is tauLoss while locked, else a_a + tauLoss.",
+    "phi_a phi_b w_a a_a tau_a tauLoss mode sa locked lossPower",
+    Breakaway,
+)
+HeatCapacitorVariables = _sliding("HeatCapacitorVariables", "Variables of a heat capacitor.", "T")
+ThermalConductorVariables = _sliding(
+    "ThermalConductorVariables", "Variables of a thermal conductor: heat from a to b.", "Q_flow"
+)
 
 
 def variables_at(now: Snapshot, part: int) -> Any:
-    """The variables of part number `part`, all scalars."""
+    """Return the variables of part number `part`, all scalars."""
     lay, element = now.layout, now.mechanism.parts[part]
-    kind = _kind(now.mechanism, lay, part)
+    kind = _class_of(now.mechanism, lay, part)
     if isinstance(element, Fixed):
         return kind(element.s0)
     if isinstance(element, AbstractBody):
@@ -350,7 +270,7 @@ def variables_at(now: Snapshot, part: int) -> Any:
         return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part), kind)
     if isinstance(element, AbstractContact):
         if (b := _bristle_number(lay, part)) is not None:
-            return bristle_at(now, b, kind)
+            return _bristle_at(now, b, kind)
         return _friction_at(now, _contact_number(lay, part), kind)
     if isinstance(element, AbstractGear):
         return kind(*(now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies))
@@ -366,59 +286,54 @@ def variables_at(now: Snapshot, part: int) -> Any:
 
 
 def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
-    """The structure of what `variables_at` returns, which takes no trace to tell."""
-    kind = _kind(mechanism, lay, part)
-    left: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(kind)), 0)
+    """Return the tree structure of `variables_at` without tracing it."""
+    kind = _class_of(mechanism, lay, part)
+    leaves: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(kind)), 0)
     if isinstance(mechanism.parts[part], AbstractContact):
         contact = _contact(lay, part)
         has = {"fn": contact.is_pressed, "stopped": contact.wall is not None}
-        left |= {name: None for name, is_there in has.items() if name in left and not is_there}
-    like = object.__new__(kind)  # which holds no arrays
-    vars(like).update(left)
+        leaves |= {name: None for name, is_there in has.items() if name in leaves and not is_there}
+    like = object.__new__(kind)  # its constructor would want arrays
+    vars(like).update(leaves)
     return jax.tree.structure(like)
 
 
-def _kind(mechanism: Any, lay: Layout, part: int) -> Any:
-    """The class of the variables of part number `part`."""
+# Parts whose class alone decides on the class of their variables; the first match counts.
+_CLASSES: tuple[tuple[Any, Any], ...] = (
+    (Fixed | AbstractMotion, FixedVariables),
+    (Torque | QuadraticSpeedDependentTorque, TorqueVariables),
+    (LossyGear, LossyGearVariables),
+    (IdealGear, IdealGearVariables),
+    (AbstractGear, IdealPlanetaryVariables),
+    (OneWayClutch, OneWayClutchVariables),
+    (HeatCapacitor, HeatCapacitorVariables),
+    (ThermalConductor, ThermalConductorVariables),
+)
+
+
+def _class_of(mechanism: Any, lay: Layout, part: int) -> Any:
+    """Return the class of the variables of part number `part`."""
     element = mechanism.parts[part]
-    if isinstance(element, Fixed | AbstractMotion):
-        return FixedVariables
+    for parts, kind in _CLASSES:
+        if isinstance(element, parts):
+            return kind
     if isinstance(element, AbstractBody):
         return InertiaVariables if element.rotational else MassVariables
-    if isinstance(element, Torque | QuadraticSpeedDependentTorque):
-        return TorqueVariables
     if isinstance(element, AbstractSource):
-        asked = isinstance(element, PositionController) and element.signal_name() is not None
-        return ControllerVariables if asked else ForceVariables
-    if isinstance(element, LossyGear):
-        return LossyGearVariables
-    if isinstance(element, OneWayClutch):
-        return OneWayClutchVariables
+        follows = isinstance(element, PositionController) and element.signal_name() is not None
+        return ControllerVariables if follows else ForceVariables
     if isinstance(element, Clutch):
         return ClutchVariables if element.bristle is None else BristleClutchVariables
     if isinstance(element, AbstractContact):
-        contact, bent = _contact(lay, part), _bristle_number(lay, part) is not None
-        turns = mechanism.parts[lay.bodies[contact.ends[0][0]]].rotational
-        return _FRICTION[bool(turns), bent]
-    if isinstance(element, AbstractGear):
-        return IdealGearVariables if isinstance(element, IdealGear) else IdealPlanetaryVariables
-    if isinstance(element, HeatCapacitor):
-        return HeatCapacitorVariables
-    if isinstance(element, ThermalConductor):
-        return ThermalConductorVariables
+        turns = mechanism.parts[lay.bodies[_contact(lay, part).ends[0][0]]].rotational
+        if _bristle_number(lay, part) is not None:
+            return RotationalBristleVariables if turns else BristleVariables
+        return RotationalFrictionVariables if turns else FrictionVariables
     return RotationalCompliantVariables if element.rotational else CompliantVariables
 
 
-_FRICTION = {
-    (False, False): FrictionVariables,
-    (True, False): RotationalFrictionVariables,
-    (False, True): BristleVariables,
-    (True, True): RotationalBristleVariables,
-}
-
-
 def _contact(lay: Layout, part: int) -> Any:
-    """Where the contact stands that part number `part` is."""
+    """Return the layout's entry of the contact that is part number `part`."""
     return next(contact for contact in (*lay.contacts, *lay.bristles) if contact.part == part)
 
 
@@ -465,3 +380,41 @@ def _friction_at(now: Snapshot, c: int, kind: Any) -> Any:
     if kind is FrictionVariables:
         return kind(*shared, None if contact.wall is None else now.mode[contact.wall])
     return kind(*shared)
+
+
+def _bristle_at(now: Snapshot, b: int, kind: Callable[..., Any]) -> Any:
+    """The variables of contact number `b` with a bristle; `kind` is their class."""
+    part, contact, modes = now.bristle_elements[b], now.layout.bristles[b], now.element_modes[b]
+    v, f, f_z = now.bristle_v[b], now.bristle_friction[b], now.bristle_force[b]
+    a = sum((sign * now.accelerations[body] for body, sign in contact.ends), now.zero)
+    scale, normal = now.bristle_scale[b], now.bristle_normal[b]
+    mode = jnp.where(v < 0, BACKWARD, FORWARD)
+    if modes is not None:  # it slides when all of its elements slip
+        mode = jnp.where(jnp.all(modes != 0), now.element_slip[b], STUCK)
+        f_z = jnp.sum(now.element_force[b])
+    z = f_z / part.bristle.sigma_0
+    free = jnp.zeros(jnp.shape(mode), bool)
+    if scale is not None:
+        free, f_z = now.bristle_press[b] == 0, scale * f_z
+        mode = jnp.where(free, FREE, mode)
+    locked, s = mode == STUCK, dynamics.contact_position(now, contact)
+    size = 1.0 if scale is None else scale
+    f0_ = jnp.where(v < 0, f0(part, -1, size), f0(part, 1, size))
+    shared: list[Any] = [
+        s,
+        v,
+        a,
+        f,
+        mode,
+        f,
+        locked,
+        free,
+        f0_,
+        f0_,
+        v,
+        a,
+        bristle_loss(now, b),
+        normal,
+    ]
+    stopped = [None] if "stopped" in getattr(kind, "__dataclass_fields__", ()) else []
+    return kind(*shared, *stopped, z, f_z)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.contacts.mode import STUCK
 from frictax.engine import Engine, Result
 from frictax.parameters import Modes, Number
-from frictax.parameters.least import larger
+from frictax.parameters.arrays import larger
 from frictax.programs import jitted
 
 from .interval import Interval, Uncertainties

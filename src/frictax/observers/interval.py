@@ -10,7 +10,7 @@ from frictax.engine import Engine, walk
 from frictax.fitting.problem.setup import driven, moved_to, variable_at
 from frictax.mechanism import AbstractHybridSystem, MechanicalSystem
 from frictax.parameters import Modes, State, get, replace
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 
 
 class Uncertainties(eqx.Module):

@@ -5,6 +5,13 @@ A model contains physical values. A fit transforms them to unconstrained values 
 parameters of a fit.
 """
 
+from .arrays import (
+    Integer as Integer,
+    Modes as Modes,
+    Number as Number,
+    State as State,
+    Values as Values,
+)
 from .checks import CheckedModule as CheckedModule, check as check, check_value as check_value
 from .declaration import (
     Declaration as Declaration,
@@ -34,13 +41,6 @@ from .paths import (
     parameters as parameters,
     replace as replace,
     select as select,
-)
-from .shapes import (
-    Integer as Integer,
-    Modes as Modes,
-    Number as Number,
-    State as State,
-    Values as Values,
 )
 from .unconstrained import (
     check_not_on_edge as check_not_on_edge,

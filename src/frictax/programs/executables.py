@@ -1,14 +1,11 @@
-"""Compiled programs kept for the next process, found again without tracing.
+"""Programs are read ahead: with one those that the process before read after it, each by a thread
+of its own.
 
-JAX's own compilation cache spares compiling alone: to find a program in it, all of it has to be
-traced and lowered first, which takes longer than reading it. The programs of simulations, of their
-derivatives and of fits are kept under what they are made from: the structure and shapes of what
-goes in, the sources of frictax, and the versions of all that takes part. What holds anything of the
-user's own, a part or a function, is left to JAX.
-
-`store` says in which folder they are, and who may have written it.
+To read a program takes a tenth of a second, most of it outside Python; what a derivative needs on
+its way back is read while the way there is.
 """
 
+import contextlib
 import functools
 import hashlib
 import pickle
@@ -26,13 +23,53 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from frictax.files.private import read_private
+from frictax.files.replacing import write_whole
 from frictax.interrupts import Keys, begun, result_of, waited
 from frictax.jax_internals import Tracer, strip_locations, without_compilation_cache
 from frictax.xla import options_of_fits
 
-from .ahead import in_succession
 from .key import Unknown, key_text, surroundings
 from .store import config_of, device, is_safe, program_folder, read_entry, write_entry
+
+_MOST = 8  # programs that are read ahead and not yet asked for
+_begun: dict[Path, Future] = {}
+_seen: set[Path] = set()
+_this_thread = threading.local()
+
+
+def in_succession(read: Callable[[Path], Any], path: Path) -> Any:
+    """What `read` returns of the program at `path`; noted as what follows the program that this
+    thread read before.
+    """
+    before, _this_thread.last = getattr(_this_thread, "last", None), path
+    if before is not None and before.parent == path.parent and _follower(before) != path:
+        _note(before, path)
+    job = _begun.pop(path, None)
+    _seen.add(path)
+    following = _follower(path)
+    while following is not None and following not in _begun and len(_begun) < _MOST:
+        if following in _seen or not following.exists():
+            break
+        _begun[following] = begun(read, following)
+        following = _follower(following)
+    return waited(read, path) if job is None else result_of(job)
+
+
+def _follower(path: Path) -> Path | None:
+    with contextlib.suppress(ValueError):  # of a damaged note: it is written again
+        return path.with_name((read_private(_notes(path)) or b"").decode("ascii"))
+    return None
+
+
+def _note(path: Path, following: Path) -> None:
+    with contextlib.suppress(OSError):
+        write_whole(_notes(path), following.name, replace=True, sync=False, mode=0o600)
+
+
+def _notes(path: Path) -> Path:
+    return path.with_suffix(".program.then")
+
 
 _WORTH = 0.05  # seconds
 _MANY = 200  # programs of one kind that a process holds

@@ -17,49 +17,9 @@ from frictax.annotations import DataFrame
 from frictax.fitting import FitResult
 from frictax.measurements import Record, Sweep
 from frictax.measurements.units import quantity
-from frictax.mechanism.attachments import turns_about
+from frictax.mechanism.layout import turns_about
+from frictax.mechanism.variable_table import VARIABLES
 from frictax.trajectory import Trajectory
-
-# A variable of a part: its unit on a sliding part, on a turning part, and its meaning.
-_MEANING = {
-    **dict.fromkeys(("s", "s_ref"), ("m", "rad", "position")),
-    **dict.fromkeys(("v",), ("m/s", "rad/s", "velocity")),
-    **dict.fromkeys(("a", "a_a"), ("m/s2", "rad/s2", "acceleration")),
-    "f": ("N", "N.m", "force"),
-    "phi": ("rad", "rad", "angle"),
-    "phi_a": ("rad", "rad", "angle of the first body"),
-    "phi_b": ("rad", "rad", "angle of the second body"),
-    "phi_sun": ("rad", "rad", "angle of the sun"),
-    "phi_ring": ("rad", "rad", "angle of the ring"),
-    "phi_carrier": ("rad", "rad", "angle of the carrier"),
-    **dict.fromkeys(("w", "w_a"), ("rad/s", "rad/s", "angular velocity")),
-    **dict.fromkeys(("tau", "tau_a"), ("N.m", "N.m", "torque")),
-    "tauLoss": ("N.m", "N.m", "torque lost"),
-    "s_rel": ("m", "rad", "extension"),
-    "v_rel": ("m/s", "rad/s", "rate of extension"),
-    "phi_rel": ("rad", "rad", "relative angle"),
-    "w_rel": ("rad/s", "rad/s", "relative angular velocity"),
-    "a_rel": ("m/s2", "rad/s2", "relative acceleration"),
-    "v_relfric": ("m/s", "rad/s", "velocity of the sliding faces"),
-    "w_relfric": ("rad/s", "rad/s", "angular velocity of the sliding faces"),
-    "a_relfric": ("m/s2", "rad/s2", "acceleration of the sliding faces"),
-    "f0": ("N", "N.m", "sliding friction at rest"),
-    "tau0": ("N.m", "N.m", "sliding friction at rest"),
-    "f0_max": ("N", "N.m", "breakaway force"),
-    "tau0_max": ("N.m", "N.m", "breakaway torque"),
-    "fn": ("N", "N", "normal force"),
-    "z": ("m", "rad", "deflection of the bristle"),
-    "f_z": ("N", "N.m", "force in the bristle"),
-    "tau_z": ("N.m", "N.m", "torque in the bristle"),
-    "lossPower": ("W", "W", "power lost"),
-    "mode": ("1", "1", "mode (-1 backward, 0 stuck, 1 forward, 2 free)"),
-    "sa": ("1", "1", "curve parameter"),
-    **dict.fromkeys(("locked", "stuck"), ("1", "1", "whether it is stuck")),
-    "free": ("1", "1", "whether there is no normal force"),
-    "stopped": ("1", "1", "at the lower stop (-1), at none (0), at the upper one (1)"),
-    "T": ("K", "K", "temperature"),
-    "Q_flow": ("W", "W", "heat flow"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,11 +107,12 @@ def _run_columns(run: Trajectory) -> dict[str, Column]:
         turns = bool(turns_about(run.system.mechanism, name))
         for variable, value in vars(run[name]).items():
             if value is not None:
-                *units, says = _MEANING[variable]
+                row = VARIABLES[variable]
+                meaning, unit = row.meaning, row.rotational_unit if turns else row.unit
                 if turns:
-                    says = {"force": "torque", "position": "angle"}.get(says, says)
-                said = f"{says}, {name}"
-                out[f"{name}.{variable}"] = Column(jax.device_get(value), units[turns], said)
+                    meaning = {"force": "torque", "position": "angle"}.get(meaning, meaning)
+                label = f"{meaning}, {name}"
+                out[f"{name}.{variable}"] = Column(jax.device_get(value), unit, label)
     return out
 
 

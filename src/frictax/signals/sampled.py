@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool
 
 from frictax.jax_internals import nondifferentiable
 from frictax.parameters import CheckedModule, Increasing, Number, Real, Vector, parameter
-from frictax.parameters.shapes import row_at
+from frictax.parameters.arrays import row_at
 
 from .signal import AbstractSignal, OnePiece, Piece
 from .step import Constant

@@ -14,7 +14,7 @@ from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.laws import AbstractLaw, Coulomb, Stribeck
 from frictax.measurements import Sweep
 from frictax.mechanism import Fixed, Force, Inertia, Mass, Mechanism, Torque
-from frictax.mechanism.attachments import is_rotational
+from frictax.mechanism.layout import is_rotational
 
 # The name, a function from a machine to the value, and the SI unit.
 Quantity = tuple[str, Callable[[Any], Any], str]

@@ -21,9 +21,9 @@ from frictax.fitting.problem.setup import Setup
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
-from frictax.mechanism.attachments import BODIES, coordinates_of, turns_about
-from frictax.mechanism.axis import AbstractAxis
 from frictax.mechanism.forces import AbstractSource
+from frictax.mechanism.layout import BODIES, coordinates_of, turns_about
+from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import Number, Numbers, Values, get, parameters, replace
 from frictax.parameters.declaration import Declaration
 from frictax.signals import Drive, as_signal

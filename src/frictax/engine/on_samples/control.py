@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from frictax.parameters import Integer, Number, State
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 
-from ..implicit.stiff import rosenbrock2_differences, step as stepped
+from ..implicit import rosenbrock2_differences, step as stepped
 from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error

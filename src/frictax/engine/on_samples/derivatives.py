@@ -8,20 +8,25 @@ import jax
 import jax.numpy as jnp
 
 from frictax.jax_internals import nondifferentiable
-from frictax.parameters.shapes import row_at
+from frictax.parameters.arrays import row_at
 
-from ..cut_short import nan_where, pull_known, unknown_after_cut, zero_if_unused
-from ..implicit.stiff import keeps_bounds, step
-from ..linear import linear, read_later, split
+from ..implicit import keeps_bounds, step
 from ..options import OnSamples
 from ..result import SECOND, Result
 from ..reused import Reused, staying
+from ..tangents import (
+    linear,
+    nan_where,
+    pull_known,
+    read_later,
+    split,
+    unknown_after_cut,
+    zero_if_unused,
+)
 from . import operation
+from .bookkeeping import at_samples, fine_grid, written
 from .control import PARTS, is_controlled, times_of_part
-from .crossing import as_of, cross_inside
-from .grid import at_samples, fine_grid
-from .log import written
-from .search import Piece
+from .events import Piece, as_of, cross_inside
 
 
 @eqx.filter_custom_jvp

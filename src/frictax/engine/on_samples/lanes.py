@@ -1,15 +1,451 @@
-"""The loop over the samples of many runs at once: the same machine with other numbers."""
+"""What many runs beside each other give back, and in which pieces they get there."""
 
+import dataclasses
+import functools
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..options import OnSamples
-from .block import Block
-from .grid import fine_grid
-from .plan import Plan
+from frictax.parameters.arrays import constant, row_at
+
+from ..options import OnSamples, room
+from ..result import Result
+from ..reused import Reused
+from ..stepping import entries, together
+from .bookkeeping import Log, at_samples, empty_log, fine_grid, placed, written
+from .control import PARTS, PartLog, judged_states
+from .march import (
+    Progress,
+    Rows,
+    add_whole_steps,
+    begin_run,
+    clear_unused_rows,
+    divided_step,
+    extend_ranges,
+    inverse_scales_of_run,
+    is_within_tolerance,
+    summarize_run,
+    whole_step,
+)
+
+_TILE = 2**18  # bytes of samples that are kept before they are written where they belong
+
+
+class Made(eqx.Module):
+    """What is returned, or will be: lanes first, seeds last; None where there are no tangents, and
+    of samples that nobody asks for.
+    """
+
+    ys: Array | None
+    d_ys: Array | None
+    modes: Array | None
+    log: Log
+    d_t1: Array | None
+    count: Array
+    parts: PartLog | None  # where reverse mode is asked for
+    end: Any  # how runs ended, steps, errors, most parts of a step
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Sizes, and of what types things are."""
+
+    options: OnSamples
+    lanes: int  # in a block
+    steps: int
+    tile: int
+    y: Array  # as one lane has it
+    mode: Array
+    seeds: int | None
+    keeps: bool
+    shows: tuple[bool, bool]  # states and modes at the samples
+
+    @classmethod
+    def of(cls, options, lanes: int, steps: int, y0, mode0, seeds, keeps: bool, shows) -> "Plan":
+        y, mode = y0[0], mode0[0]
+        row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
+        most = min(max(_TILE // max(row, 1), 4), 64, steps)
+        # the one that leaves the least over
+        tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
+        return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.steps // self.tile)
+
+    @property
+    def beyond(self) -> int:
+        """Steps that the last tile has more than there are."""
+        return self.tiles * self.tile - self.steps
+
+    @property
+    def rows(self) -> int:
+        """Of a lane's log: the last takes what is not to be kept."""
+        return room(self.options) + 1
+
+    def room(self, lanes: int) -> Made:
+        rows = self.tiles * self.tile
+        of = lambda like, *ahead: jnp.zeros((lanes, *ahead, *like.shape), like.dtype)  # noqa: E731
+        nothing = lambda x: jnp.zeros((*x.shape, self.seeds), x.dtype)  # noqa: E731
+        has_ys, has_modes = self.shows
+        ys = of(self.y, rows)
+        log = jax.tree.map(lambda a: of(a[:-1]), self.log())
+        return Made(
+            ys if has_ys else None,
+            None if self.seeds is None else nothing(ys),
+            of(self.mode, rows) if has_modes else None,
+            log,
+            None if self.seeds is None else nothing(log.t1),
+            jnp.zeros(lanes, jnp.int32),
+            jax.tree.map(of, self.part_log()) if self.keeps else None,
+            (
+                jax.tree.map(lambda a: jnp.full(lanes, a), Result.successful),
+                jnp.zeros(lanes, jnp.int32),
+                jnp.zeros(lanes, self.y.dtype),
+                jnp.zeros(lanes, jnp.int32),
+            ),
+        )
+
+    def part_log(self) -> PartLog:
+        return PartLog.empty(self.options, self.steps)
+
+    def log(self) -> Log:
+        return empty_log(self.options, self.y, self.mode, self.keeps)
+
+    def returned(self, made: Made, lanes: int, samples: int) -> Any:
+        made = jax.tree.map(lambda a: a[:lanes], made)
+        kept = at_samples(self.options, samples)
+        log = made.log
+        ys, modes = (None if a is None else a[:, kept] for a in (made.ys, made.modes))
+        whole = (modes, log.fired, log.before, log.after, made.count, *made.end)
+        floats = ys, log.t1
+        if self.seeds is not None:
+            assert made.d_ys is not None
+            return floats, (made.d_ys[:, kept], made.d_t1), whole
+        if not self.keeps:
+            return floats, whole, None
+        # as many rows as `march` has
+        full = lambda a: _filled(a[:, : self.steps], self.steps + 2)  # noqa: E731
+        return floats, whole, (full(made.ys), full(made.modes), log, made.count, made.parts)
+
+
+def _filled(a: Array, rows: int) -> Array:
+    return jnp.concatenate(
+        [a, jnp.zeros((a.shape[0], rows - a.shape[1], *a.shape[2:]), a.dtype)], 1
+    )
+
+
+class Since(eqx.Module):
+    """What the lanes did in whole steps, each since it last stopped for a divided step.
+
+    - `error`: the sum of the relative errors; `inverse`: 1 over their scales.
+    - `farthest`: the largest distance of each judged state from its start, in the whole run.
+
+    A lane renews them where it stops itself, not where another lane stops. Its run is then the one
+    that it has alone.
+    """
+
+    error: Array
+    inverse: list[Array]
+    farthest: list[Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """One block, with what moves of the model and the rest, each with lanes (last) and without.
+
+    - `rest_by_lane`: what of the rest has lanes, (lanes, ...), so that a table of one lane lies
+      together: an event reads it as a whole.
+    - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
+    """
+
+    plan: Plan
+    moved: Any
+    rest: Any
+    rest_by_lane: Any
+    slacks: Array
+
+    def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: Made) -> Made:
+        """The whole run, written to `made` from the lane `first` on."""
+        plan, seeds = self.plan, self.plan.seeds
+        begun, start = self.begin(y0, mode0)
+        judged = self.judged(_entries(y0))
+        since = Since(
+            jnp.zeros(plan.lanes, plan.y.dtype),
+            inverse_scales_of_run(begun.control, judged),
+            [jnp.zeros_like(x) for x in judged],
+        )
+        log = begun.log
+        floats = _entries(y0), log.t1
+        along = None
+        if seeds is not None:
+            along = jax.vmap(_entries)(d_y0), jnp.zeros((seeds, *log.t1.shape), log.t1.dtype)
+
+        def tile(k, carry) -> Any:
+            floats, along, whole, made = carry
+            begin = k * plan.tile
+            cut = lambda a, axis=0: jax.lax.dynamic_slice_in_dim(  # noqa: E731
+                a, begin, plan.tile + 1, axis, allow_negative_indices=False
+            )
+            over = functools.partial(self.over, begin, whole, start)
+            nought = jnp.zeros((), plan.y.dtype)
+            y, t1 = floats
+            at = self.moved, y, t1, nought, cut(grid)
+            if along is None:
+                (*floats, ys), (whole, modes) = over(*at)
+                d_ys = None
+            else:
+                along = d_moved, *along, jnp.zeros(seeds, nought.dtype)
+                along = along if d_grid is None else (*along, cut(d_grid, 1))
+                (*floats, ys), (*along, d_ys), (whole, modes) = _pushed(over, at, along)
+            put = lambda rows, tile, *axes: (  # noqa: E731
+                None if rows is None else placed(rows, jnp.transpose(tile, axes), (first, begin))
+            )
+            made = dataclasses.replace(
+                made,
+                ys=put(made.ys, ys, 2, 0, 1),
+                d_ys=put(made.d_ys, d_ys, 3, 1, 2, 0),
+                modes=put(made.modes, modes, 2, 0, 1),
+            )
+            return tuple(floats), None if along is None else tuple(along), whole, made
+
+        carry = floats, along, (begun, since), made
+        (y, t1), along, (whole, since), made = jax.lax.fori_loop(0, plan.tiles, tile, carry)
+        whole = extend_ranges(self.add(whole, since, constant(y), start), since.farthest)
+        log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
+        lane = lambda a: a.reshape(plan.lanes, plan.rows, *a.shape[1:])[:, :-1]  # noqa: E731
+        log = jax.tree.map(lane, log)
+        if whole.control is not None:
+            log = jax.vmap(clear_unused_rows)(log, whole.count)
+
+        def put(old, new) -> Any:
+            return jax.tree.map(lambda a, b: placed(a, b, (first,)), old, new)
+
+        ends = jax.vmap(
+            lambda now, y: summarize_run(now, y, plan.steps, plan.y.dtype), in_axes=(0, 0)
+        )
+        brief = dataclasses.replace(whole, log=None, parts=None, mode=None)
+        parts = whole.parts
+        if parts is not None:
+            parts = jax.tree.map(lambda a: a.reshape(plan.lanes, -1), parts)
+        made = dataclasses.replace(
+            made,
+            log=put(made.log, log),
+            count=put(made.count, whole.count),
+            parts=put(made.parts, parts),
+            end=put(made.end, ends(brief, self.judged(y))),
+        )
+        if along is not None:
+            d_t1 = jax.vmap(lane)(along[1])
+            made = dataclasses.replace(made, d_t1=put(made.d_t1, jnp.moveaxis(d_t1, 0, -1)))
+        return made
+
+    def begin(self, y0, mode0) -> tuple[Progress, Any]:
+        """Return the lanes at their start, without states, and the states of the start."""
+        plan = self.plan
+        now = begin_run(
+            self.first_system(), plan.options, plan.y, plan.mode, plan.steps, plan.keeps
+        )
+        each = lambda a: jnp.tile(a, (plan.lanes,) + (1,) * a.ndim)  # noqa: E731
+        rows = lambda a: jnp.tile(a, (plan.lanes,) + (1,) * (a.ndim - 1))  # noqa: E731
+        control, count, result = jax.tree.map(each, (now.control, now.count, now.result))
+        log, parts = jax.tree.map(rows, (now.log, now.parts))
+        return Progress(None, _entries(mode0), count, result, control, log, parts), constant(
+            _entries(y0)
+        )
+
+    def first_system(self) -> Reused:
+        """Return the system of the first lane."""
+        (across, same), (_, rest) = self.moved, self.rest
+        own = (
+            jax.tree.map(lambda a: a[..., 0], across),
+            jax.tree.map(lambda a: a[0], self.rest_by_lane),
+        )
+        return _system(own, (same, rest))
+
+    def judged(self, y: list[Array]) -> list[Array]:
+        """Return the judged ones of states that are given entry by entry, lanes first."""
+        count = self.first_system().judged_states()
+        y = constant(y)
+        if len(y) == 1 and y[0].ndim > 1:
+            return [y[0][:, :count]]
+        return y[:count]
+
+    def add(self, now: Progress, since: Since, y: list[Array], start: list[Array]) -> Progress:
+        """Return the lanes with the errors of their whole steps up to the states `y`."""
+        error, inverse = since.error, since.inverse
+        error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
+        return add_whole_steps(now, (error, inverse), self.judged(y), self.judged(start))
+
+    def over(self, begin, so_far: tuple[Progress, Since], start, moved, y, t1, nought, grid) -> Any:
+        """The steps of a tile, from the step `begin` on; `nought` as of `march`."""
+        plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
+        whole, since = so_far
+        log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
+        timed = grid.ndim > 1
+        size = jnp.minimum(plan.tile, plan.steps - begin)
+        ys = jnp.zeros((plan.tile, *plan.y.shape, lanes), plan.y.dtype) + nought
+        modes = None
+        if plan.shows[1]:
+            modes = jnp.zeros((plan.tile, *plan.mode.shape, lanes), plan.mode.dtype)
+
+        def step_at(j) -> Any:
+            return row_at(grid, j), row_at(grid, j + 1), row_at(self.slacks, begin + j)
+
+        def one(own, same, y, mode, inverse, step) -> Any:
+            y, mode, calm, error = whole_step(
+                _system(own, same),
+                options,
+                step,
+                together(y, plan.y),
+                together(mode, plan.mode),
+                inverse,
+            )
+            return (entries(y), entries(mode)), calm, error
+
+        (across, same), (more, rest) = moved, self.rest
+        in_axes = (-1, None, 0, 0, 0, 0 if timed else None)
+        all_lanes = jax.vmap(one, in_axes=in_axes)
+
+        def quiet(carry) -> Any:
+            j, now, error, inverse, _, (alive, whole_steps), ys, modes = carry
+            y, mode = now
+            new, calm, own_error = all_lanes(
+                (across, more), (same, rest), y, mode, inverse, step_at(j)
+            )
+            ys = written(ys, j, stacked(y, plan.y, lanes))
+            if modes is not None:
+                modes = written(modes, j, stacked(new[1], plan.mode, lanes))
+            good = is_within_tolerance(options, own_error)
+            todo = alive & ~(calm & good & whole_steps)
+            now = _where(todo, now, new)
+            error = jnp.where(todo, error, error + own_error)
+            j = jnp.where(jnp.any(todo), j, j + 1)
+            return j, now, error, inverse, todo, (alive, whole_steps), ys, modes
+
+        def body(carry) -> Any:
+            j, now, since, ys, modes = carry
+            alive, nobody = now.result == Result.successful, jnp.zeros(lanes, bool)
+            whole_steps = ~nobody if now.control is None else now.control.width == PARTS
+            first = (j, (now.y, now.mode), since.error, since.inverse, nobody)
+            j, (y, mode), error, _, todo, _, ys, modes = jax.lax.while_loop(
+                lambda c: (c[0] < size) & ~jnp.any(c[4]),
+                quiet,
+                (*first, (alive, whole_steps), ys, modes),
+            )
+            since, stops = dataclasses.replace(since, error=error), todo
+            control = _where(stops, self.add(now, since, y, start).control, now.control)
+            now = dataclasses.replace(now, y=y, mode=mode, control=control)
+            here = jnp.minimum(j, plan.tile - 1)
+            step = step_at(here)
+
+            def event(carry) -> Any:
+                todo, now, ys, modes = carry
+                i = jnp.argmax(todo).astype(jnp.int32)
+                at = lambda tree: jax.tree.map(lambda a: row_at(a, i), tree)  # noqa: E731
+                own = jax.tree.map(
+                    lambda a: jax.lax.dynamic_index_in_dim(
+                        a, i, -1, keepdims=False, allow_negative_indices=False
+                    ),
+                    across,
+                )
+                system = _system((own, at(self.rest_by_lane)), (same, rest))
+                lane = Progress(
+                    together(at(now.y), plan.y),
+                    together(at(now.mode), plan.mode),
+                    at(now.count),
+                    at(now.result),
+                    at(now.control),
+                    now.log,
+                    now.parts,
+                )
+                rows = Rows(
+                    i * plan.rows,
+                    i * (plan.steps + 1),
+                    0 if now.parts is None else i * (now.parts.ends.shape[0] // lanes),
+                )
+                (y_now, mode_now), lane = divided_step(
+                    system,
+                    options,
+                    (*(at(step) if timed else step), begin + here),
+                    jnp.array(True),
+                    (nought, judged_states(system, together(at(start), plan.y))),
+                    rows,
+                    lane,
+                )
+
+                def put(old, new) -> Any:
+                    return jax.tree.map(lambda a, b: written(a, i, b), old, new)
+
+                def show(rows, new) -> Any:
+                    return None if rows is None else placed(rows, new[None, :, None], (here, 0, i))
+
+                now = Progress(
+                    put(now.y, entries(lane.y)),
+                    put(now.mode, entries(lane.mode)),
+                    put(now.count, lane.count),
+                    put(now.result, lane.result),
+                    put(now.control, lane.control),
+                    lane.log,
+                    lane.parts,
+                )
+                todo = written(todo, i, jnp.array(False))
+                return todo, now, show(ys, y_now), show(modes, mode_now)
+
+            _, now, ys, modes = jax.lax.while_loop(
+                lambda c: jnp.any(c[0]), event, (todo, now, ys, modes)
+            )
+            inverse = inverse_scales_of_run(now.control, self.judged(now.y))
+            renewed = Since(jnp.zeros_like(error), inverse, since.farthest)
+            since = _where(stops, renewed, since)
+            return jnp.where(jnp.any(stops), j + 1, j), now, since, ys, modes
+
+        now = dataclasses.replace(whole, y=y, log=log)
+        first = (jnp.array(0, jnp.int32), now, since, ys, modes)
+        _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
+        # The states of steps beyond the end of the run are 0.
+        is_run = (jnp.arange(plan.tile) < size)[:, None, None]
+        away = jnp.abs(constant(ys) - stacked(start, plan.y, lanes))
+        farthest = self.judged(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
+        farthest = [jnp.maximum(a, b) for a, b in zip(since.farthest, farthest, strict=True)]
+        since = dataclasses.replace(since, farthest=farthest)
+        return (now.y, now.log.t1, ys), ((dataclasses.replace(now, y=None), since), modes)
+
+
+def _system(own, same) -> Reused:
+    """Of one lane: what moves of it and the rest, its own and what it has like all others."""
+    moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
+    return Reused(eqx.combine(moved, rest))
+
+
+def _where(these: Array, new: Any, old: Any) -> Any:
+    """Return `new` for `these` lanes, and `old` for the others. Lanes are first."""
+    broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
+    return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
+
+
+def _entries(x: Array) -> list[Array]:
+    return jax.vmap(entries)(x)
+
+
+def stacked(parts: list[Array], like: Array, lanes: int) -> Array:
+    """Entries of lanes as one array, lanes last, of what one lane has `like` it (n,)."""
+    if not parts:
+        return jnp.zeros((0, lanes), like.dtype)
+    return jnp.stack(parts) if len(parts) == like.shape[0] else parts[0].T
+
+
+def _pushed(function, at, along) -> Any:
+    """What `function` gives at `at`, tangents by the first of that, seeds first, and the rest."""
+    going, still = at[: len(along)], at[len(along) :]
+    push = lambda along: jax.jvp(  # noqa: E731
+        lambda *going: function(*going, *still), going, along, has_aux=True
+    )
+    return jax.vmap(push, out_axes=(None, 0, None))(along)
+
 
 BLOCK = 64  # lanes
 

@@ -11,15 +11,15 @@ from jaxtyping import Array, Int
 # A loop continues while any lane of a vmap needs it, and its counter stays one number.
 from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
-from frictax.parameters.constant import constant
-from frictax.parameters.shapes import row_at
+from frictax.parameters.arrays import constant, row_at
 
-from ..implicit.stiff import keeps_bounds, step as stepped
+from ..implicit import keeps_bounds, step as stepped
 from ..options import OnSamples, room
 from ..result import CHATTER, NONFINITE, Result
 from ..reused import Reused
 from ..stepping import entries, every, inverse_scales, select, together
 from ..system import END
+from .bookkeeping import Log, Retrace, at_samples, empty_log, fine_grid, written
 from .control import (
     PARTS,
     Control,
@@ -36,10 +36,7 @@ from .control import (
     update_control,
     widen_ranges,
 )
-from .crossing import as_of, cross_inside
-from .grid import at_samples, fine_grid
-from .log import Log, Retrace, empty_log, written
-from .search import Attempt, Piece, only, search_end, stays_up
+from .events import Attempt, Piece, as_of, cross_inside, only, search_end, stays_up
 
 
 class Progress(eqx.Module):

@@ -14,11 +14,11 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import split_channel
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.mechanism.attachments import coordinates_of
-from frictax.mechanism.bristles.along import bent_along, places
+from frictax.mechanism.bristle_steps import bent_along, places
+from frictax.mechanism.layout import coordinates_of
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 from frictax.programs import kept
 from frictax.pytree import pytree_dataclass, static
 

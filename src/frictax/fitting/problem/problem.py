@@ -15,7 +15,7 @@ from frictax.engine.sensitive import pushed
 from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
-from frictax.mechanism.attachments import turns_about
+from frictax.mechanism.layout import turns_about
 from frictax.parameters import Declaration, Numbers, Real, replace
 from frictax.programs import kept
 from frictax.pytree import pytree_dataclass, static

@@ -20,7 +20,7 @@ from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related_channel
 from frictax.mechanism import Mechanism
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, get, is_traced
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 
 from .objectives import PreparedRecord
 from .sensors import perfect

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine import Engine, OnSamples, Result, walk
-from frictax.engine.cut_short import over_samples
+from frictax.engine.tangents import over_samples
 from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
@@ -20,11 +20,11 @@ from frictax.mechanism import (
     Torque,
     hybrid,
 )
-from frictax.mechanism.attachments import is_rotational, turns_about
-from frictax.mechanism.bristles.along import bent_along, is_moved, places
+from frictax.mechanism.bristle_steps import bent_along, is_moved, places
+from frictax.mechanism.layout import is_rotational, turns_about
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Integer, Modes, Number, Numbers, State, children
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 from frictax.pytree import pytree_dataclass
 from frictax.signals import AbstractSignal, Sampled
 from frictax.text import suggestion

@@ -14,9 +14,9 @@ from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
 from frictax.measurements.reversals import rises
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.mechanism.elimination import product
 from frictax.mechanism.forces import AbstractMotion
 from frictax.mechanism.layout import row_of
+from frictax.mechanism.sparse import product
 from frictax.notice import Notice
 from frictax.parameters import Numbers
 from frictax.programs import kept

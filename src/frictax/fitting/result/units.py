@@ -12,8 +12,8 @@ from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, split_channel
 from frictax.mechanism import AbstractLinkage, Mechanism
-from frictax.mechanism.attachments import is_rotational, turns_about
 from frictax.mechanism.forces import AbstractSource
+from frictax.mechanism.layout import is_rotational, turns_about
 from frictax.parameters import UnknownName, get, rotational_unit
 from frictax.signals import AbstractSignal
 from frictax.text import amount

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.parameters.constant import constant
+from frictax.parameters.arrays import constant
 
-from ..options import OnSamples
-from ..reused import Reused
-from ..stepping import advance
+from .options import OnSamples
+from .reused import Reused
+from .stepping import advance
 
 _FEW = 12  # states: with more, the elimination is not written out
 _GAMMA = 1 - 1 / math.sqrt(2)

@@ -1,16 +1,30 @@
-"""Least and greatest values whose derivatives do not depend on rounding.
+"""Types of arrays that many functions take, and their rows."""
 
-JAX's own derivatives of a maximum ask which argument equals the result. The compiler may compute
-that argument twice and round it differently. Then no argument equals the result, and the derivative
-is 0 or NaN.
-"""
+from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from frictax.annotations import ScalarLike
 
-from .shapes import Values
+Number = Float[Array, ""]
+Integer = Int[Array, ""]
+Values = Float[Array, "..."]
+# Of a hybrid system.
+State = Float[Array, " n"]
+Modes = Int[Array, " m"]
+
+
+def row_at(rows: Array, i: Any) -> Array:
+    """rows[i] for an i that is known to lie inside."""
+    return jax.lax.dynamic_index_in_dim(rows, i, keepdims=False, allow_negative_indices=False)
+
+
+def constant(tree: Any) -> Any:
+    """`tree` with its arrays as constants to differentiation."""
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
 def least(x: Float[Array, "*shape n"]) -> Float[Array, "*shape"]:

@@ -6,7 +6,7 @@ import diffrax
 import jax.flatten_util
 import jax.numpy as jnp
 
-from .stiff import factored, shifted, slopes
+from .implicit import factored, shifted, slopes
 
 # RODAS of E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section IV.7 (their
 # code RODAS, method 1): of order 4 with an error estimate of order 3, stiffly accurate, L-stable.

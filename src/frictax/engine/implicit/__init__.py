@@ -1,1 +1,0 @@
-"""Linearly implicit steps."""

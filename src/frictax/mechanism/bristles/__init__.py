@@ -1,1 +1,0 @@
-"""Contacts with a bristle: their variables, and steps that keep their bounds."""
