@@ -131,7 +131,7 @@ def _variable_class(kind: str, description: str, names: str, *bases: type, turns
     on a part that turns.
     """
     own = [rotational_name(name) if turns else name for name in names.split()]
-    types = {name: _TYPES[VARIABLES[name].kind] for name in own}
+    types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}
     # Only a brake or a clutch has a normal force, only a mass with stops can be at a stop.
     types |= {name: types[name] | None for name in ("fn", "stopped") if name in types}
     inherited = [
