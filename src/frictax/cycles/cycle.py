@@ -185,7 +185,9 @@ class LimitCycle:
     def __str__(self) -> str:
         head = f"Limit cycle of {figures(self.period, 6)} s, "
         head += "stable: " if self.stable else "not stable: "
-        head += "multipliers " + ", ".join(_multiplier_text(x) for x in self.multipliers)
+        head += "multipliers " + ", ".join(
+            figures(float(x), 4) if np.imag(x) == 0 else f"{x:.4g}" for x in self.multipliers
+        )
         rows = [
             (name, *(figures(float(x), 5) for x in (low, high, half)))
             for name, low, high, half in zip(
@@ -197,10 +199,6 @@ class LimitCycle:
         return "\n".join([head, *table, *events])
 
     __repr__ = __str__
-
-
-def _multiplier_text(x: Any) -> str:
-    return figures(float(x), 4) if np.imag(x) == 0 else f"{x:.4g}"
 
 
 def state_sizes(low: Any, high: Any) -> Float[np.ndarray, " n"]:
@@ -287,10 +285,11 @@ def build_cycle(
     if section.symmetric:
         derivatives, after = derivatives @ derivatives, after + after @ derivatives
     flow = np.asarray(_flow(machine, args, y, section))
+    states = state_names(machine) if isinstance(machine, Mechanism) else machine.states()
     return LimitCycle(
         machine=machine,
         period=period,
-        states=_names_of_states(machine, len(y)),
+        states=states or tuple(f"y[{i}]" for i in range(len(y))),
         low=low,
         high=high,
         start=y,
@@ -330,11 +329,6 @@ def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
     names = mode_names(machine, modes.shape[1])
     slides = np.array([not name.startswith("mode ") for name in names])
     return np.where(slides & (np.abs(modes) == 1), -modes, modes)
-
-
-def _names_of_states(machine: Machine, count: int) -> tuple[str, ...]:
-    names = state_names(machine) if isinstance(machine, Mechanism) else machine.states()
-    return names or tuple(f"y[{i}]" for i in range(count))
 
 
 def _cycle_events(machine: Machine, log: PhaseLog) -> Iterator[CycleEvent]:

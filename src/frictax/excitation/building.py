@@ -182,7 +182,7 @@ def build_problem(request: DesignRequest) -> DesignProblem:
         machine=machine,
         under_test=under_test,
         names=names,
-        units=tuple(unit for p in free for unit in _units(machine, p)),
+        units=tuple(unit_of({}, machine)(p) for p in free for _ in range(np.size(p.value))),
         lower=np.concatenate(bounds),
         drive=drive,
         unit=_drive_unit(machine, drive, body),
@@ -352,10 +352,6 @@ def _free_parameters(setup: Setup, free: str | Iterable[str] | None) -> list[Par
 def _entry_names(p: Parameter) -> list[str]:
     size = int(np.size(p.value))
     return [p.path] if np.shape(p.value) == () else [f"{p.path}[{i}]" for i in range(size)]
-
-
-def _units(machine: Any, p: Parameter) -> list[str]:
-    return [unit_of({}, machine)(p)] * int(np.size(p.value))
 
 
 def _sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, float]) -> np.ndarray:

@@ -31,12 +31,13 @@ class AbstractShape(abc.ABC):
     def basis(self, t: Times, band: Band) -> Basis:
         """Return a matrix that is common to all excitations of the family."""
 
-    @abc.abstractmethod
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
         """Return the curve of the numbers `c`, within about -1 to 1, or exactly if `bounded`.
 
-        NumPy arrays give NumPy arrays, because compiling takes longer than many curves.
+        The default is linear in `c`. NumPy arrays give NumPy arrays, because compiling takes longer
+        than many curves.
         """
+        return namespace(c).asarray(basis) @ c
 
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
         """Return the numbers of the curve scaled by `factor`."""
@@ -68,9 +69,6 @@ class FourierSeries(AbstractShape):
 
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return 1.5 * draws.standard_normal(2 * _harmonics(t, band)[0].size)
-
-    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
-        return namespace(c).asarray(basis) @ c
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,9 +117,6 @@ class CubicSpline(AbstractShape):
 
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return 1.2 * draws.standard_normal(_points(t, band) - 2)
-
-    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
-        return namespace(c).asarray(basis) @ c
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,9 +220,6 @@ class Chirp(AbstractShape):
 
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return draws.uniform(0.5, 2.0, 1)
-
-    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
-        return namespace(c).asarray(basis) @ c
 
 
 def _harmonics(t: Times, band: Band) -> tuple[np.ndarray, np.ndarray]:

@@ -116,10 +116,7 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
 
 def sources_in_table(path: Path, column: str) -> list[TableSource]:
     """Return the records of a long Parquet table, whose `column` names the record of each row."""
-    check_pyarrow()
-    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
-
-    file = parquet.ParquetFile(path)
+    file = _open_parquet(path)
     names = file.schema_arrow.names
     if column not in names:
         raise ValueError(
@@ -153,6 +150,13 @@ def sources_in_table(path: Path, column: str) -> list[TableSource]:
     ]
 
 
+def _open_parquet(path: Path) -> Any:
+    check_pyarrow()
+    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
+
+    return parquet.ParquetFile(path)
+
+
 def read_rows(source: TableSource) -> Any:
     """Return the rows of one record of a long table, from the row groups that contain them."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
@@ -169,18 +173,14 @@ def read_rows(source: TableSource) -> Any:
 @functools.lru_cache(maxsize=4)
 def _group_sizes(path: Path, stamp: int) -> np.ndarray:
     """Return the number of rows of each row group."""
-    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
-
-    about = parquet.ParquetFile(path).metadata
+    about = _open_parquet(path).metadata
     return np.asarray([about.row_group(i).num_rows for i in range(about.num_row_groups)])
 
 
 @functools.lru_cache(maxsize=2)
 def _row_group(path: Path, stamp: int, number: int) -> Any:
     """Read a row group; it is cached for the next records in it."""
-    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
-
-    return parquet.ParquetFile(path).read_row_group(number)
+    return _open_parquet(path).read_row_group(number)
 
 
 def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
@@ -252,13 +252,12 @@ def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any
     """Return the first row of each record of a long table, with the columns of `ABOUT`."""
     import pandas as pd
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
-    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
 
-    there = parquet.ParquetFile(sources[0].path).schema_arrow.names
+    file, first, parts = _open_parquet(sources[0].path), 0, []
+    there = file.schema_arrow.names
     columns = [names[k] for k in ABOUT if names[k] in there]
     if not columns:
         return pd.DataFrame(index=range(len(sources)))
-    file, first, parts = parquet.ParquetFile(sources[0].path), 0, []
     begins = np.asarray([s.first for s in sources])
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
@@ -285,10 +284,8 @@ def _row_count(path: Path) -> int:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         check_pyarrow()
-        import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
-
         try:
-            return parquet.ParquetFile(path).metadata.num_rows
+            return _open_parquet(path).metadata.num_rows
         except Exception:  # The error is reported when the record is read.
             return 0
     if suffix == ".mat":

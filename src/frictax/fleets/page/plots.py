@@ -28,7 +28,9 @@ def histogram(
     known = np.isfinite(fleet.values[:, k])
     x, error = fleet.values[known, k], fleet.errors[known, k]
     unit, size = prefixed(population.units[name], x)
-    middle, spread = float(np.median(x)), _spread(x)
+    middle = float(np.median(x))
+    spread = MAD_FACTOR * float(np.median(np.abs(x - middle)))
+    spread = spread or float(np.std(x)) or max(abs(float(x[0])), 1.0)
     low, high = np.clip([x.min(), x.max()], middle - 6 * spread, middle + 6 * spread)
     count = int(np.clip(2 * np.sqrt(x.size), 8, 60))
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
@@ -267,11 +269,6 @@ def _outlier_mask(
     if name is not None:
         rows = rows[rows["farthest"] == name]
     return np.isin(fleet.row, rows["row"])
-
-
-def _spread(x: np.ndarray) -> float:
-    by_median = MAD_FACTOR * float(np.median(np.abs(x - np.median(x))))
-    return by_median or float(np.std(x)) or max(abs(float(x[0])), 1.0)
 
 
 def _limit_line(at: float) -> dict[str, Any]:

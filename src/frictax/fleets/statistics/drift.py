@@ -407,7 +407,10 @@ def _slopes(
             "machine": about["machine"],
             "number": name,
             "count": about["count"],
-            **{end: _as_dates(about[end]) for end in ("first", "last", "middle")},
+            **{
+                end: pd.to_datetime(np.round(about[end] * YEAR), unit="s")
+                for end in ("first", "last", "middle")
+            },
             "value": fit.a,
             "slope": fit.b,
             "standard_error": error,
@@ -479,12 +482,6 @@ def _relative_parameters(fleet: FleetEstimates, log: Iterable[str] | str) -> tup
         if fleet.lower[name] is None:
             raise ValueError(f"`log`: {name} has no lower bound to be relative to. Leave it out.")
     return asked
-
-
-def _as_dates(years: np.ndarray) -> Any:
-    import pandas as pd
-
-    return pd.to_datetime(np.round(np.asarray(years) * YEAR), unit="s")
 
 
 def _slope_error(n: int, step: float, error: float, fit: LinesFit) -> float:

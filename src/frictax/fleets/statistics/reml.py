@@ -245,6 +245,9 @@ def maximize_likelihood(
         },
     )
     best = [L @ L.T for L in factors_of(found.x)]
+    for S in best:
+        negligible = np.diag(S) < 1e-12 * noise  # These variances are 0 to rounding.
+        S[negligible], S[:, negligible] = 0.0, 0.0
     at = evaluate_likelihood(estimates, *best)
     # Status 1 is the limit of steps; the others are convergence to the tolerance or to rounding.
     return best[0], best[1] if several else None, at, found.status != 1

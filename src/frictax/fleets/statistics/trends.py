@@ -186,7 +186,9 @@ def fit_lines(lines: Lines) -> LinesFit:
     gaps = gaps[gaps > 0]
     if plain.dof < 10 or not gaps.size:
         return plain
-    step, span = float(np.median(gaps)), float(np.max(_spans(lines)))
+    step = float(np.median(gaps))
+    spans = np.maximum.reduceat(lines.t, lines.start) - np.minimum.reduceat(lines.t, lines.start)
+    span = float(np.max(spans))
 
     def slow_cost(z: np.ndarray) -> float:
         if np.any(np.abs(z - middle) > reach):
@@ -282,7 +284,3 @@ def _pivots(diagonal: np.ndarray, off_diagonal: np.ndarray) -> np.ndarray:
     for i, (d, b) in enumerate(zip(diagonal.tolist(), [0.0, *off_diagonal.tolist()], strict=True)):
         out[i] = last = d - b / last
     return out
-
-
-def _spans(lines: Lines) -> np.ndarray:
-    return np.maximum.reduceat(lines.t, lines.start) - np.minimum.reduceat(lines.t, lines.start)

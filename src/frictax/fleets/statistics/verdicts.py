@@ -75,7 +75,9 @@ class Verdicts(Summarised):
                 amount(row[end], unit) if np.isfinite(row[end]) else ""
                 for end in ("lower", "upper")
             ]
-            limits = " to ".join(ends) if all(ends) else _one_sided(*ends)
+            low, high = ends
+            limits = f"{low} or more" if low else f"{high} or less"
+            limits = f"{low} to {high}" if low and high else limits
             rows.append(
                 (
                     row["number"],
@@ -287,10 +289,6 @@ def _numbers(
 def _median(x: np.ndarray) -> float:
     known = x[np.isfinite(x)]
     return float(np.median(known)) if known.size else np.nan
-
-
-def _one_sided(low: str, high: str) -> str:
-    return f"{low} or more" if low else f"{high} or less"
 
 
 def _figures_or_empty(x: float, unit: str = "") -> str:
