@@ -16,7 +16,7 @@ import frictax as fx
 from frictax.analysis import Validation
 from frictax.files.replacing import write_together
 from frictax.files.targets import check_folder, check_target
-from frictax.report.json_text import estimate, plain, versions
+from frictax.report.json_text import estimate, to_json_types, versions
 
 from .identification import Identification
 from .reading import find
@@ -127,7 +127,7 @@ def result_json(made: Identification) -> str:
         "missing": None if made.missing is None else _missing(made.missing),
         "validation": [_validation(score) for score in made.scores],
     }
-    return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(to_json_types(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _derived(e: fx.Estimate) -> dict[str, Any]:
