@@ -227,9 +227,10 @@ def test_every_verb_is_carried_out_above_and_takes_the_object_first() -> None:
         )
         carried_out = getattr(importlib.import_module(module), function)
         first = next(iter(inspect.signature(carried_out).parameters.values()))
-        assert first.annotation in (*owner.__mro__, inspect.Parameter.empty) or owner.__name__ in str(
-            first.annotation
-        ), f"{verb}: {first}"
+        assert first.annotation in (
+            *owner.__mro__,
+            inspect.Parameter.empty,
+        ) or owner.__name__ in str(first.annotation), f"{verb}: {first}"
         assert verb.startswith("_") or carried_out.__doc__, target
 
 
