@@ -16,7 +16,7 @@ from frictax.fitting import Found, fit
 from frictax.measurements import Sweep
 from frictax.report import draw_starts, draw_sweep, draw_trajectory
 from frictax.report.modes import BACKWARD, FORWARD, STUCK, mode_spans
-from frictax.report.style import plain
+from frictax.report.style import literal_text
 from frictax.text import prefixed
 from frictax.trajectory import Trajectory
 
@@ -209,7 +209,7 @@ def test_a_name_is_shown_letter_for_letter(name: str, run: Trajectory) -> None:
     with matplotlib.rc_context():
         figure = Figure()
         axes = figure.add_subplot()
-        axes.plot([0, 1], label=plain(name))
+        axes.plot([0, 1], label=literal_text(name))
         axes.legend()
         figure.canvas.draw()
         assert len(axes.get_legend_handles_labels()[1]) == 1

@@ -20,7 +20,7 @@ from frictax.files.replacing import (
     write_together,
     write_whole,
 )
-from frictax.report.json_text import estimate, plain, versions
+from frictax.report.json_text import estimate, to_json_types, versions
 from frictax.text import amount, shown
 
 from .identification import Identification
@@ -132,7 +132,7 @@ def result_json(made: Identification) -> str:
         "missing": None if made.missing is None else _missing(made.missing),
         "validation": [_validation(score) for score in made.scores],
     }
-    return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(to_json_types(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _derived_row(e: fx.Estimate) -> dict[str, Any]:

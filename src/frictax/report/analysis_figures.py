@@ -23,7 +23,7 @@ from .style import (
     FORWARD,
     INK,
     canvas,
-    plain,
+    literal_text,
     style,
     write_heading,
     zero_line,
@@ -72,7 +72,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
             below = figure.add_subplot(grid[2 * (i // 2) + 1, i % 2])
             below.set_axis_off()
             colour = INK if finding.strong else FAINT
-            below.text(0.0, 1.0, plain(text), ha="left", va="top", fontsize=8, color=colour)
+            below.text(0.0, 1.0, literal_text(text), ha="left", va="top", fontsize=8, color=colour)
         write_heading(figure, _residual_heading(study))
     return figure
 
@@ -129,6 +129,7 @@ def _draw_panel(axes: Axes, finding: Finding) -> None:
     if finding.name == "ripple":
         axes.set_xscale("log")
         axes.set_ylim(bottom=0.0)
+        _label_log_axis(axes)
     if finding.name == "direction":
         axes.set_xlim(-2.0, 2.0)
         axes.set_xticks([-1.0, 1.0], ["backward", "forward"])
@@ -236,7 +237,7 @@ def _label_panel(axes: Axes, labels: list[str], row: int, column: int) -> None:
 def _label(name: str, unit: str) -> str:
     part, dot, last = name.rpartition(".")
     above = f"{part}.\n" if dot else ""
-    return plain(f"{above}{last}" + (f" [{unit}]" if unit not in ("1", "") else ""))
+    return literal_text(f"{above}{last}" + (f" [{unit}]" if unit not in ("1", "") else ""))
 
 
 def _draw_density(axes: Axes, values: np.ndarray, ends: np.ndarray, fitted: float) -> None:
@@ -289,7 +290,7 @@ def draw_held_out(made: StructureComparison) -> Figure:
 def _draw_held_out(trajectory: Axes, force: Axes, made: StructureComparison) -> None:
     _draw_errors(trajectory, made, "trajectory", made.unit)
     _draw_errors(force, made, "force", made.force_unit)
-    trajectory.set_yticks(range(len(made.rows)), [plain(row.name) for row in made.rows])
+    trajectory.set_yticks(range(len(made.rows)), [literal_text(row.name) for row in made.rows])
     force.set_yticks(range(len(made.rows)), [""] * len(made.rows))
     for label, row in zip(trajectory.get_yticklabels(), made.rows, strict=True):
         label.set_fontweight("bold" if row is made.best else "normal")
@@ -303,7 +304,7 @@ def _draw_laws(axes: Axes, made: StructureComparison) -> None:
         width, over = (2.4, 3) if row is made.best else (1.0, 2)
         looks: dict[str, Any] = {"color": CYCLE[i % len(CYCLE)], "lw": width, "zorder": over}
         for k, (_, way, v, f, _) in enumerate(visited_laws(row.found, made.cutoff)):
-            axes.plot(way * v, way * f, label=None if k else plain(row.name), **looks)
+            axes.plot(way * v, way * f, label=None if k else literal_text(row.name), **looks)
     units = next(
         (units for *_, units in visited_laws(made.best.found, made.cutoff)), ("N", "N.s/m", "m/s")
     )
@@ -328,13 +329,18 @@ def _draw_errors(axes: Axes, made: StructureComparison, kind: str, unit: str) ->
         axes.plot(x[known] / size, at, marker, label=f"{by} left out", **looks)
     if any(np.any(np.isfinite(x) & (x > 0)) for x in values.values()):
         axes.set_xscale("log")
-        low, high = axes.get_xlim()
-        if high / low < 30:  # Powers of ten alone would be too few labels.
-            axes.set_xticks(_round_numbers(low, high))
-            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axes.xaxis.set_minor_formatter(NullFormatter())
+        _label_log_axis(axes)
     axes.set_ylim(len(made.rows) - 0.5, -0.5)
     axes.set_xlabel(f"error of\n{kind} [{name}]")
+
+
+def _label_log_axis(axes: Axes) -> None:
+    """Label a logarithmic axis by round numbers if it has too few powers of ten."""
+    low, high = axes.get_xlim()
+    if high / low < 30:
+        axes.set_xticks(_round_numbers(low, high))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

@@ -13,7 +13,7 @@ from frictax.text import figures
 
 from .page import Rows, Section, page, reproduction_section, write_page
 from .panels import Curve, Panel
-from .plotly_json import axis, figure, plot_panels, text as text_of, trace
+from .plotly_json import axis, escape_name, figure, plot_panels, trace
 from .style import CYCLE, FAINT, INK, canvas, draw_panel, legend_above, style, write_heading
 
 _MOST = 30.0  # the largest relative error that is drawn: larger ones only say that nothing is known
@@ -50,7 +50,7 @@ def _panels(design: Design) -> list[Panel]:
     for name, x in design.clean().items():
         curves.append((name, _UNITS.get(name.rpartition(".")[2], ""), x))
     return [
-        Panel(f"{name} [{unit}]" if unit else name, [Curve(design.t, x, INK, "", 1.0)])
+        Panel(f"{name} [{unit}]" if unit else name, [Curve(design.t, x, INK, "", 1.3)])
         for name, unit, x in curves
     ]
 
@@ -160,10 +160,10 @@ def _lead(design: Design) -> str:
 
 
 def _error_plot(design: Design) -> dict[str, Any]:
-    names = [text_of(name) for name in design.names]
+    names = [escape_name(name) for name in design.names]
     traces = [
         {
-            **trace(errors, np.zeros(0), "markers", text_of(says)),
+            **trace(errors, np.zeros(0), "markers", escape_name(says)),
             "y": names,
             "marker": {"color": colour, "size": 11},
         }

@@ -43,7 +43,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> str:
 def as_text(content: dict[str, Any]) -> str:
     """Return `content` as strict JSON, with the number of the format and the version of frictax."""
     whole = {"format": FORMAT, "frictax": frictax.__version__, **content}
-    return json.dumps(plain(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(to_json_types(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _sweep_fit(found: FitResult) -> dict[str, Any]:
@@ -130,14 +130,14 @@ def _law(law: AbstractLaw) -> dict[str, Any]:
     return out
 
 
-def plain(value: Any) -> Any:
+def to_json_types(value: Any) -> Any:
     """Return `value` in the types of JSON; nan and infinity become null."""
     if isinstance(value, Mapping):
-        return {str(key): plain(v) for key, v in value.items()}
+        return {str(key): to_json_types(v) for key, v in value.items()}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return to_json_types(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [to_json_types(v) for v in value]
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     return value

@@ -114,9 +114,9 @@ def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
         stops = [(x - c.edge[0], x + c.edge[1]) for x, c in zip(at, cells, strict=True)]
         # A shaft extends through the drive or the bearing at its end.
         if turning[0] and row.nodes[0].holds is None:
-            stops.insert(0, (at[0], at[0] - cells[0].reach[Band.CORE][0]))
+            stops.insert(0, (at[0], at[0] - cells[0].reach[Band.CORE][0] + 2))
         if turning[-1] and row.nodes[-1].holds is None:
-            stops.append((at[-1] + cells[-1].reach[Band.CORE][1], at[-1]))
+            stops.append((at[-1] + cells[-1].reach[Band.CORE][1] - 2, at[-1]))
         pen = Pen(axes, JOINT, 0, line.y)
         for (_, start), (stop, _) in itertools.pairwise(stops):
             pen.joint((start, 0), (stop, 0), width=SHAFT if any(turning) else ROD)

@@ -61,10 +61,10 @@ def plot_panels(
     """
     traces, axes, shapes = [], {}, list(layout.pop("shapes", ()))
     named: set[str] = set()
-    domains = stack([panel.height for panel in panels], gap)
+    domains = panel_domains([panel.height for panel in panels], gap)
     several = len(panels) > 1
     for k, (panel, domain) in enumerate(zip(panels, domains, strict=True), 1):
-        vertical = nth("y", k)
+        vertical = axis_name("y", k)
         for curve in panel.curves:
             entry = bool(curve.name) and curve.name not in named
             named.add(curve.name)
@@ -72,15 +72,15 @@ def plot_panels(
             if curve.name:
                 traces[-1]["legendgroup"] = curve.name
         title = {"text": panel.label} | ({"font": {"size": 12}} if several else {})
-        axes[nth("yaxis", k)] = axis("") | {"domain": domain, "title": title} | panel.layout
+        axes[axis_name("yaxis", k)] = axis("") | {"domain": domain, "title": title} | panel.layout
         if panel.band is not None:
             shapes.append(band(vertical, panel.band))
-    below = {"anchor": nth("y", len(panels))} | layout.pop("xaxis", {})
+    below = {"anchor": axis_name("y", len(panels))} | layout.pop("xaxis", {})
     return figure(traces, height, shapes=shapes, xaxis=axis(x_label) | below, **axes, **layout)
 
 
 def _trace_of(curve: Curve) -> dict[str, Any]:
-    one = line(curve.x, curve.y, curve.colour, text(curve.name), curve.width)
+    one = line(curve.x, curve.y, curve.colour, escape_name(curve.name), curve.width)
     if curve.kind == "steps":
         one["line"]["shape"] = "hv"
     if "points" in curve.kind:
@@ -91,7 +91,7 @@ def _trace_of(curve: Curve) -> dict[str, Any]:
 
 
 def trace(x: Any, y: Any, mode: str, name: str) -> dict[str, Any]:
-    return {"type": "scatter", "mode": mode, "name": name, "x": short(x), "y": short(y)}
+    return {"type": "scatter", "mode": mode, "name": name, "x": six_figures(x), "y": six_figures(y)}
 
 
 def line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str
     return trace(x, y, "lines", name) | looks
 
 
-def short(values: Any) -> list[float | None]:
+def six_figures(values: Any) -> list[float | None]:
     """Round to six figures, which is more than a screen shows."""
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
 
@@ -128,11 +128,11 @@ def figure(traces: list[dict[str, Any]], height: int, **layout: Any) -> dict[str
     return {"data": traces, "layout": common | layout}
 
 
-def nth(axis: str, n: int) -> str:
+def axis_name(axis: str, n: int) -> str:
     return axis if n == 1 else f"{axis}{n}"
 
 
-def text(name: str) -> str:
+def escape_name(name: str) -> str:
     """Escape a name for plotly, which interprets tags."""
     return html.escape(str(name), quote=False)
 
@@ -146,7 +146,7 @@ def script() -> str:
     return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode("ascii")
 
 
-def stack(heights: Sequence[float], gap: float = 0.1) -> list[list[float]]:
+def panel_domains(heights: Sequence[float], gap: float = 0.1) -> list[list[float]]:
     """Return the domains of panels below each other, with these relative heights and gaps."""
     total, top, out = sum(heights) + gap * (len(heights) - 1), 1.0, []
     for height in heights:

@@ -76,7 +76,7 @@ def _motion_plot(
         curves = [curve(measured, size, FAINT, "measured", 3.0)]
         if simulated is not None:
             curves.append(curve(simulated, size, FORWARD, "simulated", 1.4))
-        panels.append(Panel(f"{plotly.text(name)} [{unit}]", curves))
+        panels.append(Panel(f"{plotly.escape_name(name)} [{unit}]", curves))
         if simulated is not None:
             residual, sd = measured - simulated, record.sd.get(name)
             unit, size = prefixed(si, np.nan_to_num(residual)[rows])
@@ -92,12 +92,12 @@ def _motion_plot(
     colours = iter(CYCLE[1:] * 4)
     for si, group in forces.items():
         unit, size = prefixed(si, *(values[rows] for values in group.values()))
-        title = plotly.text(next(iter(group))) if len(group) == 1 else "force"
+        title = plotly.escape_name(next(iter(group))) if len(group) == 1 else "force"
         curves = [curve(values, size, next(colours), n, 1.2) for n, values in group.items()]
         panels.append(Panel(f"{title} [{unit}]", curves))
     panels.append(_mode_panel(motion))
     heights = sum(panel.height for panel in panels)
-    axis = plotly.nth("y", len(panels))
+    axis = plotly.axis_name("y", len(panels))
     plot = plotly.plot_panels(
         panels,
         "time [s]",
@@ -145,12 +145,20 @@ def _standstill(motion: Motion) -> Spans | None:
         edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
         for a, b in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
             if b < modes.size and a > 0 and (best is None or b - a > best[1] - best[0]):
-                best = (int(a), int(b), f"around the longest time that {plotly.text(name)} sticks")
+                best = (
+                    int(a),
+                    int(b),
+                    f"around the longest time that {plotly.escape_name(name)} sticks",
+                )
     for name, modes in motion.modes.items():
         turns = np.flatnonzero(np.diff(np.sign(modes)) != 0)
         if best is None and turns.size:
             first = int(turns[0])
-            best = (first, first + 1, f"around the first change of mode of {plotly.text(name)}")
+            best = (
+                first,
+                first + 1,
+                f"around the first change of mode of {plotly.escape_name(name)}",
+            )
     if best is None:
         return None
     a, b, says = best
@@ -209,7 +217,9 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         around, ends = np.concatenate([x, x[::-1]]), np.concatenate([low, high[::-1]])
         fill = {"fill": "toself", "fillcolor": plotly.fade(colour), "hoverinfo": "skip"}
         traces.append(plotly.line(around, ends, "rgba(0,0,0,0)", "") | fill)
-        traces.append(plotly.line(x, f, colour, f"{plotly.text(name)}, {WAYS[way]}", width=2.5))
+        traces.append(
+            plotly.line(x, f, colour, f"{plotly.escape_name(name)}, {WAYS[way]}", width=2.5)
+        )
     measured = _measured_friction(study, contacts) if si else None
     if measured is not None:
         v, f = (a[:: max(a.size // 1500, 1)] for a in measured)
@@ -302,7 +312,7 @@ def profile_plot(profile: Any) -> dict[str, Any]:
         _rule("x", "y", profile.threshold, BACKWARD, "dash"),
         *(_rule("y", "x", end, FAINT, "dot") for end in ends),
     ]
-    label = f"{plotly.text(profile.name)} [{unit}]"
+    label = f"{plotly.escape_name(profile.name)} [{unit}]"
     return plotly.plot_panels([Panel("likelihood ratio", [curve])], label, 300, shapes=rules)
 
 

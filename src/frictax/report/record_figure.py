@@ -11,7 +11,7 @@ from frictax.measurements.units import Unit, quantity
 from frictax.text import prefixed
 
 from .panels import Curve, Panel
-from .style import CYCLE, INK, draw_panels, over_time, plain, style, write_heading, zero_line
+from .style import CYCLE, INK, draw_panels, literal_text, over_time, style, write_heading, zero_line
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
 
@@ -54,7 +54,7 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
         write_heading(figure, headline(record))
         over_time(figure, drawn, record.t)
         if note:
-            figure.supxlabel(plain(note), x=0.01, ha="left", fontsize=8.5, color=INK)
+            figure.supxlabel(literal_text(note), x=0.01, ha="left", fontsize=8.5, color=INK)
     return figure
 
 

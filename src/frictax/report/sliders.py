@@ -20,7 +20,7 @@ from frictax.text import alike, prefixed
 from . import plotly_json as plotly
 from .fit_curves import Channel, Units, channels_of, fit_panels, pick, with_gaps
 from .panels import Curve, Panel
-from .style import CYCLE, FAINT, FORWARD
+from .style import FAINT, FORWARD
 
 # Allowed error of the linear approximation (rms): half of the residuals, or 1 % of the standard
 # deviation of the curve. The page says so.
@@ -256,7 +256,7 @@ def _plot(
     for c, channel in enumerate(mine):
         rows = _thin(channel, bins)
         if isinstance(record, Record):
-            pair, units = fit_panels(channel, rows, plotly.text(channel.name))
+            pair, units = fit_panels(channel, rows, plotly.escape_name(channel.name))
             fitted, residual = pair[0].curves[1].y, pair[1].curves[0].y
             slopes = _scale(channel.slopes, moving)[rows] / units.curve_size
             factor = -units.curve_size / units.residual_size
@@ -291,11 +291,11 @@ def _sweep_panels(
         Curve(x, measured, FAINT, "measured", 6.0, "points"),
         Curve(v / over, force, FORWARD, "fitted", 1.8),
     ]
-    below = [Curve(x, residual, CYCLE[0], "", 6.0, "points")]
+    below = [Curve(x, residual, FAINT, "", 6.0, "points")]
     slopes = _scale(way[:, None] * channel.slopes, moving)[rows] / residual_size
     moves.append(_move([(1, force, 1.0)], changes / size))
     moves.append(_move([(2, residual, -1.0)], slopes))
-    name, noise = plotly.text(channel.name), 2 * channel.noise / residual_size
+    name, noise = plotly.escape_name(channel.name), 2 * channel.noise / residual_size
     panels = [
         Panel(f"{name} [{unit}]", curves, layout={"nticks": 6}),
         Panel(f"residual [{residual_unit}]", below, "", 0.5, noise, layout={"nticks": 4}),
@@ -307,7 +307,7 @@ def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) 
     """Return which traces move, from where and by which factor; slopes are 0 in a gap."""
     return {
         "targets": [
-            {"trace": trace, "base": plotly.short(base), "factor": factor}
+            {"trace": trace, "base": plotly.six_figures(base), "factor": factor}
             for trace, base, factor in targets
         ],
         "slopes": [[float(f"{v:.4g}") for v in np.nan_to_num(column)] for column in slopes.T],

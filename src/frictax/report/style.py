@@ -57,7 +57,7 @@ def reproducible_svg() -> AbstractContextManager[None]:
     return matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"})
 
 
-def plain(text: str) -> str:
+def literal_text(text: str) -> str:
     """Return `text` for matplotlib to show letter for letter: without mathematics between dollars,
     and without hiding a name that begins with an underscore.
     """
@@ -117,11 +117,11 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
             looks |= {"marker": "o", "ms": curve.width, "ls": ""}
         if curve.kind == "line and points":
             looks |= {"marker": ".", "ms": 4}
-        axes.plot(curve.x, curve.y, label=plain(curve.name), **looks)
+        axes.plot(curve.x, curve.y, label=literal_text(curve.name), **looks)
     axes.set_ylabel(panel.label)
     if panel.title:
         colour = panel.colour or INK
-        axes.set_title(plain(panel.title), loc="left", fontsize=9, pad=3, color=colour)
+        axes.set_title(literal_text(panel.title), loc="left", fontsize=9, pad=3, color=colour)
 
 
 def over_time(figure: Figure, panels: list[Axes], t: np.ndarray) -> None:
@@ -134,7 +134,7 @@ def over_time(figure: Figure, panels: list[Axes], t: np.ndarray) -> None:
 
 def write_heading(figure: Figure, text: str) -> None:
     """Write a line above all panels, at the left."""
-    figure.suptitle(plain(text), x=0.01, ha="left", fontsize=10, color=INK)
+    figure.suptitle(literal_text(text), x=0.01, ha="left", fontsize=10, color=INK)
 
 
 def legend_above(axes: Axes, columns: int, **more: Any) -> None:

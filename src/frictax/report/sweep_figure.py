@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from frictax.analysis import Comparison
 from frictax.fitting import FitResult
 
-from .style import BACKWARD, FORWARD, INK, canvas, plain, style, zero_line
+from .style import BACKWARD, FORWARD, INK, canvas, literal_text, style, zero_line
 
 _DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 3)), (0, (8, 3)))
 _POINTS = 161  # points of a curve
@@ -189,7 +189,7 @@ def _others(axes: Axes, side: _Side, comparison: Any) -> None:
             if row is made.best and np.max(np.abs(f - mine)) <= 0.01 * np.max(np.abs(mine)):
                 continue  # The curve coincides with the fitted law.
             looks: dict[str, Any] = {"color": "#4D4D4D", "lw": 0.9, "ls": dashes[row.name]}
-            axes.plot(side.x(side.grid), side.y(f), label=plain(row.name), **looks)
+            axes.plot(side.x(side.grid), side.y(f), label=literal_text(row.name), **looks)
 
 
 def _limits(grid: Any, found: FitResult, sides: list[_Side]) -> None:

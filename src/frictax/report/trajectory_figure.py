@@ -17,7 +17,16 @@ from frictax.text import prefixed
 from frictax.trajectory import Trajectory
 
 from .modes import MODES, mode_spans
-from .style import CYCLE, FAINT, legend_above, over_time, plain, stacked_panels, style, zero_line
+from .style import (
+    CYCLE,
+    FAINT,
+    legend_above,
+    literal_text,
+    over_time,
+    stacked_panels,
+    style,
+    zero_line,
+)
 
 
 def draw_trajectory(
@@ -127,7 +136,7 @@ def _draw_motion(
     unit, size = prefixed(unit, *values.values(), *references.values())
     zero_line(axes)
     for (name, y), colour in zip(values.items(), itertools.cycle(CYCLE), strict=False):
-        axes.plot(t, y / size, color=colour, lw=1.5, label=plain(name))
+        axes.plot(t, y / size, color=colour, lw=1.5, label=literal_text(name))
         element = run.system.mechanism[name]
         has_stops = variable == "s" and isinstance(element, AbstractContact)
         # A stop far from the motion is not drawn, because it would flatten the curve.
@@ -137,7 +146,12 @@ def _draw_motion(
                 axes.axhline(stop / size, color=colour, lw=0.9, ls=(0, (1, 1.5)))
     for name, s_ref in references.items():
         axes.plot(
-            t, np.asarray(s_ref) / size, color=FAINT, lw=1.0, ls="--", label=plain(f"{name}.s_ref")
+            t,
+            np.asarray(s_ref) / size,
+            color=FAINT,
+            lw=1.0,
+            ls="--",
+            label=literal_text(f"{name}.s_ref"),
         )
     axes.set_ylabel(f"{label} [{unit}]")
     if len(values) + len(references) > 1 and variable == "s":
@@ -157,10 +171,10 @@ def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational
     for name, v in forces.items():
         f = np.asarray(v.f) / size
         if isinstance(run.system.mechanism[name], AbstractSource):
-            axes.plot(t, f, color=FAINT, lw=1.0, ls=next(dashes), label=plain(name))
+            axes.plot(t, f, color=FAINT, lw=1.0, ls=next(dashes), label=literal_text(name))
             continue
         colour = next(colours)
-        axes.plot(t, f, color=colour, lw=1.6, label=plain(name))
+        axes.plot(t, f, color=colour, lw=1.6, label=literal_text(name))
         for limit in limits.get(name, ()):
             name = "±tau0_max" if rotational else "±f0_max"
             axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label=name)
@@ -219,7 +233,7 @@ def _draw_modes(axes: Axes, run: Trajectory, contacts: list[str]) -> None:
                 hatch=hatch,
             )
     axes.set_ylim(len(contacts) - 0.5, -0.5)
-    axes.set_yticks(range(len(contacts)), [plain(name) for name in contacts])
+    axes.set_yticks(range(len(contacts)), [literal_text(name) for name in contacts])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     patches = [

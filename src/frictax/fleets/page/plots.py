@@ -40,7 +40,7 @@ def histogram(
         {
             "type": "bar",
             "name": "records",
-            "x": plotly.short((edges[1:] + edges[:-1]) / 2 / size),
+            "x": plotly.six_figures((edges[1:] + edges[:-1]) / 2 / size),
             "y": heights.tolist(),
             "width": float((edges[1] - edges[0]) / size),
             "marker": {"color": "#8A8F9866", "line": {"width": 0}},
@@ -64,7 +64,7 @@ def histogram(
             plotly.trace(x[inside] / size, np.zeros(int(inside.sum())), "markers", "outliers")
             | {
                 "marker": {"color": BACKWARD, "size": 7, "symbol": "x"},
-                "text": [plotly.text(r) for r in fleet.record[known][inside]],
+                "text": [plotly.escape_name(r) for r in fleet.record[known][inside]],
                 "cliponaxis": False,
             }
         )
@@ -74,7 +74,9 @@ def histogram(
     figure = plotly.figure(
         traces,
         270,
-        xaxis=plotly.axis(f"{plotly.text(name)} [{unit}]" if unit else plotly.text(name)),
+        xaxis=plotly.axis(
+            f"{plotly.escape_name(name)} [{unit}]" if unit else plotly.escape_name(name)
+        ),
         yaxis=plotly.axis("records") | {"rangemode": "tozero", "nticks": 5},
         shapes=limit_lines,
         bargap=0,
@@ -130,7 +132,7 @@ def parallel(population: Population, fleet: FleetEstimates) -> dict[str, Any] | 
     def lines(rows: np.ndarray, colour: str, name: str, width: float) -> dict[str, Any]:
         y = np.column_stack([np.clip(z[rows], -reach, reach), np.full(rows.size, np.nan)])
         drawn = plotly.line(np.tile(x, rows.size), np.round(y, 2).ravel(), colour, name, width)
-        said = [plotly.text(r) for r in fleet.record[rows] for _ in x]
+        said = [plotly.escape_name(r) for r in fleet.record[rows] for _ in x]
         return drawn | {"text": said, "hoverinfo": "text"}
 
     traces = [lines(some, "#8A8F9840", "records", 1.0)]
@@ -185,7 +187,7 @@ def trend(
     for i, row in enumerate(table_rows(flagged)):
         colour = CYCLE[1:][i % (len(CYCLE) - 1)]
         traces += _draw_machine(found, fleet, k, row, colour, size, log)
-    what = f"{plotly.text(name)} [{unit}]" if unit else plotly.text(name)
+    what = f"{plotly.escape_name(name)} [{unit}]" if unit else plotly.escape_name(name)
     figure = plotly.figure(
         traces,
         380,
@@ -222,7 +224,7 @@ def _draw_machine(
         x = x - c * (fleet.temperature[mine] - found.reference_temperature)
     kept = np.unique(np.linspace(0, mine.size - 1, min(mine.size, 120)).astype(int))
     dates = [_day(s) for s in t[kept]]
-    label = plotly.text(row.machine)
+    label = plotly.escape_name(row.machine)
     points = plotly.trace(np.zeros(kept.size), x[kept] / size, "markers", label) | {
         "x": dates,
         "marker": {"color": colour, "size": 5},

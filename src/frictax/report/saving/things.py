@@ -88,7 +88,7 @@ def name_of(thing: Any) -> str:
     return str(getattr(thing, "__name__", type(thing).__name__))
 
 
-def _at(path: str, name: Any) -> str:
+def _join_path(path: str, name: Any) -> str:
     return f"{path}.{name}" if path else str(name)
 
 
@@ -177,10 +177,14 @@ class Packed:
         if isinstance(thing, tuple | list | frozenset | set | Mapping) and not named_tuple:
             return self._container(thing, path)
         if not isinstance(thing, type) and (dataclasses.is_dataclass(thing) or named_tuple):
-            has = {n: self.pack(getattr(thing, n), _at(path, n)) for n in _fields(type(thing))}
+            has = {
+                n: self.pack(getattr(thing, n), _join_path(path, n)) for n in _fields(type(thing))
+            }
             packed: dict[str, Any] = {"is": self._class(type(thing)), "has": has}
             if isinstance(thing, FitResult):
-                packed["found"] = {n: self.pack(getattr(thing, n), _at(path, n)) for n in _ANSWERS}
+                packed["found"] = {
+                    n: self.pack(getattr(thing, n), _join_path(path, n)) for n in _ANSWERS
+                }
             return packed
         if callable(thing):
             return {"own": self._own(thing)}
@@ -192,10 +196,12 @@ class Packed:
 
     def _container(self, thing: Any, path: str) -> Any:
         if isinstance(thing, Mapping):
-            pairs = [[self.pack(k, path), self.pack(x, _at(path, k))] for k, x in thing.items()]
+            pairs = [
+                [self.pack(k, path), self.pack(x, _join_path(path, k))] for k, x in thing.items()
+            ]
             return {"dict": pairs}
         items = sorted(thing, key=repr) if isinstance(thing, frozenset | set) else thing
-        packed = [self.pack(x, _at(path, i)) for i, x in enumerate(items)]
+        packed = [self.pack(x, _join_path(path, i)) for i, x in enumerate(items)]
         return packed if isinstance(thing, tuple) else {type(thing).__name__: packed}
 
     def _class(self, cls: type) -> str | int:

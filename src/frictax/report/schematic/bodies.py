@@ -10,7 +10,7 @@ from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.mechanism import Fixed, HeatCapacitor, ThermalConductor
 
 from .cells import Band, Cell, RowSize, compose, off_axis, on_axis, pack
-from .labels import NAME, VALUE, Label, label, said, values
+from .labels import NAME, VALUE, Label, label, quantity_text, values
 from .pen import BODY, HATCH, SOFT, Length, Pen, Symbol
 from .symbols import pad, pad_height, push, shaft_contact, turn
 
@@ -32,7 +32,7 @@ def node_cells(
     if isinstance(part, HeatCapacitor):
         return [_capacitor(name, part)]
     if isinstance(part, ThermalConductor):
-        text = Label(((said("T_ambient", part.T_ambient, "K"), VALUE),))
+        text = Label(((quantity_text("T_ambient", part.T_ambient, "K"), VALUE),))
         return [on_axis(name, Symbol(2, 17, 17, _surroundings), text, Band.BELOW)]
     if getattr(part, "rotational", False):
         disc = Symbol(7, 25, 25, lambda pen: pen.box((-7, 7), (-25, 25), BODY))
@@ -78,7 +78,7 @@ def _sliding_body(name: str, part: Any, drives: Parts, contacts: Parts, joined: 
     the other drives push against posts on it.
     """
     stopped = isinstance(part, MassWithStopAndFriction)
-    rubbing: dict[str, tuple[Any, Label]] = {name: (part, _of_stops(part))} if stopped else {}
+    rubbing: dict[str, tuple[Any, Label]] = {name: (part, _stops_label(part))} if stopped else {}
     for key, one in contacts.items():
         rubbing[key] = one, label(key, one, False, grounded=True)
     floor = max((pad_height(one) for one, _ in rubbing.values()), default=0.0)
@@ -89,7 +89,7 @@ def _sliding_body(name: str, part: Any, drives: Parts, contacts: Parts, joined: 
         for key, one in drives.items()
         if key not in first
     ]
-    lines = [said("m", part.m, "kg")] if stopped else values(part, False)
+    lines = [quantity_text("m", part.m, "kg")] if stopped else values(part, False)
     text = Label(((name, NAME), *((line, VALUE) for line in lines)))
     posts = [_post(name, floor)] if stopped else []
     before = [_push_from_left(key, drives[key], touching=not stopped) for key in first]
@@ -136,10 +136,15 @@ def _block(name: str, text: Label, below: list[Cell], above: list[Cell]) -> Cell
     return compose([Cell({Band.CORE: (half, half)}, draw, height, height), *cells], [0.0, *places])
 
 
-def _of_stops(part: MassWithStopAndFriction) -> Label:
+def _stops_label(part: MassWithStopAndFriction) -> Label:
     """Return the label below a mass with stops; its name is inside the block."""
     backward = [] if part.f_neg is None else [f"f_neg: {type(part.f_neg).__name__}"]
-    lines = ["Stribeck", *backward, said("smin", part.smin, "m"), said("smax", part.smax, "m")]
+    lines = [
+        "Stribeck",
+        *backward,
+        quantity_text("smin", part.smin, "m"),
+        quantity_text("smax", part.smax, "m"),
+    ]
     return Label(tuple((line, VALUE) for line in lines))
 
 

@@ -79,27 +79,27 @@ def values(part: Any, turns: bool) -> list[str]:
         elif isinstance(value, AbstractSignal):
             if not isinstance(value, Constant):
                 main.append(f"{field.name}: {type(value).__name__}")
-            elif required or known(value.k) != field.default:
+            elif required or concrete_number(value.k) != field.default:
                 unit = _unit(part, _SIGNALS.get(field.name, "1"), turns)
-                main.append(said(field.name, value.k, unit))
+                main.append(quantity_text(field.name, value.k, unit))
         elif (
             declaration is not None
             and declaration.ndim == 0
             and not (declaration.optional and value is None)
         ):
-            text = said(field.name, value, _unit(part, declaration.unit, turns))
-            if required or known(value) != field.default:
+            text = quantity_text(field.name, value, _unit(part, declaration.unit, turns))
+            if required or concrete_number(value) != field.default:
                 (main if required or declaration.fit else others).append(text)
     return main or others
 
 
-def said(name: str, value: Any, unit: str) -> str:
+def quantity_text(name: str, value: Any, unit: str) -> str:
     """Return a number with its name and unit.
 
-    >>> said("c", 500.0, "N/m")
+    >>> quantity_text("c", 500.0, "N/m")
     'c = 500 N/m'
     """
-    number = known(value)
+    number = concrete_number(value)
     if number is None:
         return name if unit == "1" else f"{name} [{unit}]"
     return f"{name} = {number:.5g}".replace("e+0", "e").replace("e-0", "e-") + (
@@ -115,7 +115,7 @@ def _unit(part: Any, unit: str, turns: bool) -> str:
     return rotational_unit(unit) if turns and either else unit
 
 
-def known(value: Any) -> float | None:
+def concrete_number(value: Any) -> float | None:
     """Return a single concrete number; None for a traced number or an array."""
     known = (
         isinstance(value, jax.Array | np.ndarray | np.generic | float | int)

@@ -36,7 +36,7 @@ from frictax.mechanism import (
     Torque,
 )
 
-from .labels import SMALL, known, text_width
+from .labels import SMALL, concrete_number, text_width
 from .pen import BODY, DRIVE, HATCH, LINING, SHAFT, Length, Pen, Symbol
 
 _PORT = 12.0  # [pt] between the ports of a gear with more than two ends
@@ -158,7 +158,7 @@ def _pressed_pair(pen: Pen) -> None:
 
 def _gear(part: Any) -> Symbol:
     """Two wheels whose radii follow the ratio while both remain visible."""
-    ratio = known(part.ratio)
+    ratio = concrete_number(part.ratio)
     larger = float(np.clip(1.0 if ratio is None else abs(ratio), 0.5, 2.0))
     a, b = 26 / (1 + larger), 26 * larger / (1 + larger)
 
