@@ -104,7 +104,7 @@ def _breakaway(part: Any, way: int) -> Any:
 def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
     """Return the body whose speed is that of the contact.
 
-    It is None without such a body, if the support moves too, or if a normal force scales the
+    Return None without such a body, if the support moves too, or if a normal force scales the
     friction.
     """
     if isinstance(part, AbstractPressed) or isinstance(part, MassWithStopAndFriction):

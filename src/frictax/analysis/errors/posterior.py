@@ -276,7 +276,7 @@ def _draw_block(
     density = jax.custom_vjp(lambda u: at(u)[0])
     density.defvjp(at, lambda slope, c: (c * slope,))
     kind = type(adapt[0](1.0))
-    draw: Any = kernel  # The types of blackjax allow neither traced steps nor array positions.
+    draw: Any = kernel  # Its types exclude traced steps and array positions.
     keys = jax.random.split(jax.random.wrap_key_data(key), _BLOCK)
 
     def draw_one(state: Any, averaging: Any, key: Any) -> tuple[Any, Any, dict[str, Array]]:

@@ -231,7 +231,7 @@ def _profile(
 def _first_step(
     found: FitResult, i: int, path: str, best: float, bound: float, stretch: float
 ) -> float:
-    """Return the standard error of parameter i, or a replacement if it has none at its bound."""
+    """Return the standard error of parameter i, or a replacement if it is at its bound."""
     step = np.sqrt(stretch * found.full_covariance[i, i])
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
