@@ -20,12 +20,12 @@ _ROUNDING = 1e-12  # of the value: an error of the arithmetic, as of data withou
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """One number that was fitted (an entry of a table has its own), in SI units.
+    """One estimated parameter in SI units. Each entry of a table is a parameter.
 
-    `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`:
-    degrees of freedom of Student's t in the interval, inf for a normal one. `declared`: the unit
-    that the records give such a quantity in, and its size in SI, which tables keep; `shown` is the
-    number as they print it. `tied`: what it is equal to, where it was not free.
+    `standard_error` and the ends of the interval are nan if they are unknown. `dof`: degrees of
+    freedom of Student's t in the interval, inf for a normal one. `declared`: the unit of the
+    records and its value in SI, which tables use; `shown`: the estimate as a table prints it.
+    `tied`: the parameter or expression that it follows from, if it was not free.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -64,8 +64,8 @@ class Estimate:
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """Name, value, unit, standard error and interval as a table prints them; in the place of an
-        interval that there is none of, what is known.
+        """Name, value, unit, standard error and interval as a table prints them. If there is no
+        interval, the reason replaces it.
         """
         row, known, says = self.shown, self.knowledge, self.knowledge.value
         size, value, error = abs(self.value) or 1.0, row.value, row.error
@@ -158,7 +158,7 @@ class Replicates:
 
 
 class Estimated:
-    """What every answer of a fit offers of its `estimates`, their `covariance`, and `notices`."""
+    """Estimates with their `covariance` and `notices`: the base class of all results of a fit."""
 
     estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]

@@ -41,31 +41,32 @@ Model = TypeVar("Model")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
-    """What a fit found, how well it is known, and what it cannot know. Print it.
+    """The result of a fit: estimates, their errors, and doubts. Print it.
 
-    - `start`: the machine or friction law that was fitted, with the values that it had before;
-      `model`: with those that all records share now, and `model_for(label)` with those of one
-      record's own, too. `records`: the data by label.
-    - `estimates`: one for each fitted number, in SI units, by its name ``found["mass.m"]``;
-      ``mass.v@run2`` belongs to record run2 alone. `tied`: one for each that follows from others;
-      `fixed`: for each that was not fitted.
-    - Their errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
-      `uncertainty()`, by `Guarded`. `covariance` (p, p): in the order of the estimates.
+    - `start`: the fitted machine or friction law with its values before the fit; `model`: with the
+      estimates that all records share; `model_for(label)`: with those of one record too. `records`:
+      the data by label.
+    - `estimates`: one for each fitted parameter in SI units, by name ``found["mass.m"]``;
+      ``mass.v@run2`` belongs to record run2. `tied`: one for each parameter that follows from
+      others; `fixed`: one for each parameter that was not fitted.
+    - The errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
+      `uncertainty()` by `Guarded`. `covariance` (p, p): in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: over the standard
-      deviations. `jacobian` (n, p): of predicted minus measured, weighted, by the estimates, rows
-      of priors last. `dof`: residuals less fitted numbers.
-    - `full_residuals`, `full_jacobian` (n, q), `full_covariance` (q, q) for white residuals: in
-      that sign, by `x`; `active` (q,): whether a number is not at its bound.
-    - `rms`: record -> output -> root mean square of what the objective compares [SI];
-      `noise_scale` of the weighted residuals, 1 where sigma is known.
-    - `x`: all fitted numbers, with the starts of windows where those were free, which are no
+      deviations. `jacobian` (n, p): derivatives of the weighted predicted minus measured by the
+      estimates, with the rows of priors last. `dof`: residuals minus fitted parameters.
+    - `full_residuals`, `full_jacobian` (n, q), `full_covariance` (q, q): predicted minus measured,
+      and derivatives and covariance of `x` for white residuals; `active` (q,): whether a parameter
+      is not at its bound.
+    - `rms`: record -> output -> root mean square of the residuals [SI]; `noise_scale` of the
+      weighted residuals, 1 if sigma is known.
+    - `x`: all fitted values, with the starts of windows if these were free, which are not
       estimates; `z`: their coordinates.
     - `at_noise`: whether the residuals of a free run are white noise.
-    - `converged`, `iterations`, `seconds`; `costs` of all starts, of those that were left behind
-      where they stood then; `identifiability`; `notices`: what belongs next to the numbers, of
-      which the fit's own are `notes`; `warnings`: the same as plain sentences.
+    - `converged`, `iterations`, `seconds`; `costs` at the ends of all starts; `identifiability`;
+      `notices`: doubts and remarks, of which the search's own are `notes`; `warnings`: the same as
+      sentences.
 
-    Of a sweep alone: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
+    Only for a sweep: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
     `bic`.
 
     >>> import frictax as fx
@@ -103,33 +104,33 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     x: Float[np.ndarray, " q"]
     z: Float[np.ndarray, " q"]
 
-    # Errors, and what is said of them, are found when they are asked for: a search that asks for
-    # values alone is spared them.
+    # Errors and notices are computed when they are used. A search that uses only values saves this
+    # time.
 
     @functools.cached_property
     def spread(self) -> CovarianceEstimate:
-        """What the usual account makes of the residuals."""
+        """Covariance, degrees of freedom and notices by the default noise model."""
         return self._usual_spread()
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:
-        """How the residuals of a free run compare with white noise; None where that tells
-        nothing.
+        """Comparison of the residuals of a free run with white noise; None if the noise cannot be
+        estimated.
         """
         return certify(self.problem, self.full_residuals)
 
     @property
     def at_noise(self) -> bool | None:
         """Whether the residuals of a free run are white noise of the size that the record has, so
-        that no other values explain it better; None where no noise can be read, and for other
+        that no other values explain it better. None if the noise cannot be estimated, and for other
         objectives than `FreeRun` and `ClosedLoop`.
         """
         return None if self.certificate is None else self.certificate.at_noise
 
     @functools.cached_property
     def bends(self) -> Any:
-        """What inputs would do to the estimates that went between samples on smooth curves, and not
-        straight: `Bends` of step_error.py; None where that is little.
+        """Changes of the estimates if the inputs were interpolated smoothly instead of linearly
+        (`Bends` of step_error.py); None if they are negligible.
         """
         return self._by_bends()
 
@@ -158,7 +159,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         # Only J'J is used below. Of one array: numpy's types do not know mode="r".
         triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))
         told = triangle[:, shown]
-        if not shown.all():  # what the starts of windows could explain as well
+        if not shown.all():  # Project out the starts of windows.
             hidden = triangle[:, ~shown]
             told = told - hidden @ np.linalg.lstsq(hidden, told, rcond=None)[0]
         return judge_columns(
@@ -174,7 +175,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         )
 
     def _doubts(self, knowledge: dict[str, Knowledge]) -> list[Notice]:
-        """What speaks against the terms of a sweep's law."""
+        """Return notices that doubt the terms of a sweep's law."""
         return doubtful_dips(self._steady_fit(), knowledge) if self.of_sweep else []
 
     def _steady_fit(self) -> SteadyFit:
@@ -194,14 +195,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return self._noticed(self._direction_notices if self.of_sweep else self._looked_for)
 
     def _looked_for(self) -> tuple[Notice, ...]:
-        """What further simulations tell: of records that differ, else of a term that is missing."""
+        """Return notices that need further simulations: records that differ, or a missing term."""
         return self._records_apart() or self._first_look()
 
     @functools.cached_property
     def notices_at_hand(self) -> tuple[Notice, ...]:
-        """`notices`, but for what further simulations would have to tell: whether a term is
-        missing.
-        """
+        """All `notices` that do not need further simulations."""
         return self._noticed(tuple)
 
     def _noticed(self, look: Callable[[], tuple[Notice, ...]]) -> tuple[Notice, ...]:
@@ -214,7 +213,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             out += sweep_checks(self._steady_fit(), self.active)
         if not self.of_sweep:
             explained = worth(problem, self.records, self.full_residuals, self.x)
-            if any(n.code == "search-above-noise" for n in self.notes):  # which says this, and more
+            if any(n.code == "search-above-noise" for n in self.notes):  # This notice says more.
                 explained = [n for n in explained if n.code != "misfit-above-noise"]
             out = standing_still(problem, norms) + (out if norms.any() else [])
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
@@ -246,20 +245,21 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         ]
         # Autocorrelations of residuals that lack an offset are not those of the errors.
         of_errors = () if of_directions else self.spread.notices
-        if any(n.code == "records-differ" for n in out):  # by their own fits, which say more
+        if any(n.code == "records-differ" for n in out):  # Fits of each record say more.
             of_errors = [n for n in of_errors if n.code != "records-differ"]
         return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 
     @functools.cached_property
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:
-        """The unit of an unknown, or of a parameter."""
+        """Function that returns the unit of a parameter."""
         return unit_of(self.records, self.problem.setup.machine)
 
     def declared(
         self, unit: str, path: str, record: int | None, value: float
     ) -> tuple[str, float] | None:
-        """The unit in which tables show what has this path and the SI unit `unit`, and its size:
-        that of the data, of one record's own number that record's; None where a prefix is to suit.
+        """Return the unit, and its value in SI, in which tables show a parameter with this path and
+        SI unit: that of the data, for a record's own parameter that of the record; None if a prefix
+        is chosen.
         """
         if self.of_sweep:
             return displayed(unit, self.shown_force)
@@ -267,11 +267,13 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return in_records({n: self.records[n] for n in labels}, unit, path, value)
 
     def rms_units(self, label: str) -> dict[str, str]:
-        """The SI unit of what is left of each channel of record `label`."""
+        """Return the SI unit of the residuals of each channel of record `label`."""
         return rms_units(self.records, self.model, label, self.rms[label])
 
     def rms_in_words(self, label: str) -> dict[str, str]:
-        """What is left of each channel of record `label`, with the unit that the record gives."""
+        """Return the rms of the residuals of each channel of record `label`, with the record's
+        unit.
+        """
         of = self.rms_units(label)
         return {
             name: amount_of(self.records, label, of[name], x, name)
@@ -280,7 +282,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def of_sweep(self) -> bool:
-        """Whether a friction law was fitted to a sweep, and not a machine to records."""
+        """Whether a friction law was fitted to a sweep, instead of a machine to records."""
         return self.problem.is_steady
 
     @property
@@ -359,17 +361,17 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def jacobian(self) -> Float[np.ndarray, "m p"]:
-        """That of the weighted residuals by the estimates."""
+        """Derivatives of the weighted residuals by the estimates."""
         return self.full_jacobian[:, self.shown]
 
     @functools.cached_property
     def shown(self) -> Bool[np.ndarray, " q"]:
-        """Which of `x` are estimates, and not starts of windows."""
+        """Which of `x` are estimates. The others are starts of windows."""
         return np.asarray([not u.hidden for u in self.problem.unknowns for _ in u.names])
 
     @functools.cached_property
     def fixed(self) -> tuple[Estimate, ...]:
-        """The numbers of the model that were not fitted."""
+        """The parameters that were not fitted."""
         fitted = {u.path for u in (*self.problem.unknowns, *self.problem.ties)}
         nan, out = float("nan"), []
         for p in [p for p in parameters(self.model) if p.path not in fitted]:
@@ -384,11 +386,13 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def tied(self) -> tuple[Estimate, ...]:
-        """The numbers that were tied to others, with the errors that follow."""
+        """The parameters that were tied to others, with their errors."""
         return self._tied()
 
     def with_all_active(self) -> "FitResult":
-        """The same with errors for numbers at their bounds too, as if these were not there."""
+        """Return the fit with errors of the parameters at their bounds, as if the bounds were
+        absent.
+        """
         norms = np.linalg.norm(self.full_jacobian, axis=0)
         covariance = self.noise_scale**2 * inverse_gram(self.full_jacobian, norms, norms > 0)
         return dataclasses.replace(self, full_covariance=covariance, active=norms > 0)
@@ -406,15 +410,15 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return replace(self.start, values)
 
     def model_for(self, label: str) -> Model:
-        """The machine with all values that belong to the record called `label`."""
+        """Return the machine with all values of the record called `label`."""
         return self.problem.setup_at(jnp.asarray(self.x), self.number(label)).machine
 
     def predicted(self, label: str) -> Float[np.ndarray, "*w n c"]:
-        """What the objective sets against the measurement of record `label`."""
+        """Return the prediction that the objective compares with record `label`."""
         return np.asarray(predictions(self.problem, jnp.asarray(self.x), self.number(label)))
 
     def number(self, label: str) -> int:
-        """Which of the records is called `label`."""
+        """Return the index of the record called `label`."""
         if label not in self.records:
             known = ", ".join(self.records)
             raise UnknownName(f"There is no record {label!r} in this fit. It has: {known}.")

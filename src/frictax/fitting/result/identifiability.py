@@ -1,4 +1,4 @@
-"""What data tell of each parameter."""
+"""Identifiability of the parameters of a fit."""
 
 import dataclasses
 import enum
@@ -11,7 +11,7 @@ from frictax.notice import Notice
 
 
 class Knowledge(enum.Enum):
-    """What is known of one parameter.
+    """How well the data identify one parameter.
 
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(5.0, 8.0, 16)
@@ -35,15 +35,15 @@ class Knowledge(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Identifiability:
-    """What the data tell of each parameter.
+    """Which parameters the data identify.
 
-    - `knowledge`: by name; `notices`: reason and remedy, and as `sentences`.
-    - `singular_values` of the Jacobian whose columns are scaled to length 1; `condition`, largest
-      over smallest.
-    - `null_directions`: combinations of parameters that change nothing that was measured, as
-      coefficients by name of the changes in units of each parameter's own effect.
+    - `knowledge`: by name; `notices`: reason and remedy, and the same as `sentences`.
+    - `singular_values` of the Jacobian with columns of length 1; `condition`: the largest over the
+      smallest.
+    - `null_directions`: combinations of parameters that do not change the measured variables, as
+      coefficients by name, in units of each parameter's own effect.
 
-    A sweep without slow speeds says nothing of the Stribeck effect:
+    A sweep without slow speeds contains no information on the Stribeck effect:
 
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(5.0, 8.0, 16)

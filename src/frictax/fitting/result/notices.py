@@ -1,5 +1,5 @@
-"""What is said of a fit to records: where its search ended, what it left, and what its record could
-not tell.
+"""Notices of a fit to records: the end of the search, its residuals, and parameters that the record
+does not identify.
 """
 
 from collections.abc import Callable, Mapping, Sequence

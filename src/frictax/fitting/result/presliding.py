@@ -1,5 +1,6 @@
-"""What records can tell of a bristle: whether the sensor resolves how it bends, the samples how it
-swings, and the motion how it breaks away; and whether something else is in series with it.
+"""Which parameters of a bristle a record identifies: whether the sensor resolves its deflection,
+the samples its oscillation, and the motion its breakaway; and whether another spring is in series
+with it.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What a sweep cannot tell of friction."""
+"""Notices on parameters that a sweep does not identify."""
 
 import dataclasses
 from typing import Any

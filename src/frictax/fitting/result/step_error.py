@@ -1,5 +1,5 @@
-"""What the length of the steps, of the solver and of the samples, does to the values that a fit
-found.
+"""The effect of step length on the estimates, for steps of the solver and for samples of the
+inputs.
 """
 
 import dataclasses
@@ -36,14 +36,13 @@ _CURVED = 0.5  # standard errors that another course of the inputs would move: m
 
 
 def step_error(found: FitResult) -> dict[str, float]:
-    """How far each estimate would move if the error of all steps were an eighth [SI], by a linear
-    model of the fit.
+    """Return the change of each estimate if the errors of all steps were an eighth [SI], by a
+    linear model of the fit.
 
-    That is 7/8 of what the steps have done to it. Steps with error control get 1/16 of their
-    tolerance, and 1e-7 at most; others are half as long.
-
-    Each record is simulated once more; nothing is fitted again. For objectives that simulate
-    nothing (`InverseDynamics`) all are 0 but for rounding.
+    This is 7/8 of the effect of the steps on the estimate. Steps with error control get 1/16 of
+    their tolerance, and 1e-7 at most; others get half their length. Each record is simulated once
+    more, without another fit. For objectives without a simulation (`InverseDynamics`) all changes
+    are 0 except for rounding.
 
     >>> import frictax as fx, numpy as np
     >>> swing = fx.Mechanism(

@@ -1,4 +1,4 @@
-"""Whether a law follows its sweep over speed, and which rows lie off."""
+"""Tests of a fitted sweep: whether the law follows the speed, and which rows are outliers."""
 
 from collections.abc import Sequence
 

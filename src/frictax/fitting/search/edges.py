@@ -223,7 +223,7 @@ def _told(
     looked: int,
     verdict: str,
 ) -> Notice:
-    """Which contact's events differ first between the sides, and what it does `there`."""
+    """Return the contact whose events differ first between the two sides, and the difference."""
     never = Event(0, 0, 0, 0, np.inf)
     records = [p for p in problem.prepared if isinstance(p, PreparedRecord)]
     rate = min(float(np.median(np.diff(p.t))) for p in records)

@@ -16,13 +16,13 @@ _MANY, _WORTH = 2 * LANES, 100_000
 
 
 def halved(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
-    """The best end of searches from `states`, as many at a time as there are processors, and the
-    costs at the ends of all: after each of `_RUNGS` steps a quarter goes on, and the first: more
-    starts are never worse than one.
+    """Return the best end of searches from `states`, and the costs at the ends of all.
 
-    Where they are many, `LANES` at a time take their steps in one call, which takes a third of the
-    time, as long as half as many are left. Not to their ends: those need 6 to 100 steps, and in
-    step all would take the most.
+    After each of `_RUNGS` steps a quarter of the starts continues, and always the first, so that
+    more starts are never worse than one. As many searches run at once as there are processors. If
+    there are many, `LANES` of them take their steps in one call until half of these are left, which
+    takes a third of the time. They do not go to their ends together, because these take 6 to 100
+    steps.
 
     **Source:** K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
     hyperparameter optimization", 2016 (successive halving).

@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt as one compiled loop that can be stopped and gone on with."""
+"""Levenberg-Marquardt as one compiled loop that can be interrupted and continued."""
 
 import functools
 from collections.abc import Callable
@@ -12,45 +12,44 @@ from jaxtyping import Array, Bool, Float, Int
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
 
-_TRIALS = 16  # that are remembered
-_PATIENT = 1  # refused steps before a share of the undamped one is tried
-_NEAR = 0.02  # standard errors that a last step moves at most without being looked at
-# standard errors, for each root of a degree of freedom, that change the cost by less than its
-# rounding
+_TRIALS = 16  # Number of the last trial points that a state contains.
+_PATIENT = 1  # Rejected steps before a fraction of the undamped step is tried.
+_NEAR = 0.02  # [standard errors] Longest final step whose residuals are not evaluated.
+# [standard errors per root of the degrees of freedom] A shorter step changes the cost by less than
+# its rounding error.
 _HIDDEN = 1e-7
-# Rounding of the residuals as a share of the root of `floor`: 2e-16 of what was measured, of which
-# that root is 1e-10. Twice the residuals times it is the rounding of the cost; with a margin of 2.
+# Rounding error of the residuals over the root of `floor`: 2e-16 of the measurement, of which that
+# root is 1e-10. The rounding error of the cost is twice this times the residuals, with a margin of
+# 2.
 _ROUNDING = 1e-5
-# of the distance before the last step: what is left after it where steps converge as Newton's do
-_FAST = 0.05
+_FAST = 0.05  # Ratio of two distances to the minimum below which steps converge like Newton's.
 
-# From coordinates to residuals and their Jacobian, and a number for the sequence of events where
-# there are some.
+# Map coordinates to residuals, their Jacobian, and the number of the sequence of events if the
+# simulation has events.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
 
 
 @pytree_dataclass
 class Descent:
-    """Where the search stands.
+    """The state of a search.
 
-    - `z`: the best point so far, and `seen`, the best that was evaluated: they differ by a last
-      step that was not looked at.
-    - `jacobian` at `seen`, and `products`, shape (p + 1, p + 1), of its columns and, last, the
-      residuals there with each other.
-    - `residuals` and `cost` = half the sum of squares, at `z`; after a step that was not looked at,
+    - `z`: the best point, and `seen`, the best evaluated point. They differ after a final step that
+      was not evaluated.
+    - `jacobian` at `seen`, and `products`, shape (p + 1, p + 1): the Gram matrix of its columns and
+      of the residuals (last).
+    - `residuals` and `cost` (half the sum of squares) at `z`; after a step that was not evaluated,
       by the linear model at `seen`.
-    - `x`: the physical values at `z`, and `slope`, theirs by the coordinates, at `seen`; `descend`
-      knows neither and leaves them alone.
-    - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of
-      it.
-    - `span` of each coordinate, in which steps are measured: `radius` is how long the next may be;
-      `line`: the share of the undamped step that it is instead, or 0; `refused` steps in a row.
-    - `idle`: steps in a row that gained next to nothing.
-    - `trials`: the last points that were tried, `kinds`: of which sequence of events each of them
-      is; `kind`: that of `seen`.
-    - `distance` to the minimum of the linear model, in standard errors, or what the steps before
-      make of it after one that was not looked at; `steps`; `done`; `settled`: done because it met
-      its tolerance.
+    - `x`: the physical values at `z`, and `slope`: their derivatives by the coordinates at `seen`.
+      `descend` does not use them.
+    - `move`: the next trial step; `promised`: the reduction of the cost by the linear model.
+    - `span` of each coordinate, the unit of step lengths; `radius`: the longest next step; `line`:
+      the fraction of the undamped step that replaces it, or 0; `refused`: number of successive
+      rejected steps.
+    - `idle`: number of successive steps with hardly any gain.
+    - `trials`: the last trial points; `kinds`: the numbers of their sequences of events; `kind`:
+      that of `seen`.
+    - `distance` to the minimum of the linear model in standard errors, extrapolated after a step
+      that was not evaluated; `steps`; `done`; `settled`: done within the tolerance.
     """
 
     z: Float[Numbers, "*s p"]
@@ -78,9 +77,9 @@ class Descent:
 
 
 def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
-    """The state before anything was evaluated: the first `descend` evaluates `z` itself.
+    """Return the state before the first evaluation; the first `descend` evaluates `z`.
 
-    `span`: how far each coordinate may go at first; farther where its own standard error is larger.
+    `span`: the longest first change of each coordinate; longer if its own standard error is larger.
     """
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
     return Descent(
@@ -118,26 +117,27 @@ def descend(
     floor: Any,
     **how: Any,
 ) -> Descent:
-    """Go on until `until` steps are done or the next one would move less than `tolerance` standard
+    """Continue until `until` steps are done or the next one is shorter than `tolerance` standard
     errors.
 
-    The residuals stand in the program once: a step is evaluated together with its Jacobian. A point
-    where a simulation fails is a step that is not taken, and so is one where nothing moves what was
-    measured, for there is no way on from it. `floor`: cost that is rounding; `ridge`: least
-    curvature that distances are measured with, so that 1 leaves out what the data hardly see, of
-    columns that are at least `least` long; `patience`: steps in a row without gain that are enough;
-    `turn`: from these coordinates to those in which spans are.
+    A step is evaluated together with its Jacobian, so the program contains the residuals once. A
+    point at which a simulation fails is rejected. A point at which no parameter has an effect is
+    rejected too, because no step leads away from it.
 
-    A last step of at most `_NEAR` standard errors is taken without a look, as the linear model has
-    it, where the step before came so much nearer that one more like it comes within the tolerance,
-    and where its damping leaves no more than that. To look would only tell so; that a simulation
-    runs at its end is taken from its start. So is one that changes the cost by less than its
-    rounding: to look would tell nothing.
+    - `floor`: cost of rounding errors; `ridge`: least curvature for distances, 1 leaves out
+      directions that the data hardly identify, for columns with a length of at least `least`.
+    - `patience`: largest number of successive steps without gain; `turn`: map from these
+      coordinates to those of the spans.
 
-    Steps are those of least cost within a radius, of 1 at first, in coordinates in which 1 is about
-    the size of a value: an undamped first step may throw a force far into the flat tail of its
-    domain. Every second refused step is followed by a share of the undamped one, since damping
-    turns a step at an edge, beyond which a stop or a breakaway appears, along that edge.
+    A final step of at most `_NEAR` standard errors follows from the linear model and is not
+    evaluated, under two conditions: the previous step converged so fast that the next one is within
+    the tolerance, and the damping is as small. A step that changes the cost by less than its
+    rounding error is not evaluated either.
+
+    Each step minimises the linear model within a radius, at first 1, in coordinates in which 1 is
+    about the size of a value. An undamped first step could move a force far into the flat end of
+    its domain. After every second rejected step a fraction of the undamped step is tried. Damping
+    would turn a step at an edge, behind which a stop or a breakaway appears, along that edge.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
     """

@@ -22,23 +22,22 @@ class AbstractMethod(Pickled, eqx.Module):
 
 
 class LevenbergMarquardt(AbstractMethod):
-    """Gauss-Newton steps within a trust region: `frictax.fitting.search.levenberg_marquardt`.
+    """Gauss-Newton steps within a trust region: `frictax.fitting.search.levenberg_marquardt`. The
+    default method.
 
-    The method of choice.
+    optimistix's Levenberg-Marquardt rejects steps forever if it starts at an optimum, where
+    rounding errors hide every improvement (500 steps without success on the shipped sweep). This
+    one then checks the gradient.
 
-    optimistix's own rejects steps for ever when it is started at an optimum, where rounding hides
-    every improvement (500 steps and no success on the shipped sweep); hence this one, which then
-    looks at the gradient.
-
-    **Arguments:** `tolerance`: how many standard errors the last step may move a parameter;
-    `max_steps`. A fit to records asks for 1e-3 and 200 unless told otherwise.
+    **Arguments:** `tolerance`: longest final step of a parameter in standard errors; `max_steps`.
+    For records the defaults are 1e-3 and 200.
 
     A free run whose residuals are not white noise at the end is searched by rounds:
     `frictax.fitting.search.rounds`. With ``rounds=0`` a run that swings is searched again by its
-    first periods, then three times as much, and so on. A run whose search ends at an edge of the
-    misfit, or met another sequence of events shortly before its end, is searched beyond the edges
-    about it: in at most 4 rounds of 6 probes for each number and 120 steps
-    (`frictax.fitting.search.edges`).
+    first periods, then by three times as many, and so on. If a search ends at an edge of the
+    misfit, or passed another sequence of events shortly before its end, points beyond the
+    neighbouring edges are searched: in at most 4 rounds of 6 probes for each parameter and 120
+    steps (`frictax.fitting.search.edges`).
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
 

@@ -1,5 +1,5 @@
-"""The search for the least sum of squares of a `Problem`: from one start or many, interruptible,
-telling how far it is.
+"""Search for the least cost of a `Problem`, from one start or many. The search can be interrupted
+and reports its progress.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""One search, in calls that a key can come between, and told how far it is."""
+"""One search, in calls between which it can be interrupted and reports its progress."""
 
 import time
 from collections.abc import Iterator, Sequence

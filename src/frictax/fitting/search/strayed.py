@@ -17,7 +17,9 @@ BACK = (0.0, 2.0)  # coordinates beyond their start that strayed values are put 
 
 
 def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
-    """Which values ended far nearer to their bound than they started, or far farther from it."""
+    """Return which values ended far nearer to their bound than they started, or far farther from
+    it.
+    """
     one_sided = np.broadcast_to(problem.one_sided(), x.shape)
     ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=one_sided)
     return (np.abs(ratio) < 1 / _FAR) | (np.abs(ratio) > _FAR)
