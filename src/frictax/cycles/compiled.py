@@ -11,19 +11,19 @@ from frictax.engine import Adaptive
 from frictax.engine.options import ForwardAlone
 from frictax.jax_internals import Tracer
 from frictax.mechanism import Machine
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 
 from .extremes import extremes as _extremes, sampled as _sampled
 from .following import Around, CycleNumbers, by_parameters, followed as _followed
 from .newton import ENOUGH, solved as _solved
 from .returns import Place, as_system, walked as _walked
 
-walked = jitted(_walked)
-solved = jitted(_solved)
-extremes = jitted(_extremes)
-sampled = jitted(_sampled)
-derivatives = jitted(by_parameters)
-_in_one = jitted(_followed)
+walked = interruptible_jit(_walked)
+solved = interruptible_jit(_solved)
+extremes = interruptible_jit(_extremes)
+sampled = interruptible_jit(_sampled)
+derivatives = interruptible_jit(by_parameters)
+_in_one = interruptible_jit(_followed)
 
 
 def followed(machine: Machine, args: PyTree, around: Around) -> CycleNumbers:
@@ -52,7 +52,7 @@ def followed(machine: Machine, args: PyTree, around: Around) -> CycleNumbers:
     return CycleNumbers(jnp.asarray(period, found.y.dtype), low, high, found.y)
 
 
-@jitted
+@interruptible_jit
 def flow(machine: Machine, args: PyTree, y: Any, place: Place) -> Array:
     """The rates of the states at a start."""
     return as_system(machine).flow(place.time, jnp.asarray(y), place.mode, args)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from frictax.engine import Adaptive
 from frictax.mechanism import Machine
 from frictax.parameters import replace
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 
 from .cycle import LimitCycle
 from .made import made
@@ -31,7 +31,7 @@ class Slopes(eqx.Module):
     after: Float[Array, " k"]
 
 
-@jitted
+@interruptible_jit
 def looked(
     machine: Machine, path: str, x: Any, args: PyTree, place: Place, engine: Adaptive
 ) -> Slopes:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.engine import Adaptive, walk
 from frictax.mechanism import Machine
 from frictax.parameters import get, select
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.text import aligned, figures
 
 from . import compiled
@@ -177,6 +177,6 @@ def sizes(low: Any, high: Any) -> Float[np.ndarray, " n"]:
     return np.where(half > 0, half, 1.0)
 
 
-@jitted
+@interruptible_jit
 def _run(machine: Any, args: PyTree, y: Any, place: Place, ts: Any, engine: Adaptive) -> Any:
     return walk(as_system(machine), jnp.asarray(y), place.mode, place.time + ts, args, engine)

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Float
 
-from frictax.interrupts import as_part
+from frictax.interrupts import nested_work
 from frictax.progress import Work
 
 from .plan import Plan, Seen, ended_well
@@ -122,7 +122,7 @@ def climbed(
     better half of them for a third, and from half of these to the end.
     """
     draws = np.random.default_rng(seed)
-    with as_part():
+    with nested_work():
         ways: list[Ascent] = []
         for _ in range(_DRAWS * starts):
             c = _sized(plan, machines[0], plan.shape.draw(plan.t, plan.band, draws))

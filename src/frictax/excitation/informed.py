@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
+from frictax.engine.sensitive import AbstractFamily, Sensitive, jvp_columns
 from frictax.engine.system import DEADLINE
 from frictax.fitting.problem.setup import Setup, driven, signal_at, variable_at
 from frictax.mechanism import AbstractHybridSystem
@@ -131,7 +131,7 @@ class Informed(AbstractHybridSystem):
         now, S = sensitive.parts(state)
         family, x = self._under_test, sensitive.x
         shown = lambda y, x: family.shown(x, t, y, own)  # noqa: E731
-        _, told = pushed(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=state.dtype)))
+        _, told = jvp_columns(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=state.dtype)))
         rate = jnp.einsum("c,ci,cj->ij", self.weight, told, told)
         return rate[np.tril_indices(x.shape[0])]
 

@@ -15,7 +15,7 @@ from frictax.fitting.problem.setup import contact_modes, variable_at
 from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant, least, smaller
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.pytree import pytree_dataclass
 
 from .criteria import Criterion, criterion_of
@@ -235,7 +235,7 @@ class Plan:
         """The cost, what is seen, and the gradient of the cost by the drive, compiled; a key stops
         it at once.
         """
-        program = jitted(jax.value_and_grad(self.cost, has_aux=True))
+        program = interruptible_jit(jax.value_and_grad(self.cost, has_aux=True))
         return lambda u, x, strict: program(u, x, jnp.asarray(strict))
 
     def seen(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> Seen:
@@ -245,7 +245,7 @@ class Plan:
     @functools.cached_property
     def often(self) -> Any:
         """`run` by a program of its own, for many runs; a key stops it at once."""
-        return jitted(lambda u, x: self.run(u, x))
+        return interruptible_jit(lambda u, x: self.run(u, x))
 
     def _contact_modes(self, modes: int) -> int:
         machine = self.under_test.setup.machine

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.bristles import Dahl, ElastoPlastic, LuGre
-from frictax.bristles.bristle import fading
+from frictax.bristles.bristle import inverse_fading_speed
 from frictax.mechanism.layout import Contact
 
 from .modelica_sheet import Sheet
@@ -50,7 +50,7 @@ def write_bristle(
         modifiers += [
             f"{way}={matrix(bends)}",
             f"viscous_{way}={number(viscous)}",
-            f"fading_{way}={number(fading(sigma_1, v_d, law))}",
+            f"fading_{way}={number(inverse_fading_speed(sigma_1, v_d, law))}",
         ]
         if isinstance(bristle, ElastoPlastic):
             least = law.f0 if law.stribeck_dip is None else law.stribeck_dip[0]

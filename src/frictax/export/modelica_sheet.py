@@ -10,7 +10,7 @@ import numpy as np
 from frictax.laws import AbstractLaw
 from frictax.mechanism import Fixed, HeatCapacitor, Mechanism
 from frictax.mechanism.layout import BODIES, Flange, Layout, is_rotational, layout
-from frictax.parameters.declaration import declared
+from frictax.parameters.declaration import declaration_of
 from frictax.signals import Constant, Pulse, Ramp, Sampled, Sine, Step, Trapezoid
 
 from .modelica_elements import LIBRARY, elements
@@ -160,7 +160,7 @@ def values(
     """The parameters of a part or signal as modifiers; `nperiod` is a whole number in Modelica."""
     out = []
     for field in dataclasses.fields(part):
-        if declared(field) is not None and field.name not in but:
+        if declaration_of(field) is not None and field.name not in but:
             value = getattr(part, field.name)
             text = str(int(value)) if field.name == "nperiod" else number(value)
             out.append(f"{(renamed or {}).get(field.name, field.name)}={text}")

@@ -11,11 +11,11 @@ import numpy as np
 
 from frictax.arguments import whole
 from frictax.engine import Adaptive, Result
-from frictax.interrupts import as_part, may_keep
+from frictax.interrupts import may_keep, nested_work
 from frictax.measurements import Sweep
 from frictax.notice import Notice
 from frictax.parameters import get
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.progress import Work
 
 from .checks import check_arguments, labelled, without_repeats
@@ -192,7 +192,7 @@ def misfit(found: FitResult) -> float:
 def resumed(found: FitResult, z: Any) -> FitResult:
     """The better of `found` and the end of a search from the coordinates `z`."""
     began, problem = time.perf_counter(), found.problem
-    with as_part():
+    with nested_work():
         end = search(problem, found.method, first=z)
     if not np.isfinite(end.costs).any():
         return found
@@ -274,7 +274,7 @@ def fit_records(
         }
         if isinstance(start, InverseDynamics):  # a start needs no intervals
             start = dataclasses.replace(start, at_samples=True)
-        with as_part():
+        with nested_work():
             found = fit_records(model, records, first, objective=start, start=None, **settings)
         if theirs:
             begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
@@ -374,7 +374,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
     )
 
 
-@jitted
+@interruptible_jit
 def _ending(problem: Problem, i: int) -> Any:
     """How the run of prepared i ends at the start values."""
     prepared = problem.prepared[i]

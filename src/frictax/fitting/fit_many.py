@@ -9,7 +9,7 @@ import numpy as np
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
-from frictax.interrupts import Workers, as_part
+from frictax.interrupts import Workers, nested_work
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
@@ -154,7 +154,7 @@ class Ends:
                 shorter = with_steps_needed(dataclasses.replace(self, **now).found(i))
                 if shorter is None:
                     break
-                with as_part():
+                with nested_work():
                     end = search(shorter, self.method, first=states[i].z)
                 if not np.isfinite(float(end.state.cost)):
                     break
@@ -186,7 +186,7 @@ def ends_of(
         return ends.with_steps_needed()
     ends = []
     for i, problem in enumerate(problems):
-        with as_part():
+        with nested_work():
             end = search(problem, method)
             again = without_rounding(problem, np.asarray(end.state.x))
             if again is not problem:

@@ -18,7 +18,7 @@ from frictax.fitting.result.estimates import Estimated, quantile
 from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
 from frictax.parameters import LogScale, get, parameters
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.text import aligned, suggestion
 from frictax.verbs import DerivedVerbs
 
@@ -243,7 +243,7 @@ def within_bounds(
     uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
         return out
-    program = jitted(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    program = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
     estimates, covariance = list(out.estimates), out.covariance.copy()
     for i in np.flatnonzero(uses):
         draws = draws_within_bounds(found, made.spread, made.slopes[i], by, bool(unknown[i]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from frictax.annotations import Checked
 from frictax.fitting import Estimate, Knowledge
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 
 from ..errors.posterior import Posterior
 from .derived import EXACT, Derived, asked_for
@@ -34,7 +34,7 @@ def of_draws(
     of, names, units, scalar = asked_for(found, function, name, unit, record)
     # the fit among the draws, so that one program does
     x = jnp.vstack([found.x, drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1])])
-    at = jitted(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    at = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
     made = np.asarray(at(x), float)
     fitted, values = made[0], made[1:]
     tail = 0.5 * (1.0 - drawn.level)

@@ -15,7 +15,7 @@ from frictax.fitting.problem.readings import acting
 from frictax.fitting.problem.weak_form import band, force_band, terms
 from frictax.fitting.result.spread import SameDegreesOfFreedom, Spread
 from frictax.notice import Notice
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass
 
 from .linearized import AbstractLinearErrors, Linearized, LinearSpread
@@ -114,7 +114,7 @@ def _products(
     return np.stack([columns.T @ inverse @ columns, added])
 
 
-@kept
+@cached_jit
 def _derivatives(problem: Problem, x: Array, i: int) -> tuple[Array, Array, Array]:
     """The covariance band of the residuals, their derivatives (K, c, p) by the parameters, and the
     band of the noise of each two of these (p, p, K, c, d, c).

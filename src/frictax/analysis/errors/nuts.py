@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from frictax.fitting.problem.problem import Problem
 from frictax.interrupts import Workers, may_keep, results_of
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.progress import Work
 
 from .refits import searched
@@ -234,7 +234,7 @@ def _averaging(step: float) -> tuple[np.ndarray, ...]:
     return tuple(np.asarray(x, dtype=float) for x in dual_averaging_adaptation(_ACCEPTED)[0](step))
 
 
-@kept
+@cached_jit
 def _block(
     problem: Problem,
     frame: Frame,
@@ -318,7 +318,7 @@ def _density(
     return value, by_value * frame.slopes(w) + jax.grad(volume)(w)
 
 
-_density_alone = kept(_density)
+_density_alone = cached_jit(_density)
 
 
 def _reframed(frame: Frame, state: Any, drawn: Float[np.ndarray, "n q"]) -> tuple[Frame, Any]:

@@ -19,7 +19,7 @@ from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.interrupts import defer_interrupt
 from frictax.notice import Notice
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.progress import Progress, watched
 from frictax.text import aligned
 from frictax.verbs import PosteriorVerbs
@@ -78,7 +78,7 @@ class Posterior(Estimated, PosteriorVerbs):
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
         x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), _CURVES)).round().astype(int))]
         low, middle, high = np.quantile(
-            np.asarray(jitted(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
+            np.asarray(interruptible_jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
         )
         return Band(v, middle, low, high, self.level)
 
@@ -254,7 +254,7 @@ def _agreement() -> Callable[[Any], Any]:
     """
     from blackjax.diagnostics import ess_bulk, rhat
 
-    return jitted(lambda x: (rhat(x), ess_bulk(x)))
+    return interruptible_jit(lambda x: (rhat(x), ess_bulk(x)))
 
 
 def worth(found: FitResult) -> float:

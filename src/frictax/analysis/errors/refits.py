@@ -14,7 +14,7 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.search.levenberg_marquardt import descend
 from frictax.fitting.search.run import advanced, begun
 from frictax.interrupts import Workers
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 _TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles
 
@@ -96,7 +96,7 @@ def refitted(
     return np.stack([x for x, _ in done]), np.asarray([ok for _, ok in done])
 
 
-@kept
+@cached_jit
 def least_cost_with(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:

@@ -18,7 +18,7 @@ from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Named, Setup
 from frictax.fitting.problem.simulations import Windows
 from frictax.fitting.result.step_error import bend_of
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 from .candidates import (
     Candidate,
@@ -165,7 +165,7 @@ def _seeing(setup: Setup, names: tuple[str, ...]) -> Setup:
     return Setup(setup.machine, setup.inputs, Named.of(outputs))
 
 
-@kept
+@cached_jit
 def _of_record(
     problem: Problem,
     tried: tuple[Candidate, ...],
@@ -204,7 +204,7 @@ def column_of(
     return np.concatenate([np.asarray(r) for r in each])
 
 
-@kept
+@cached_jit
 def _along(
     problem: Problem,
     tried: tuple[Candidate, ...],
@@ -222,7 +222,7 @@ def _along(
     return (jax.jvp(r, (jnp.zeros_like(way),), (way,))[1],)
 
 
-@kept
+@cached_jit
 def bank(
     problem: Problem,
     tried: tuple[Candidate, ...],
@@ -290,7 +290,7 @@ def _seen(
     return dict(zip(names, np.moveaxis(out, -1, 0), strict=True))
 
 
-@kept
+@cached_jit
 def _motion(
     problem: Problem, prepared: PreparedRecord, x: Array, names: tuple[str, ...], i: int
 ) -> tuple[Array]:

@@ -36,7 +36,7 @@ from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
-from frictax.interrupts import as_part
+from frictax.interrupts import nested_work
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.progress import SILENT, Progress, Work, watched
@@ -187,7 +187,7 @@ def _of_records(
     how = (objective, priors, instruments, fit_engine(engine, method), Squares())
     problem, _ = pose(model, records, free, own, *how, tied=tied)
     parts = work.parts({"first fit": 2.0, "other motions": 1.0})
-    with as_part():
+    with nested_work():
         state, costs, noise, *_ = search(problem, method, say=parts["first fit"])
     parts["first fit"].end()
     raise_if_failed(problem, costs, records)

@@ -23,7 +23,7 @@ from frictax.fitting.problem.setup import (
 )
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ def named(found: FitResult, record: Any) -> tuple[int | None, Any]:
     return None, record
 
 
-@kept
+@cached_jit
 def _run(
     setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
 ) -> tuple[Array, ...]:

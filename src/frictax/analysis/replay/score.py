@@ -10,7 +10,7 @@ from frictax.fitting import AbstractObjective, FitResult
 from frictax.fitting.problem.readings import divide_gaps
 from frictax.fitting.problem.setup import Setup
 from frictax.measurements import Record
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 from .motion import named
 
@@ -47,7 +47,7 @@ def score(
     return dict(zip(prepared.names, rms.tolist(), strict=True))
 
 
-@kept
+@cached_jit
 def _predict(objective: AbstractObjective, setup: Setup, prepared: Any, engine: Any) -> Any:
     delayed = frozenset(
         [f"inputs.{n}" for n in prepared.inputs] + [f"outputs.{n}" for n in prepared.names]

@@ -14,7 +14,7 @@ from frictax.fitting import AbstractObjective, ClosedLoop, Estimate, FitResult, 
 from frictax.fitting.problem.initial_state import starting_state
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.result.estimates import quantile
-from frictax.interrupts import as_part
+from frictax.interrupts import nested_work
 from frictax.measurements import Record
 from frictax.measurements.record import changed
 from frictax.parameters import parameters
@@ -200,7 +200,7 @@ def validate(
     if states := list(states):
         ends = [("inputs", setup.inputs, data.inputs), ("outputs", setup.outputs, data.outputs)]
         known = {f"{kind}.{n}": at.at(n) for kind, at, of in ends for n in of if at.has(n)}
-        with as_part():
+        with nested_work():
             held = fit(
                 setup.machine,
                 {label: data},
