@@ -14,7 +14,15 @@ from typing import Any
 import jax
 import pytest
 
-from frictax.interrupts import Keys, Workers, as_part, defer_interrupt, may_keep, results_of, waited
+from frictax.interrupts import (
+    Keys,
+    Workers,
+    call_interruptibly,
+    defer_interrupt,
+    may_keep,
+    nested_work,
+    results_of,
+)
 from frictax.programs.executables import config_of
 
 # a shell's background job ignores it
@@ -23,9 +31,9 @@ HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
 # compiles for tens of seconds, and says when it begins to
 COMPILING = """
 import os, sys, threading, time, jax, jax.numpy as jnp
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
-@kept
+@cached_jit
 def long(x):
     for i in range(3000):
         x = jnp.sin(x) @ x + i * jnp.cos(x).T
@@ -159,7 +167,7 @@ def test_workers_stop_before_their_next_call_and_nobody_waits_for_them() -> None
     def work(k: int) -> None:
         calls.append(k)
         gate.wait(10.0)
-        waited(calls.append, -1)
+        call_interruptibly(calls.append, -1)
 
     began = time.monotonic()
     jobs = []
@@ -234,7 +242,7 @@ def test_a_key_that_python_drops_is_raised_again() -> None:
     def drops() -> None:
         with Keys():
             Garbage()
-            waited(time.sleep, 0.0)
+            call_interruptibly(time.sleep, 0.0)
             went_on.append(True)
 
     before, hook = signal.signal(signal.SIGINT, signal.default_int_handler), sys.unraisablehook
@@ -366,9 +374,9 @@ def counted(name: str, count: int) -> None:
 
 def test_what_a_key_leaves_of_a_part_is_not_kept() -> None:
     assert may_keep()
-    with as_part():
+    with nested_work():
         assert may_keep()
-        with as_part():
+        with nested_work():
             assert not may_keep()
     assert may_keep()
 
@@ -378,9 +386,9 @@ def test_what_is_raised_elsewhere_is_raised_here() -> None:
         raise jax.errors.JaxRuntimeError("why")
 
     with pytest.raises(jax.errors.JaxRuntimeError, match="why"):
-        waited(fails)
+        call_interruptibly(fails)
     with pytest.raises(TimeoutError):
-        waited(_late)
+        call_interruptibly(_late)
 
 
 def _late() -> None:

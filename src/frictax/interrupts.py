@@ -1,9 +1,9 @@
-"""Long work that a key stops at once.
+"""Long computations that Ctrl-C stops at once.
 
-Python hands a key (`KeyboardInterrupt`) to the main thread between two of its own steps: not while
-XLA compiles or runs, which can last a minute. Here the main thread leaves such a call to a helper
-and waits; a key ends the waiting, and the call ends by itself with nobody to look at it. What runs
-in `Workers` is asked to stop before its next call.
+Python raises `KeyboardInterrupt` in the main thread between two of its own steps, but not while XLA
+compiles or runs, which can last a minute. Here the main thread gives such a call to a helper thread
+and waits. Ctrl-C ends the waiting, and the call finishes without effect. Work in `Workers` stops
+before its next call. In this module "key" means Ctrl-C.
 """
 
 import atexit
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_OFTEN = 0.2  # seconds after which a waiting thread looks up: on Windows no key wakes it
-_PATIENCE = 0.3  # seconds that the end of the process waits for a call that was left to itself
+_POLL = 0.2  # [s] a waiting thread checks for a key this often, because on Windows no key wakes it
+_PATIENCE = 0.3  # [s] after an interrupt the exit of the process waits this long for running calls
 
 _idle: deque["_Helper"] = deque()
 _busy: set["_Helper"] = set()
@@ -35,7 +35,7 @@ _asked: contextvars.ContextVar["_Stop | None"] = contextvars.ContextVar("asked",
 
 
 class _Stop:
-    """Whether some workers are to stop, or those whose work they are part of."""
+    """The request to stop some workers, or the workers that these are part of."""
 
     def __init__(self) -> None:
         self.above, self.here = _asked.get(), threading.Event()
@@ -45,7 +45,7 @@ class _Stop:
 
 
 class _Helper(threading.Thread):
-    """A thread that does one thing after the other; the end of the process does not wait for it."""
+    """A thread that does one job after the other. The exit of the process does not wait for it."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="frictax helper")
@@ -57,11 +57,11 @@ class _Helper(threading.Thread):
 
 
 class Keys(contextlib.ContextDecorator):
-    """While this context, or a function with this decorator, lasts no key is lost.
+    """A context, or decorator of a function, in which no key is lost.
 
-    Python drops what is raised while it collects garbage, and jax has much of that. Compiled code
-    of jax that calls Python turns it into another error. Here a key is remembered, and raised again
-    by the next call that looks, at the latest when the context ends.
+    Python drops an exception that is raised during garbage collection, which is frequent with jax.
+    Compiled code of jax that calls Python converts the exception to another error. This context
+    stores the key. The next call that checks raises it again, at the latest the end of the context.
     """
 
     pressed = False
@@ -71,7 +71,7 @@ class Keys(contextlib.ContextDecorator):
         def __call__(self, func: _Function) -> _Function: ...  # pyright: ignore
 
     def _recreate_cm(self) -> "Keys":
-        return Keys()  # for each call of a function its own
+        return Keys()  # each call of a decorated function has its own context
 
     def __enter__(self) -> "Keys":
         self.mine = (
@@ -93,9 +93,9 @@ class Keys(contextlib.ContextDecorator):
 
 @contextlib.contextmanager
 def defer_interrupt() -> Iterator[None]:
-    """A key that comes while this context lasts is heard when it ends.
+    """Delay a key until this context ends.
 
-    For imports: what they leave half done cannot be imported again.
+    This is for imports: a module that was imported in part cannot be imported again.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -121,21 +121,21 @@ def _press(number: int, frame: Any) -> None:
 
 
 def handle_sigterm(number: int, frame: Any) -> None:
-    """A handler of SIGTERM that does what a key does now, also where keys are ignored."""
+    """Handle SIGTERM like a key, also if keys are ignored."""
     by_key = signal.getsignal(signal.SIGINT)
     (by_key if callable(by_key) else _press)(number, frame)
 
 
 def stop_here() -> None:
-    """Raise `KeyboardInterrupt` in workers that were asked to stop, and where a key was lost."""
+    """Raise `KeyboardInterrupt` in workers that were asked to stop, or if a key was stored."""
     stop = _asked.get()
     is_main = threading.current_thread() is threading.main_thread()
     if (stop is not None and stop.is_set()) or (is_main and Keys.pressed):
         raise KeyboardInterrupt
 
 
-def begun(function: Callable[..., Any], *args: Any) -> Future:
-    """What `function` returns, at work in a thread of its own."""
+def start_job(function: Callable[..., Any], *args: Any) -> Future:
+    """Start `function` in a thread and return the job for its result."""
     job: Future = Future()
     try:
         helper = _idle.pop()
@@ -146,10 +146,10 @@ def begun(function: Callable[..., Any], *args: Any) -> Future:
         try:
             result = function(*args)
         except BaseException as why:
-            _rest(helper)
+            _make_idle(helper)
             job.set_exception(why)
         else:
-            _rest(helper)
+            _make_idle(helper)
             job.set_result(result)
 
     _busy.add(helper)
@@ -164,23 +164,23 @@ def _new_helper() -> _Helper:
     return helper
 
 
-def _rest(helper: _Helper) -> None:
+def _make_idle(helper: _Helper) -> None:
     _busy.discard(helper)
     _idle.append(helper)
 
 
 def result_of(job: Future) -> Any:
-    """What the job returns or raises, once it ends; a key ends the waiting at once."""
+    """Wait for a job and return or raise its result. A key ends the waiting at once."""
     _wait(job)
     return job.result()
 
 
 def results_of(jobs: Iterable[Future]) -> list[Any]:
-    """What all of them return, or what the first that fails raises, as soon as it does."""
+    """Wait for all jobs and return their results. Raise the error of a failed job at once."""
     jobs = list(jobs)
     while True:
         stop_here()
-        done, others = wait(jobs, _OFTEN, FIRST_EXCEPTION)
+        done, others = wait(jobs, _POLL, FIRST_EXCEPTION)
         for job in done:
             job.result()
         if not others:
@@ -191,25 +191,25 @@ def _wait(job: Future) -> None:
     while not job.done():
         stop_here()
         with contextlib.suppress(TimeoutError, CancelledError):
-            job.exception(_OFTEN)
+            job.exception(_POLL)
 
 
-def waited(function: Callable[..., Any], *args: Any) -> Any:
-    """What `function` returns, called so that a key stops the main thread at once.
+def call_interruptibly(function: Callable[..., Any], *args: Any) -> Any:
+    """Return the result of `function`, called such that a key stops the main thread at once.
 
-    For what lasts long outside Python. The call itself goes on to its end where a key was pressed,
-    and what it returns is lost.
+    This is for long calls outside Python. After a key the call continues to its end, and its result
+    is lost.
     """
     stop_here()
     if threading.current_thread() is not threading.main_thread():
         return function(*args)
     with Keys():
-        return result_of(begun(function, *args))
+        return result_of(start_job(function, *args))
 
 
 @contextlib.contextmanager
-def as_part() -> Iterator[None]:
-    """Work that is part of more, or all of it: see `may_keep`."""
+def nested_work() -> Iterator[None]:
+    """Mark the work in this context as part of other work, if there is any: see `may_keep`."""
     before = _depth.set(_depth.get() + 1)
     try:
         yield
@@ -218,8 +218,8 @@ def as_part() -> Iterator[None]:
 
 
 def may_keep() -> bool:
-    """Whether what a key leaves of this work is for the user, and not for more work that would go
-    on with it. If so, this result answers the key.
+    """Return whether the result of interrupted work goes to the user, and not to other work that
+    would continue with it. If so, returning this result answers the key.
     """
     is_users = _depth.get() <= 1
     if is_users:
@@ -228,23 +228,24 @@ def may_keep() -> bool:
 
 
 def note_key_answered() -> None:
-    """Note that what a key asked for is done: it is not raised again."""
+    """Note that the work has stopped as the key requested, so the key is not raised again."""
     Keys.pressed = False
 
 
 def processors() -> int:
-    """How many this process may use."""
-    with contextlib.suppress(AttributeError):  # not on macOS and Windows
+    """Return the number of processors that this process may use."""
+    with contextlib.suppress(AttributeError):  # not available on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class Workers:
-    """Threads, one a processor unless said: most of the time goes into compiling and running, which
-    leaves Python to others.
+    """Worker threads, by default one for each processor. Most of the time is spent compiling and
+    running compiled code, during which other threads can run Python.
 
-    Used as a context. When a key ends it, it is left at once: what has not begun never does, and
-    what has stops before its next compiled call. For any other error it waits for that.
+    It is used as a context. A key ends the context at once: waiting jobs are cancelled, and running
+    jobs stop before their next compiled call. After any other error the context waits for running
+    jobs.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -272,28 +273,30 @@ class Workers:
             self.keys.__exit__(kind, why, trace)
 
     def _end(self) -> None:
-        """Ask all to stop, and wait for none."""
+        """Ask all workers to stop, without waiting for them."""
         self.stop.here.set()
         with self.lock:
             while self.waiting:
                 self.waiting.pop()[0].cancel()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
-        """What `function` returns, as soon as a thread is free to call it; see `result_of`."""
+        """Start `function` as soon as a thread is free, and return its job, see `result_of`."""
         stop_here()
         job, context, settings = Future(), contextvars.copy_context(), _settings()
         context.run(_asked.set, self.stop)
         with self.lock:
             self.jobs.append(job)
-            self.waiting.append((job, lambda: _under(settings, context.run, function, *args)))
+            self.waiting.append(
+                (job, lambda: _call_with_settings(settings, context.run, function, *args))
+            )
             more = self.running < self.most
             self.running += more
         if more:
-            begun(self._work)
+            start_job(self._work)
         return job
 
     def map(self, function: Callable[..., Any], *each: Iterable[Any]) -> list[Any]:
-        """`function` of the first of `each`, of the second, and so on."""
+        """Return the results of `function` for the entries of `each`, as `map` does."""
         return results_of([self.submit(function, *args) for args in zip(*each, strict=True)])
 
     def _work(self) -> None:
@@ -312,13 +315,15 @@ class Workers:
 
 
 def _settings() -> tuple[Any, bool] | None:
-    """Those of JAX that are a thread's own: the device, and whether numbers have 64 bits."""
+    """Return JAX's settings of this thread: the device, and whether numbers have 64 bits."""
     jax = sys.modules.get("jax")
     return None if jax is None else (jax.config.jax_default_device, jax.config.jax_enable_x64)
 
 
-def _under(settings: tuple[Any, bool] | None, function: Callable[..., Any], *args: Any) -> Any:
-    """What `function` returns under the settings of another thread."""
+def _call_with_settings(
+    settings: tuple[Any, bool] | None, function: Callable[..., Any], *args: Any
+) -> Any:
+    """Return the result of `function` with the settings of another thread."""
     if settings is None or settings == _settings():
         return function(*args)
     import jax
@@ -338,27 +343,27 @@ def _at_exit_once() -> None:
 
 
 def _at_exit() -> None:
-    """Before Python 3.14 a thread that comes back to an interpreter which is no more aborts the
-    process. So its end waits for calls that were left to themselves; after an interrupt that nobody
-    caught for a moment only.
+    """Wait for running calls at the exit of the process, after an uncaught interrupt for a moment.
+
+    Before Python 3.14 a thread that returns to an interpreter after its end aborts the process.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     try:
         while _busy:
             time.sleep(0.02)
-            if time.monotonic() > begun + _PATIENCE and _interrupted():
+            if time.monotonic() > start + _PATIENCE and _was_interrupted():
                 leave()
     except KeyboardInterrupt:
         leave()
 
 
-def _interrupted() -> bool:
+def _was_interrupted() -> bool:
     return isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
 
 
 def leave(code: int | None = None) -> NoReturn:
-    """End the process as Python does, but for calls at work that nobody waits for: what was
-    registered is called, what was written is kept. With that exit code, or by the signal of a key.
+    """End the process as Python does, without waiting for running calls: call exit functions and
+    flush files, then exit with `code`, or by the signal of a key.
     """
     atexit.unregister(_at_exit)
     atexit._run_exitfuncs()

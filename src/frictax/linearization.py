@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
-from frictax.engine.sensitive import pushed
+from frictax.engine.sensitive import jvp_columns
 from frictax.mechanism import Machine, MechanicalSystem, Mechanism
 from frictax.mechanism.layout import signal_of
 from frictax.parameters import Integer, Number
@@ -95,7 +95,7 @@ def linearize(
     rates = lambda y, u: system(u).flow(t, y, mode, args)  # noqa: E731
     n, k = y.shape[0], len(names)
     along = jnp.eye(n, n + k), jnp.eye(k, n + k, n)
-    _, slopes = pushed(rates, (y, jnp.zeros(k)), along)
+    _, slopes = jvp_columns(rates, (y, jnp.zeros(k)), along)
     return Linearization(slopes[:, :n], slopes[:, n:], states, names)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from frictax.annotations import Checked
-from frictax.interrupts import Keys, as_part
+from frictax.interrupts import Keys, nested_work
 from frictax.text import printable
 
 _OFTEN = 0.2  # [s] Time between two updates in a notebook.
@@ -157,7 +157,7 @@ def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
         progress if callable(progress) and (not isinstance(progress, Work) or progress) else None
     )
     with (
-        as_part(),
+        nested_work(),
         Keys(),
         _display(title) if progress is True else contextlib.nullcontext(listens) as say,
     ):

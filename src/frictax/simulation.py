@@ -16,11 +16,11 @@ from frictax.engine.walk import with_room
 from frictax.laws.table import table_of
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.layout import turns_about
-from frictax.mechanism.mechanism import unnamed
+from frictax.mechanism.mechanism import structure_only
 from frictax.notice import Notice
 from frictax.parameters import check, is_traced
 from frictax.parameters.arrays import constant
-from frictax.programs import kept_call
+from frictax.programs import cached_primitive
 from frictax.signals import Sampled
 from frictax.trajectory import OverTime, Trajectory, law_field
 
@@ -225,7 +225,7 @@ def _table_ended(run: Trajectory) -> str:
 
 
 def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
-    walked = dict(zip(_PATH, _walked(unnamed(mechanism), ts, engine, energy), strict=True))
+    walked = dict(zip(_PATH, _walked(structure_only(mechanism), ts, engine, energy), strict=True))
     how = jax.tree.unflatten(jax.tree.structure(Result.successful), [walked["result"]])
     path = Path(**walked | {"result": how})
     return Trajectory(MechanicalSystem(mechanism, energy), ts, path)
@@ -234,7 +234,7 @@ def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) 
 _PATH = [field.name for field in dataclasses.fields(Path)]
 
 
-@kept_call(SECOND, jax.tree.structure([0] * len(_PATH)))
+@cached_primitive(SECOND, jax.tree.structure([0] * len(_PATH)))
 def _walked(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
     """Return the arrays of a `Path`."""
     system = MechanicalSystem(mechanism, energy)

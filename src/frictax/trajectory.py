@@ -11,17 +11,17 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.contacts.mode import STUCK, UNKNOWN
 from frictax.engine import Path, Result
 from frictax.engine.result import SECOND
-from frictax.engine.tangents import as_derived, over_samples
+from frictax.engine.tangents import constant_if_known, over_samples
 from frictax.handover import Verb
 from frictax.laws.table import Table, table_of
 from frictax.mechanism import MechanicalSystem
-from frictax.mechanism.contact_margins import rounding, slides_in
-from frictax.mechanism.energy import stored
+from frictax.mechanism.contact_margins import is_sliding, velocity_rounding
+from frictax.mechanism.energy import stored_energy
 from frictax.mechanism.layout import turns_about
 from frictax.mechanism.variables import structure_of_variables, variables_at
 from frictax.notice import Notice
 from frictax.parameters import Integer, Number, is_traced
-from frictax.programs import kept_call
+from frictax.programs import cached_primitive
 from frictax.verbs import TrajectoryVerbs
 
 OverTime = Float[Array, " T"]
@@ -150,13 +150,13 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         """Return the variables of part `name` at the times `ts`."""
         mechanism = self.system.mechanism
         part = mechanism.names.index(name) if mechanism[name] is not None else -1
-        return _variables(self.system.unnamed, part, self.ts, self.ys, self.modes)
+        return _variables(self.system.structure_only, part, self.ts, self.ys, self.modes)
 
     @property
     def events(self) -> Events:
         mechanism, contacts = self.system.mechanism, self.system.layout.contacts
         names = tuple(mechanism.names[c.part] for c in contacts)
-        time, part, before, after, count = _events(self.system.unnamed, self.ts, self.path)
+        time, part, before, after, count = _events(self.system.structure_only, self.ts, self.path)
         return Events(time, part, before, after, count, names)
 
     @property
@@ -166,7 +166,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
             raise ValueError(
                 "This run has no energy accounts. Ask for them: `simulate(..., energy=True)`."
             )
-        return Energy(*_energy(self.system.unnamed, self.ts, self.ys, self.modes))
+        return Energy(*_energy(self.system.structure_only, self.ts, self.ys, self.modes))
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -186,7 +186,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         known = not any(map(is_traced, jax.tree.leaves((self.path, self.system))))
         if not laws or not known or self.ys.ndim != 2:
             return ()
-        seen = np.asarray(_law_use(system.unnamed, self.ts, self.ys, self.modes)[0])
+        seen = np.asarray(_law_use(system.structure_only, self.ts, self.ys, self.modes)[0])
         found: dict[str, Notice] = {}
         for k, m, law in laws:
             name = system.mechanism.names[contacts[k].part]
@@ -248,7 +248,7 @@ def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str)
     return Notice("table-left", path, numbers)
 
 
-@kept_call(SECOND, jax.tree.structure((0,)))
+@cached_primitive(SECOND, jax.tree.structure((0,)))
 def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
     """Return the lowest and highest speed, the least value of the law, and the speed of the least
     value, for each contact (those with a bristle last) and the directions 0 (unused), 1 and -1.
@@ -278,7 +278,7 @@ def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tu
     return (jnp.concatenate([jnp.zeros_like(found[:, :1]), found], axis=1),)
 
 
-@kept_call(
+@cached_primitive(
     SECOND, lambda system, part, *_: structure_of_variables(system.mechanism, system.layout, part)
 )
 def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
@@ -286,7 +286,7 @@ def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes:
     return over_samples(at, ts, ys, modes)
 
 
-@kept_call(SECOND, jax.tree.structure((0,) * 5))
+@cached_primitive(SECOND, jax.tree.structure((0,) * 5))
 def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...]:
     lay = system.layout
     n, size = len(lay.contacts), path.times.shape[0]
@@ -295,8 +295,10 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     if n:
         first = jnp.where(path.count > 0, path.before[0], path.modes[0])
         start = system.snapshot(ts[0], path.ys[0], first)
-        rests = jnp.stack([jnp.abs(start.v_rel[c]) <= rounding(start, c) for c in range(n)])
-        slides = slides_in(first[:n]) & rests
+        rests = jnp.stack(
+            [jnp.abs(start.v_rel[c]) <= velocity_rounding(start, c) for c in range(n)]
+        )
+        slides = is_sliding(first[:n]) & rests
         stuck = jnp.where(slides, STUCK, first[:n])
         before, after = (
             jnp.concatenate([stuck[None], before]),
@@ -313,7 +315,7 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
     # After a cut the next event is unknown: its time has no derivative.
-    unknown = as_derived(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
+    unknown = constant_if_known(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
     return (
         rows(times, unknown),
         rows(parts, -1),
@@ -323,9 +325,9 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     )
 
 
-@kept_call(SECOND, jax.tree.structure((0,) * 9))
+@cached_primitive(SECOND, jax.tree.structure((0,) * 9))
 def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array, ...]:
-    at = lambda t, y, mode: stored(system.snapshot(t, y, mode))  # noqa: E731
+    at = lambda t, y, mode: stored_energy(system.snapshot(t, y, mode))  # noqa: E731
     kinetic, elastic = over_samples(at, ts, ys, modes)
     drive, friction, damper, impact = ys[:, -4:].T
     nodes, nothing = system.layout.nodes, jnp.zeros_like(drive)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.bristles.bristle import faded
+from frictax.bristles.bristle import fading_damping
 from rubbing import F_S, SIGMA_0, SIGMA_1, STANDARD, lugre
 
 ONE = jnp.array(1.0)
@@ -101,7 +101,7 @@ def test_a_small_way_loses_no_digits() -> None:
 def test_the_damping_fades_over_the_greatest_speed_that_gives_no_energy() -> None:
     steep = fx.Stribeck(F_prop=0.4, F_Coulomb=1.0, F_Stribeck=0.5, fexp=0.0, exponent=2.0)
     v_d = np.sqrt(2 * np.e) * F_S**2 / (SIGMA_1 * 0.5)
-    at = lambda law, speed: float(faded(jnp.array(SIGMA_1), None, jnp.array(speed), law))  # noqa: E731
+    at = lambda law, speed: float(fading_damping(jnp.array(SIGMA_1), None, jnp.array(speed), law))  # noqa: E731
     assert at(steep, v_d) == pytest.approx(SIGMA_1 / np.e, rel=1e-12)
     assert v_d == pytest.approx(0.0332, abs=5e-5)
     assert at(STANDARD, 1e-3) == pytest.approx(SIGMA_1 / np.e, rel=1e-12)  # 1/fexp is less

@@ -78,5 +78,5 @@ def test_no_host_callback_is_in_the_compiled_loop(parameters: jax.Array) -> None
 def test_a_new_parameter_value_does_not_compile_again(monkeypatch: pytest.MonkeyPatch) -> None:
     ts = jnp.linspace(0.0, 10.0, 1001)  # as above
     fx.simulate(stick_slip(F_Coulomb=1.0), ts, ENGINE)
-    monkeypatch.setattr(executables, "_lowered", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(executables, "_lower", lambda *_: pytest.fail("compiled"))
     fx.simulate(stick_slip(F_Coulomb=1.1), ts, ENGINE)

@@ -378,7 +378,7 @@ def test_records_that_are_alike_are_predicted_by_one_program(
     found = fx.fit(block(), runs, free=LAW, own=["mass.v"])
     x, directly = np.asarray(found.x), eqx.filter_jit(lambda p, x, i: p.predicted(x, i))
     predictions(found.problem, x, 0)
-    monkeypatch.setattr(executables, "_lowered", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(executables, "_lower", lambda *_: pytest.fail("compiled"))
     for i in range(3):
         seen = np.asarray(predictions(found.problem, x, i))
         assert np.all(seen == np.asarray(directly(found.problem, x, i)))

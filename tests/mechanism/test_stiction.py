@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from frictax.mechanism.stiction import Chosen, modes_at_rest
+from frictax.mechanism.stiction import ContactModes, modes_at_rest
 
 MANY = 4_000
 # The most rounds that a batch of 20000 problems needed when these tests were written, by the number
@@ -40,7 +40,7 @@ class Problems(NamedTuple):
     def b(self) -> np.ndarray:
         return np.einsum("nia,na->ni", self.J, self.F / self.M)
 
-    def solved(self) -> Chosen:
+    def solved(self) -> ContactModes:
         return many(self.G, self.b, tuple(self.hold), tuple(self.slide), self.share, self.in_rest)
 
 
@@ -107,7 +107,7 @@ def forces(p: Problems, modes: np.ndarray) -> np.ndarray:
     return sliding + np.sqrt(p.share) * part
 
 
-def assert_consistent(p: Problems, chosen: Chosen) -> None:
+def assert_consistent(p: Problems, chosen: ContactModes) -> None:
     """All `ok`; accelerations right within 1e-7 of their terms, forces within 1e-8 of the limit and
     1e-7 of all in that problem.
     """
@@ -228,7 +228,7 @@ def test_many_at_once_choose_as_one_by_one_and_as_before() -> None:
     assert jnp.array_equal(p.solved().modes, at_once.modes)
 
 
-def chosen(G: Any, b: Any, hold: Any, slide: Any = None, share: Any = None) -> Chosen:
+def chosen(G: Any, b: Any, hold: Any, slide: Any = None, share: Any = None) -> ContactModes:
     """The choice for contacts with the same limits both ways, or pairs (backward, forward), all in
     the rest set.
     """

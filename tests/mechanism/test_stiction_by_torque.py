@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from checks import OPTIMISED
-from frictax.mechanism.stiction import ChosenByTorque, Lines, modes_by_torque
+from frictax.mechanism.stiction import ContactModes, Lines, modes_by_torque
 
 MANY = 5_000
 GEAR = 0  # the contact that is one
@@ -74,13 +74,13 @@ class Problems(NamedTuple):
     def b(self) -> np.ndarray:
         return np.einsum("nia,na->ni", self.J, self.F / self.M)
 
-    def solved(self, redundant: bool) -> ChosenByTorque:
+    def solved(self, redundant: bool) -> ContactModes:
         k = self.J.shape[1]
         here, rest = jnp.arange(k) == GEAR, jnp.ones(k, bool)
 
         @functools.partial(jax.jit, compiler_options=OPTIMISED)
         @jax.vmap
-        def run(*values: jax.Array) -> ChosenByTorque:
+        def run(*values: jax.Array) -> ContactModes:
             G, b, limit, share, at, by, slope, offset = values
             only = lambda x: jnp.where(here, x, 0.0)  # noqa: E731
             friction = Lines(

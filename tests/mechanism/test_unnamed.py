@@ -12,7 +12,7 @@ import frictax as fx
 import frictax.programs.executables as programs
 from frictax.mechanism.forces import AbstractSource
 from frictax.mechanism.layout import PARTS, layout
-from frictax.mechanism.mechanism import names_of_others, unnamed
+from frictax.mechanism.mechanism import names_of_others, structure_only
 from machines import stop2
 
 TS = np.linspace(0.0, 1.0, 31)
@@ -59,7 +59,7 @@ def test_a_machine_of_other_names_compiles_nothing_and_runs_to_the_same_last_bit
         return [run.events.time, run.path, run.energy, [run[name] for name in names]]
 
     first = told(NAMES)
-    monkeypatch.setattr(programs, "_lowered", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(programs, "_lower", lambda *_: pytest.fail("compiled"))
     second = told(OTHERS)
     assert float(jnp.max(jnp.abs(first[0]))) > 1e-3
     assert jax.tree.structure(first) == jax.tree.structure(second)
@@ -84,9 +84,9 @@ def test_what_differs_in_more_than_names_is_of_another_structure() -> None:
         pulled("two", support="one.flange_b"),
         fx.Mechanism(**dict(reversed(list(pulled("two").named_parts())))),
     ]
-    found = {jax.tree.structure(unnamed(machine)) for machine in machines}
+    found = {jax.tree.structure(structure_only(machine)) for machine in machines}
     assert len(found) == len(machines)
-    assert jax.tree.structure(unnamed(pulled("other", "other"))) in found
+    assert jax.tree.structure(structure_only(pulled("other", "other"))) in found
 
 
 def test_of_a_part_alone_what_names_others_is_text() -> None:
@@ -105,9 +105,9 @@ def test_of_a_part_alone_what_names_others_is_text() -> None:
 
 def test_the_layout_is_the_same() -> None:
     for machine in (train(*NAMES), stop2()):
-        assert layout(unnamed(machine)) == layout(machine)
-        assert unnamed(machine).names == tuple(f"part{i}" for i in range(len(machine.names)))
-        assert jax.tree.leaves(unnamed(machine)) == jax.tree.leaves(machine)
+        assert layout(structure_only(machine)) == layout(machine)
+        assert structure_only(machine).names == tuple(f"part{i}" for i in range(len(machine.names)))
+        assert jax.tree.leaves(structure_only(machine)) == jax.tree.leaves(machine)
 
 
 class _Magnet(AbstractSource):
@@ -118,4 +118,4 @@ class _Magnet(AbstractSource):
 
 def test_a_machine_with_a_part_of_the_users_own_keeps_its_names() -> None:
     machine = fx.Mechanism(mass=fx.Mass(m=1.0), magnet=_Magnet("mass"))
-    assert unnamed(machine) is machine
+    assert structure_only(machine) is machine

@@ -18,8 +18,8 @@ class Process:
         self.read: list[str] = []
         self.folder = folder
         for name, nothing in (
-            ("_begun", {}),
-            ("_seen", set()),
+            ("_reading", {}),
+            ("_read_before", set()),
             ("_this_thread", threading.local()),
         ):
             monkeypatch.setattr(ahead, name, nothing)
@@ -29,7 +29,9 @@ class Process:
         return path.read_text() if path.exists() else None
 
     def asks(self, names: str) -> list[str | None]:
-        return [ahead.in_succession(self.reads, self.folder / f"{name}.program") for name in names]
+        return [
+            ahead.read_with_followers(self.reads, self.folder / f"{name}.program") for name in names
+        ]
 
 
 @pytest.fixture
@@ -43,20 +45,20 @@ def test_what_followed_is_read_with_what_it_followed_and_once(begun: Any) -> Non
     assert begun().asks("abcd") == [f"program {name}" for name in "abcd"]
     second = begun()
     assert second.asks("a") == ["program a"]
-    assert sorted(ahead._begun) == [second.folder / f"{name}.program" for name in "bcd"]
+    assert sorted(ahead._reading) == [second.folder / f"{name}.program" for name in "bcd"]
     assert second.asks("bcd") == [f"program {name}" for name in "bcd"]
     assert sorted(second.read) == ["a", "b", "c", "d"]
-    assert ahead._begun == {}
+    assert ahead._reading == {}
 
 
 def test_another_order_is_noted_and_what_is_not_asked_for_is_left(begun: Any) -> None:
     begun().asks("abc")
     second = begun()
     assert second.asks("acd") == ["program a", "program c", "program d"]
-    assert [path.stem for path in ahead._begun] == ["b"]
+    assert [path.stem for path in ahead._reading] == ["b"]
     third = begun()
     third.asks("a")
-    assert sorted(path.stem for path in ahead._begun) == ["c", "d"]
+    assert sorted(path.stem for path in ahead._reading) == ["c", "d"]
 
 
 def test_what_is_not_there_is_not_read_ahead_and_a_circle_ends(begun: Any) -> None:

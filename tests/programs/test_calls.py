@@ -18,7 +18,7 @@ import frictax as fx
 import frictax.programs.calls as kept_calls
 import frictax.programs.executables as kept_programs
 import frictax.programs.store as store
-from frictax.programs import kept_call
+from frictax.programs import cached_primitive
 
 AT = jnp.array([0.3, 0.7, 1.9])
 ROWS = jnp.array([[0.3, 0.7, 1.9], [0.1, -0.4, 2.2], [1.0, 1.0, 1.0], [0.0, 0.5, 0.25]])
@@ -33,7 +33,7 @@ def plain(x: jax.Array, y: jax.Array, name: str) -> tuple[jax.Array, jax.Array, 
 def made(function: Callable[..., Any] = plain) -> Callable[..., Any]:
     """Known to no process before."""
     function.__module__, function.__qualname__ = "frictax.simulation", "plain"
-    return kept_call("only first derivatives", jax.tree.structure((0, 0, 0)))(function)
+    return cached_primitive("only first derivatives", jax.tree.structure((0, 0, 0)))(function)
 
 
 def cost(call: Callable[..., Any], x: jax.Array) -> jax.Array:
@@ -119,7 +119,7 @@ def test_a_second_derivative_is_refused() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Programs are kept there, those made at once, too; what this process knows is forgotten."""
     monkeypatch.setenv("FRICTAX_CACHE", str(tmp_path / "kept"))
-    monkeypatch.setattr(kept_programs, "_WORTH", 0.0)
+    monkeypatch.setattr(kept_programs, "_LEAST_COMPILE_TIME", 0.0)
     forget()
     yield tmp_path / "kept"
     forget()
@@ -127,7 +127,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     kept_calls._programs.made.clear()
-    kept_calls._ways_back.clear()
+    kept_calls._backward_structures.clear()
 
 
 def test_programs_are_found_again_and_the_way_back_fits_the_way_there(
@@ -143,7 +143,7 @@ def test_programs_are_found_again_and_the_way_back_fits_the_way_there(
     names = {path.name for path in folder.glob("*.program")}
     assert len(names) == 2  # there and back
     with monkeypatch.context() as patch:
-        patch.setattr(kept_calls._Call, "of", lambda *_: pytest.fail("traced"))
+        patch.setattr(kept_calls._Call, "evaluate", lambda *_: pytest.fail("traced"))
         assert np.allclose(gradient(), expected, rtol=1e-14, atol=0)
     for lost in names:
         for content in (None, b"damaged"):
@@ -165,7 +165,7 @@ def test_the_folder_stays_within_its_room(folder: Path, monkeypatch: pytest.Monk
     call(AT, jnp.array(1.0), "up")
     (first,) = folder.glob("*.program")
     os.utime(first, (1e9, 1e9))
-    monkeypatch.setattr(store, "_KEPT", np.inf)
+    monkeypatch.setattr(store, "_LONGEST_UNREAD", np.inf)
     monkeypatch.setattr(store, "_ROOM", int(2.5 * first.stat().st_size))
     call(AT, jnp.array(1.0), "down")
     assert first.exists()

@@ -18,7 +18,7 @@ import frictax as fx
 import frictax.programs.executables as kept_programs
 import frictax.programs.key as key
 from frictax.parameters import AtLeast, parameter
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.programs.key import Unknown, key_text
 
 T = np.linspace(0.0, 2.0, 101)
@@ -217,7 +217,7 @@ def test_sources_that_changed_since_they_were_imported_keep_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key.surroundings.cache_clear()
-    monkeypatch.setattr(key, "_BEGUN", 0.0)
+    monkeypatch.setattr(key, "_IMPORT_TIME", 0.0)
     assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
     assert _programs(folder) == []
 
@@ -237,7 +237,7 @@ def _doubled() -> Any:
         return (2.0 * jnp.asarray(x),)
 
     doubled.__module__, doubled.__qualname__ = "frictax.fitting", "doubled"
-    return kept(doubled)
+    return cached_jit(doubled)
 
 
 class _Mine(fx.AbstractLaw):

@@ -13,7 +13,7 @@ from jax._src import compilation_cache
 
 from files_of_others import STRANGER, give_away, plant
 from frictax.cli.working import keep_compiled
-from frictax.programs import kept, store
+from frictax.programs import cached_jit, store
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no owners and modes")
 
@@ -27,7 +27,7 @@ def doubled(values: np.ndarray) -> list[float]:
         return (2.0 * jnp.asarray(x),)
 
     function.__module__, function.__qualname__ = "frictax.fitting", "doubled"
-    return np.asarray(kept(function)(values)[0]).tolist()
+    return np.asarray(cached_jit(function)(values)[0]).tolist()
 
 
 def open_to_all(place: Path, _: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def folder(
 ) -> Iterator[Path]:
     """Where programs are kept, by each of the three routes; those made at once, too."""
     monkeypatch.setattr(store, "_reported", set())
-    monkeypatch.setattr("frictax.programs.executables._WORTH", 0.0)
+    monkeypatch.setattr("frictax.programs.executables._LEAST_COMPILE_TIME", 0.0)
     place = tmp_path / "cache" / "deep"
     place.mkdir(parents=True)
     for path in (place, place.parent):
@@ -71,7 +71,6 @@ def folder(
         jax.config.update("jax_compilation_cache_dir", str(place))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     else:
-        monkeypatch.setattr(store, "users_folder", lambda: place)
         monkeypatch.setattr(store, "users_folder", lambda: place)
     yield place
     for name, value in before.items():

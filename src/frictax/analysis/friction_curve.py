@@ -17,7 +17,7 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import UnknownName
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 
 
 def predict(
@@ -62,7 +62,8 @@ def friction_band(
     v = np.atleast_1d(np.asarray(velocity, dtype=float))
     at = friction_at(found.problem, contact, v, label, list(found.records))
     f, g = (
-        np.asarray(a) for a in jitted(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x))
+        np.asarray(a)
+        for a in interruptible_jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x))
     )
     half = spread.half_width(level, g)
     return Band(v, f, f - half, f + half, level)
@@ -121,6 +122,6 @@ def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray,
     return np.asarray(_law_values(law, jnp.asarray(velocity)))
 
 
-@jitted
+@interruptible_jit
 def _law_values(law: Any, v: Any) -> Any:
     return jax.vmap(law)(v)

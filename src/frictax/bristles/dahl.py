@@ -7,39 +7,38 @@ from frictax.annotations import Checked
 from frictax.parameters import Number, Positive, Real, Scalar, as_array, parameter
 from frictax.parameters.arrays import larger
 
-from .bristle import size_of
-from .lugre import Rubbing
+from .bristle import absolute_speed
+from .lugre import SMALL_WAY, Rubbing
 
-_SMALL = 1e-2  # a relative way below which a series is better
-_STRAIGHT = 1e-4  # of its limit, so near to which a bristle in motion slips by a straight line
-_NEAR = 1e-6  # of an exponent to one at which a formula has a limit
+_LINEAR = 1e-4  # [limit] nearer to the limit the slip is linear in the force
+_NEAR = 1e-6  # nearer to an exponent at which a formula is singular its limit is used
 
 
 class Dahl(Rubbing):
     """Dahl's bristle: `LuGre` without damping.
 
-    The friction depends on the way alone, not on the speed at which it is gone. Under a constant
-    law F_C, with r = 1 - f/F_C for motion forward,
+    The friction depends on the way only, and not on the speed. Under a constant law F_C, with r =
+    1 - f/F_C for forward motion,
 
         df/dx = sigma_0*sign(r)*abs(r)**exponent
 
-    so that, with the exponent 1, a way x from a reversal at the force F_r leads to f = F_C - (F_C -
+    With the exponent 1, a way x from a reversal at the force F_r gives f = F_C - (F_C -
     F_r)*exp(-sigma_0*x/F_C).
 
     **Arguments:**
 
-    - `sigma_0` > 0 [N/m], its stiffness; [N.m/rad] where the contact turns.
+    - `sigma_0` > 0 [N/m], its stiffness; [N.m/rad] for a contact that turns.
     - `z` [m], its deflection at the start.
-    - `exponent` > 0, 1 unless given. Less, and the contact gives way later and more suddenly, and
-      slides after a finite way, as brittle materials do; more, and it creeps from early on. Towards
-      0 it is a spring and a slider: that is a `MaxwellSlip` of one element.
+    - `exponent` > 0, default 1. With a smaller exponent the contact yields later and more suddenly,
+      and slides after a finite way, like brittle materials. With a larger exponent it creeps from
+      the beginning. In the limit 0 it is a spring and a slider: a `MaxwellSlip` with one element.
 
-    **Raises:** `ValueError` as of `LuGre`.
+    **Raises:** `ValueError` for the values named at `LuGre`.
 
     **Source:** P. R. Dahl, A solid friction model, The Aerospace Corporation TOR-0158(3107-18)-1,
     1968.
 
-    A body that is moved by 10 um from its rest, in the formula and in a run:
+    A body that is moved by 10 um from rest, by a run and by the formula:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> stage = fx.Mechanism(
@@ -56,7 +55,7 @@ class Dahl(Rubbing):
 
     sigma_0: Scalar = parameter(Positive(), "N/m")
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-    # a Python number stays one: with 1 there is no power to compute
+    # A Python number is not converted to an array: the exponent 1 then does not need a power.
     exponent: Checked[float] | Scalar = parameter(
         Positive(),
         "1",
@@ -73,27 +72,27 @@ class Dahl(Rubbing):
         if self._is_plain:
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
-        # sign(r)*abs(r)**exponent, straight where that would be steep without bound
-        size = larger(jnp.abs(r), _STRAIGHT)
+        # sign(r)*abs(r)**exponent, linear near 0, where its slope may be infinite.
+        size = larger(jnp.abs(r), _LINEAR)
         return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
         if self._is_plain:
             return super().moved(x, force, g, least)
-        # du/dq = -u**exponent for u = abs(r) over the way q: with p = 1 - exponent, u = u0*(1 -
-        # p*w)**(1/p), w = q*u0**-p, and nothing is left from p*w = 1 on.
+        # du/dq = -u**exponent for u = abs(r) over the way q. With p = 1 - exponent the solution is
+        # u = u0*(1 - p*w)**(1/p), w = q*u0**-p, and 0 for p*w >= 1.
         p = 1 - jnp.asarray(self.exponent, g.dtype)
         end = jnp.where(x < 0, -g, g)
         size = jnp.abs(end - force) / g
         bent = size > 0
         u0 = jnp.where(bent, size, 1.0)
-        w = self.sigma_0 * size_of(x) / g * jnp.exp(-p * jnp.log(u0))
+        w = self.sigma_0 * absolute_speed(x) / g * jnp.exp(-p * jnp.log(u0))
         log = _log_left(p, w)
-        # the mean of u over u0, and 1 less it
+        # 1 minus the mean of u over u0.
         power = (1 + p) * log
         near = jnp.abs(1 + p) < _NEAR
         area = jnp.where(near, -log, -jnp.expm1(power) / jnp.where(near, 1.0, 1 + p))
-        small = w * (1 + 5 * jnp.abs(p)) < _SMALL
+        small = w * (1 + 5 * jnp.abs(p)) < SMALL_WAY
         series = 1.0
         for i in (5, 4, 3, 2):
             series = 1 - (1 - (i - 1) * p) * w / (i + 1) * series
@@ -104,7 +103,7 @@ class Dahl(Rubbing):
 
 
 def _log_left(p: Number, w: Number) -> Number:
-    """log(1 - p*w)/p, which is -w for p = 0, and -inf from p*w = 1 on."""
+    """Return log(1 - p*w)/p, which is -w for p = 0 and -inf for p*w >= 1."""
     near = jnp.abs(p) < _NEAR
     left = p * w < 1
     inside = jnp.where(left, p * w, 0.0)

@@ -1,4 +1,4 @@
-"""The bristle of Dupont, Hayward, Armstrong and Altpeter."""
+"""The elasto-plastic bristle of Dupont, Hayward, Armstrong and Altpeter."""
 
 import jax
 import jax.numpy as jnp
@@ -7,26 +7,27 @@ from frictax.laws import AbstractLaw
 from frictax.parameters import AtLeast, Between, Number, Positive, Real, Scalar, Values, parameter
 from frictax.parameters.arrays import larger, smaller
 
-from .bristle import AbstractBristle, Fading, faded, size_of
+from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
-_STEPS = 24  # of a way of any length
-_NEAR, _FEW = 0.5, 4  # and of a relative way that is shorter than this
-_FAR = 40.0  # a relative way after which nothing is left of the start
+# Ways are relative to the deflection at the limit.
+_STEPS = 24  # Runge-Kutta steps of a way of any length
+_SHORT, _FEW_STEPS = 0.5, 4  # a shorter way, and its number of steps
+_FAR = 40.0  # after a longer way the force does not depend on the start
 
 
 class ElastoPlastic(AbstractBristle):
-    """A bristle that first bends as a spring and does not slip at all: held below that, a contact
-    does not creep, however its load swings.
+    """A bristle that first bends as a spring without slip. A contact that is held below this limit
+    does not creep under any oscillating load.
 
     dz/dt = v*(1 - alpha*sigma_0*z*sign(v)/g(abs(v))), f = sigma_0*z + sigma_1(v)*dz/dt + viscous
     part
 
-    alpha is 0 while the bristle is less bent than the share z_ba of its limit, or straightens; 1
-    beyond the limit z_ss = g/sigma_0; and between these (1 + sin(pi*(abs(z) - (z_ss +
-    z_ba)/2)/(z_ss - z_ba)))/2. The limit where it is least is what z_ba is a share of.
+    alpha is 0 while the deflection is below the share z_ba of its limit, or decreases; 1 beyond the
+    limit z_ss = g/sigma_0; and in between (1 + sin(pi*(abs(z) - (z_ss + z_ba)/2)/(z_ss -
+    z_ba)))/2. z_ba is a share of the smallest limit over all speeds.
 
-    **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z` as of `LuGre`; `z_ba`, between 0 and 1: the
-    share of its limit up to which it is a spring.
+    **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z`: see `LuGre`; `z_ba`, between 0 and 1: the share
+    of its limit up to which it is a spring.
 
     **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
     breakaway.
@@ -34,7 +35,7 @@ class ElastoPlastic(AbstractBristle):
     **Source:** P. Dupont, V. Hayward, B. Armstrong, F. Altpeter, IEEE Trans. Automatic Control
     47(5), 2002, where z_ba is a length.
 
-    A load that swings between a fifth and 0.8 of breakaway moves the block at first and never
+    A load that oscillates between 0.2 and 0.8 of breakaway moves the block at first and never
     again:
 
     >>> import frictax as fx, jax.numpy as jnp
@@ -59,17 +60,17 @@ class ElastoPlastic(AbstractBristle):
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
-        # how far it is bent in the direction of motion, over its limit
+        # The deflection in the direction of motion over its limit.
         r = jnp.where(v < 0, -force, force) / g
         return self.sigma_0 * v * (1 - self._slip(r, self._spring(g, least)) * r)
 
     def damping(self, speed: Values, law: AbstractLaw) -> Values:
-        return faded(self.sigma_1, self.v_d, speed, law)
+        return fading_damping(self.sigma_1, self.v_d, speed, law)
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
-        # In relative terms dr/dq = 1 - alpha(r)*r: first a straight line, up to z_ba; then, with 1
-        # - r = exp(-p), dp/dq = (1 - alpha*r)/(1 - r), which is smooth and tends to 1.
-        s, q = jnp.where(x < 0, -1.0, 1.0), self.sigma_0 * size_of(x) / g
+        # In relative quantities dr/dq = 1 - alpha(r)*r. Up to z_ba r is linear. Then, with 1 - r =
+        # exp(-p), dp/dq = (1 - alpha*r)/(1 - r), which is smooth and tends to 1.
+        s, q = jnp.where(x < 0, -1.0, 1.0), self.sigma_0 * absolute_speed(x) / g
         r0 = s * force / g
         b = self._spring(g, least)
         straight = smaller(larger(b - r0, 0.0), q)
@@ -98,13 +99,13 @@ class ElastoPlastic(AbstractBristle):
             return jax.lax.fori_loop(0, steps, on, first) if steps else first
 
         first = (-jnp.log1p(-begun), jnp.zeros_like(left))
-        which = jnp.where(q > straight, jnp.where(left > _NEAR, 2, 1), 0)
-        p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, _FEW, _STEPS)])
+        which = jnp.where(q > straight, jnp.where(left > _SHORT, 2, 1), 0)
+        p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, _FEW_STEPS, _STEPS)])
         slips = q > straight
         end = jnp.where(slips, 1 - jnp.exp(-p), r1)
-        # the areas below r: of the line, and of 1 - exp(-p)
+        # The integral of r: of the linear part, and of 1 - exp(-p).
         total = straight * (r0 + r1) / 2 + jnp.where(slips, q - straight - area, 0.0)
-        # bent beyond its limit, which fell below it, it slips as far as it is moved
+        # Beyond its limit, which may have fallen, the bristle slips by the whole motion.
         over, beyond = r0 > 1, larger(r0 - 1, 0.0)
         end = jnp.where(over, 1 + beyond * jnp.exp(-q), end)
         total = jnp.where(over, q - beyond * jnp.expm1(-q), total)
@@ -113,11 +114,11 @@ class ElastoPlastic(AbstractBristle):
         return s * g * end, s * g * mean
 
     def _spring(self, g: Number, least: Number) -> Number:
-        """z_ba as a share of the limit at this speed."""
+        """Return z_ba as a share of the limit at this speed."""
         return smaller(self.z_ba * least / g, 0.999)
 
     def _slip(self, r: Number, b: Number) -> Number:
-        """alpha of a bristle that is bent by r times its limit in the direction of motion, a spring
-        up to b.
+        """Return alpha of a bristle with the deflection r times its limit in the direction of
+        motion, which is a spring up to b.
         """
         return 0.5 * (1 - jnp.cos(jnp.pi * smaller(larger((r - b) / (1 - b), 0.0), 1.0)))

@@ -1,4 +1,4 @@
-"""Springs in parallel, each with a slider behind it."""
+"""The Maxwell-slip bristle: springs in parallel, each in series with a slider."""
 
 from typing import Any
 
@@ -24,38 +24,38 @@ from .bristle import AbstractBristle
 
 
 class MaxwellSlip(AbstractBristle):
-    """Elements side by side, each a spring with a slider behind it: each holds until it bears its
-    share of the law, then slips by itself until the motion turns.
+    """Elements in parallel, each a spring in series with a slider. Each element sticks until its
+    force reaches its share of the law, then slips until the motion reverses.
 
-    While element i sticks, dF_i/dt = k_i*v. It begins to slip, which is an event, where F_i reaches
-    its share of what the law says but for its viscous part, share_i*g(abs(v)), in the direction of
-    motion, and sticks again where v turns. While it slips, F_i = share_i*g(abs(v)); with `C` it
-    tends there over time instead, dF_i/dt = C*(share_i - F_i/g(abs(v))), forward. The friction is
-    the sum of all F_i and the viscous part.
+    While element i sticks, dF_i/dt = k_i*v. The law without its viscous part is g(abs(v)). The
+    element begins to slip, which is an event, when F_i reaches share_i*g(abs(v)) in the direction
+    of motion. It sticks again when v changes its sign. While it slips, F_i = share_i*g(abs(v)).
+    With `C` it approaches this force: dF_i/dt = C*(share_i - F_i/g(abs(v))) for forward motion. The
+    friction is the sum of all F_i and the viscous part.
 
-    So the contact remembers more than one bristle can: a small loop inside a large one closes, and
-    the motion then goes on as if the small one had not been (Masing's rules); a load that swings
-    below breakaway lets nothing creep. While all stick nothing damps but `F_prop` of the law: a
-    mass m swings at sqrt(sum(k)/m) rad/s.
+    The contact therefore has the hysteresis of Masing's rules: a small loop inside a large one
+    closes, and the motion continues as if the small loop had not occurred. Under an oscillating
+    load below breakaway it does not creep. While all elements stick, only `F_prop` of the law
+    damps, and a mass m oscillates at sqrt(sum(k)/m) rad/s.
 
     **Arguments:**
 
-    - `k` > 0 (n,) [N/m], the stiffness of each element; [N.m/rad] where the contact turns.
-    - `share` > 0 (n,), of the law that each bears; only their ratios count, their sum is made 1.
-      Default: equal ones. What a fit moves is `ratio` (n-1,), the shares of all but the first over
-      that of the first, which no value breaks; it does where that is named.
+    - `k` > 0 (n,) [N/m], the stiffness of each element; [N.m/rad] for a contact that turns.
+    - `share` > 0 (n,), the share of the law of each element. Only the ratios count, the sum is
+      normalised to 1. Default: equal shares. A fit that names `ratio` (n-1,) moves the shares of
+      all elements except the first over the share of the first. Any positive ratio is valid.
     - `C` > 0 [N/s], how fast the force of a slipping element follows the law: the generalized
       Maxwell-slip model (GMS). Default: at once.
-    - `z` (n,) [m], how far each spring is bent at the start; default: not at all.
+    - `z` (n,) [m], the deflection of each spring at the start; default 0.
 
-    **Raises:** `ValueError` for a value outside its domain and for numbers that differ in length;
-    in a contact, for a start beyond breakaway.
+    **Raises:** `ValueError` for a value outside its domain and for vectors of different lengths; in
+    a contact, for a start beyond breakaway.
 
     **Source:** W. D. Iwan, Journal of Applied Mechanics 33(4), 1966; GMS: V. Lampaert, F.
     Al-Bender, J. Swevers, Physics and Control, St. Petersburg, 2003.
 
-    A table that is moved by 30 um: of the three elements, which bear 0.4 N each, the first two slip
-    then, from 10 and from 20 um on.
+    A table that is moved by 30 um. Each of the three elements has the limit 0.4 N. The first slips
+    above 10 um, the second above 20 um:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> guide = fx.SupportFriction(
@@ -105,7 +105,7 @@ class MaxwellSlip(AbstractBristle):
 
     @property
     def share(self) -> Vector:
-        """What each element bears of the law (n,), of sum 1."""
+        """The share of the law of each element (n,), with sum 1."""
         if self.ratio is None:
             return jnp.full(self.k.shape, 1.0 / self.elements, self.k.dtype)
         first = jnp.ones(1, self.ratio.dtype)
@@ -113,7 +113,7 @@ class MaxwellSlip(AbstractBristle):
 
     @property
     def sigma_0(self) -> Scalar:
-        """The stiffness of all together [N/m]."""
+        """The stiffness of all elements together [N/m]."""
         return jnp.sum(self.k)
 
     def start(self) -> Vector:
@@ -123,45 +123,47 @@ class MaxwellSlip(AbstractBristle):
         return jnp.sum(force**2 / (2 * self.k))
 
     def rate(self, v: Number, force: Vector, g: Number, least: Number) -> Vector:
-        """As for one bristle; where an element slips is seen from its force here."""
+        """Return the rates of the forces. An element slips if its force is at its limit."""
         s = jnp.where(v < 0, -1, 1)
         return self.rates(v, force, g, jnp.where(s * force < self.share * g, 0, s))
 
     def moved(self, x: Number, force: Vector, g: Number, least: Number) -> tuple[Vector, Vector]:
-        """The forces after the faces moved by `x` [m] in one direction, and their means on the way;
-        exact at any speed under a constant law, with `C` as if it were infinite.
+        """Return the forces after the faces moved by `x` [m] in one direction, and their means on
+        the way. The result is exact at any speed under a constant law, with an infinite `C`.
         """
         s = jnp.where(x < 0, -1.0, 1.0)
         most, way = self.share * g, self.k * jnp.abs(x)
         begin = smaller(s * force, most)
         end = smaller(begin + way, most)
         still = way == 0
-        # the part of the way on which it sticks
+        # The part of the way on which an element sticks.
         sticks = jnp.where(still, 1.0, (end - begin) / jnp.where(still, 1.0, way))
         mean = end - 0.5 * sticks * (end - begin)
         return jnp.where(still, force, s * end), jnp.where(still, force, s * mean)
 
-    # What the elements do in given modes (n,): 0 for one that sticks, else the direction in which
-    # it slips.
+    # Methods for given modes (n,) of the elements: 0 for an element that sticks, else the direction
+    # in which it slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
-        """How fast the force in each changes [N/s]; of one that slips, without `C`, not at all."""
+        """Return the rate of each element's state [N/s]; 0 for a slipping element without `C`."""
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
         return jnp.where(modes == 0, self.k * v, slips)
 
     def held(self, force: Vector, g: Number, modes: Modes) -> Vector:
-        """What each bears [N], where `force` is the state."""
+        """Return the force of each element [N] for the state `force`."""
         return force if self.C is not None else jnp.where(modes == 0, force, modes * self.share * g)
 
     def released(self, force: Vector, f0: Number, modes: Modes) -> Vector:
-        """The state of each after those that slip stick again, where the law is `f0`."""
+        """Return the state of each element after slipping elements stick again, for the law
+        `f0`.
+        """
         most = self.share * f0
         within = jnp.inf if self.C is None else modes * force
         return jnp.where(modes == 0, force, modes * smaller(within, most))
 
 
 def _ratios(share: ArrayLike | None) -> Any:
-    """The shares of all but the first over that of the first; None where these are equal."""
+    """Return the shares of all elements except the first over the first; None for equal shares."""
     if share is None:
         return None
     shares = as_array(share)

@@ -20,15 +20,15 @@ class BearingFriction(AbstractRubbing):
     - `body`: name of the `Inertia` it acts on.
     - `tau_pos`: law or M x 2 table of torque [N.m] over speed w >= 0 [rad/s]; default [[0, 1]].
     - `peak` >= 1: breakaway over sliding friction at rest.
-    - `tau_neg`: the law of motion backward, also over speed >= 0; default `tau_pos`.
-    - `support`: name of the `Fixed` or of the body that `phi` is measured from and that bears the
-      torque; default: grounded at 0.
-    - `bristle`: what happens before it slides: `LuGre`, `Dahl`, `ElastoPlastic`, `MaxwellSlip`;
-      default: it sticks. With one, the contact is none of `run.events`, `peak` must be 1, and
-      breakaway is the law at rest.
+    - `tau_neg`: the law of backward motion, also over speed >= 0; default `tau_pos`.
+    - `support`: name of the `Fixed` or of the body that `phi` is measured from and that carries the
+      reaction; default: the housing at 0.
+    - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic`, `MaxwellSlip`; default: the
+      contact sticks. A contact with a bristle is not in `run.events`, its `peak` must be 1, and its
+      breakaway torque is the law at rest.
 
-    **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not go with
-    the law.
+    **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not fit the
+    law.
 
     **Source:** Modelica Standard Library 4.1.0.
 

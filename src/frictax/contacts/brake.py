@@ -12,31 +12,31 @@ from .rubbing import AbstractRubbing
 
 
 class Brake(AbstractRubbing, AbstractPressed):
-    """A brake between a body and its support, pressed on by a force over time.
-
-    The body slides or turns.
+    """A brake between a body, which slides or turns, and its support, with a normal force over
+    time.
 
     fn = fn_max*f_normalized(t); sliding: f = cgeo*mu_pos(v)*fn; stuck up to f0_max =
-    peak*cgeo*mu_pos(0)*fn; free while fn <= 0. Of a body that turns, f is a torque [N.m], called
-    `tau` in results, and v an angular velocity [rad/s].
+    peak*cgeo*mu_pos(0)*fn; free while fn <= 0. On a body that turns, f is a torque [N.m], called
+    `tau` in results, and v is an angular velocity [rad/s].
 
     **Arguments:**
 
     - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b.
     - `mu_pos`: law or M x 2 table of the friction coefficient [1] over speed v >= 0 [m/s or rad/s];
-      default [[0, 0.5]]. Typical are 0.1 to 0.3 of dry linings on metal, 0.05 to 0.15 of wet ones.
+      default [[0, 0.5]]. Typical values are 0.1 to 0.3 for dry linings on metal and 0.05 to 0.15
+      for wet linings.
     - `peak` >= 1: breakaway over sliding friction at rest.
-    - `cgeo` >= 0: geometry constant; of a sliding body [1], 1 for one pair of faces, 2 for two; of
-      a turning one [m], see `clutch_geometry`.
+    - `cgeo` >= 0: geometry constant; for a sliding body [1], 1 for one pair of faces, 2 for two;
+      for a turning body [m], see `clutch_geometry`.
     - `fn_max` >= 0 [N]: normal force at f_normalized = 1.
     - `f_normalized`: a signal, a function of time or a number; meant for 0 to 1, not limited; or a
       `MotionDependent`: a guide under load.
-    - `mu_neg`: the coefficient of motion backward; default `mu_pos`. `support`: as of
+    - `mu_neg`: the coefficient of backward motion; default `mu_pos`. `support`: see
       `SupportFriction`.
-    - `bristle`: what happens before it slides, as of `SupportFriction`; its `sigma_0` and `sigma_1`
-      are coefficients over a way and over a speed, [1/m] and [s/m] or [1/rad] and [s/rad], which
-      the normal force multiplies like the law. Where nothing presses on it unbends at once, and
-      begins unbent when pressed on again.
+    - `bristle`: the presliding model, see `SupportFriction`. Its `sigma_0` [1/m or 1/rad] and
+      `sigma_1` [s/m or s/rad] are coefficients over a way and over a speed, which the normal force
+      multiplies like the law. Without normal force the bristle is not bent, also when the force
+      returns.
 
     **Raises:** `ValueError` for a value outside its domain.
 

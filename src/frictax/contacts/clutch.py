@@ -42,16 +42,16 @@ class Clutch(AbstractRubbing, AbstractClutch):
 
     - `a`, `b`: names of the two bodies; one may be a `Fixed`.
     - `mu_pos`: law or M x 2 table of the friction coefficient [1] over speed w >= 0 [rad/s];
-      default [[0, 0.5]]. Typical are 0.1 to 0.3 of dry linings on metal, 0.05 to 0.15 of wet ones.
+      default [[0, 0.5]]. Typical values are 0.1 to 0.3 for dry linings on metal and 0.05 to 0.15
+      for wet linings.
     - `peak` >= 1: breakaway over sliding friction at rest.
     - `cgeo` >= 0 [m]: geometry constant, see `clutch_geometry`.
     - `fn_max` >= 0 [N]: normal force at f_normalized = 1.
     - `f_normalized`: a signal, a function of time or a number; meant for 0 to 1, not limited.
     - `mu_neg`: the coefficient for w_rel < 0; default `mu_pos`.
-    - `bristle`: what happens before it slides, as of `BearingFriction`; its `sigma_0` and `sigma_1`
-      are coefficients over a way and over a speed, [1/rad] and [s/rad], which the normal force
-      multiplies like the law. Where nothing presses on it unbends at once, and
-      begins unbent when pressed on again.
+    - `bristle`: the presliding model, see `BearingFriction`. Its `sigma_0` [1/rad] and `sigma_1`
+      [s/rad] are coefficients over an angle and over a speed, which the normal force multiplies
+      like the law. Without normal force the bristle is not bent, also when the force returns.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -85,8 +85,8 @@ def clutch_geometry(N: int, r0: Length, ri: Length) -> Length:
     """The geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake with N friction faces
     between the radii ri and r0 [m].
 
-    A plate that is pressed on both sides has two faces. Right for even wear; small rings differ
-    little from even pressure.
+    A plate that is pressed on both sides has two faces. The formula is exact for uniform wear; for
+    narrow rings it differs little from that for uniform pressure.
 
     **Source:** Modelica.Mechanics.Rotational.Components.Clutch.
 

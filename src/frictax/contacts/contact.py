@@ -1,4 +1,4 @@
-"""What every friction element offers to the mechanism."""
+"""`AbstractContact`: the interface of every friction element, and the values of its laws."""
 
 import abc
 from typing import Any, ClassVar
@@ -16,17 +16,18 @@ from frictax.signals import check_signal
 class AbstractContact(CheckedModule):
     """Dry friction between two bodies, or a body and the housing.
 
-    With s [m] and v [m/s] of the first relative to the second, sliding in direction m (+1 or -1) is
-    opposed by f = m * law(m*v) * scale, and a stuck contact holds up to peak * law(0) * scale.
+    s [m] and v [m/s] are position and velocity of the first body relative to the second. Sliding in
+    direction m (+1 or -1) is opposed by f = m * law(m*v) * scale. A stuck contact holds up to
+    peak * law(0) * scale.
 
     **Example:** `SupportFriction` is one.
     """
 
     rotational: ClassVar[bool]
-    # whether it is a freewheel, which never slides backward
+    # Whether it is a freewheel, which never slides backward.
     blocks_backward: ClassVar[bool] = False
-    # whether its friction is the greater of two straight lines in the torque that its first body
-    # hands on, as in a `LossyGear`
+    # Whether its friction is the greater of two lines in the torque that its first body transmits,
+    # as in a `LossyGear`.
     depends_on_torque: ClassVar[bool] = False
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractContact":
@@ -39,47 +40,43 @@ class AbstractContact(CheckedModule):
 
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:
-        """The names of the body whose motion it is and of that which the motion is relative to;
-        None: the housing.
+        """Return the names of its two bodies. Its motion is that of the first relative to the
+        second (None: the housing).
         """
 
     @abc.abstractmethod
     def law(self, direction: int) -> AbstractLaw:
-        """The sliding characteristic of motion forward (+1) or backward (-1)."""
+        """Return the sliding characteristic of forward (+1) or backward (-1) motion."""
 
     @abc.abstractmethod
     def breakaway(self) -> Number:
-        """Breakaway over sliding friction at rest, f0_max/f0 >= 1."""
+        """Return breakaway over sliding friction at rest, f0_max/f0 >= 1."""
 
     def normal(self, f_normalized: Number) -> Number | None:
-        """Normal force [N] when the contact's signal has the value `f_normalized`; None when it is
-        always pressed on.
+        """Return the normal force [N] if the contact's signal has the value `f_normalized`; None
+        for a contact without normal force.
         """
         return None
 
     def scale(self, normal: Number | None) -> Number | float:
-        """The factor on the law, of the normal force."""
+        """Return the factor on the law by the normal force."""
         return 1.0
 
     def holds(self, direction: int, scale: ScalarLike) -> Number:
-        """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it
-        never does.
-        """
+        """Return the breakaway force in `direction`, >= 0 [N]; inf if it never breaks away."""
         return self.breakaway() * f0(self, direction, scale)
 
     def stops(self) -> tuple[Number, Number] | None:
-        """The lowest and highest position [m] of the body's centre, where hard stops stand; None
+        """Return the lowest and highest position [m] of the body's centre between hard stops; None
         without stops.
         """
         return None
 
 
 def check_laws(contact: AbstractContact, name: str) -> None:
-    """Raise `ValueError` where something else stands in place of the law called `name`, or in that
-    of backward motion.
-    """
+    """Raise `ValueError` if the field `name`, or that of backward motion, is not a law."""
     for direction, which in ((1, name), (-1, name.replace("_pos", "_neg"))):
-        # of the class: a method bound to a module is itself a new module
+        # The method is read from the class, because a method bound to a module is a new module.
         law = type(contact).law(contact, direction)
         if not isinstance(law, AbstractLaw):
             raise ValueError(
@@ -91,14 +88,14 @@ def check_laws(contact: AbstractContact, name: str) -> None:
 def law_value(
     contact: AbstractContact, direction: Integer, v: Number, piece: Integer | None
 ) -> Number:
-    """The law of `direction` (1, -1, or 0 for neither) at speed v >= 0, on its piece `piece`."""
+    """Return the law of `direction` (1, -1, or 0 for neither) at speed v >= 0, on segment
+    `piece`.
+    """
     forward, backward = contact.law(1), contact.law(-1)
     value = _evaluate(forward, v, piece)
-    return (
-        value
-        if backward is forward
-        else jnp.where(direction < 0, _evaluate(backward, v, piece), value)
-    )
+    if backward is forward:
+        return value
+    return jnp.where(direction < 0, _evaluate(backward, v, piece), value)
 
 
 def _evaluate(law: AbstractLaw, v, piece) -> Any:
@@ -107,16 +104,16 @@ def _evaluate(law: AbstractLaw, v, piece) -> Any:
 
 
 def _never_driving(law: AbstractLaw, value: Number) -> Number:
-    """The value of a law as friction: 0 where a law of the user's own is below 0."""
+    """Return the value of a law as friction: 0 where a user's law is negative."""
     return value if law.is_nonnegative else jnp.where(value < 0, 0.0, value)
 
 
 class AbstractByLaws(AbstractContact):
-    """A contact with the fields `peak` and two laws: ``f_pos`` and ``f_neg``, say, which is None
-    where it is the same.
+    """A contact with the field `peak` and two laws, for example ``f_pos`` and ``f_neg``. The second
+    may be None for the same law.
     """
 
-    forward: ClassVar[str]  # the name of the first
+    forward: ClassVar[str]  # the name of the first law's field
 
     def check_rules(self) -> None:
         check_laws(self, self.forward)
@@ -130,11 +127,9 @@ class AbstractByLaws(AbstractContact):
 
 
 class AbstractPressed(AbstractByLaws):
-    """A contact that a normal force over time presses on: fn = fn_max*f_normalized(t), free while
-    fn <= 0.
-    """
+    """A contact with a normal force over time: fn = fn_max*f_normalized(t), free while fn <= 0."""
 
-    # Fields of the classes made of this one: mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
+    # Fields of the derived classes: mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
 
     forward = "mu_pos"
 
@@ -150,31 +145,35 @@ class AbstractPressed(AbstractByLaws):
 
 
 def f0(contact: AbstractContact, direction: int, scale: ScalarLike) -> Number:
-    """Sliding friction at rest in `direction`, >= 0 [N]."""
+    """Return the sliding friction at rest in `direction`, >= 0 [N]."""
     law = contact.law(direction)
     return _never_driving(law, law.f0) * scale
 
 
 def has_breaks(contact: AbstractContact) -> bool:
-    """Whether one of the contact's laws has corners."""
+    """Return whether one of the contact's laws has corners."""
     return any(contact.law(m).breaks.shape[0] > 0 for m in (1, -1))
 
 
 def piece_at(contact: AbstractContact, direction: Integer, speed: Any) -> Integer:
-    """The piece of the law of `direction` that begins at or below `speed`."""
+    """Return the segment of the law of `direction` at `speed`."""
     return jnp.sum(_edges(contact, direction)[1:-1] <= speed, dtype=jnp.int32)
 
 
-def ends(contact: AbstractContact, direction: Integer, piece: Integer) -> tuple[Number, Number]:
-    """The speeds at which a piece of the law of `direction` begins and ends, which may
-    be infinite.
+def piece_limits(
+    contact: AbstractContact, direction: Integer, piece: Integer
+) -> tuple[Number, Number]:
+    """Return the speeds at which a segment of the law of `direction` begins and ends, which may be
+    infinite.
     """
     speeds = _edges(contact, direction)
     return entry(speeds, piece), entry(speeds, piece + 1)
 
 
 def _edges(contact: AbstractContact, direction: Integer) -> Float[Array, " n"]:
-    """-inf, the breaks of the law of `direction`, inf (more inf where the other law has more)."""
+    """Return -inf, the breaks of the law of `direction`, and inf, filled with inf to the number of
+    breaks of the other law.
+    """
     laws = [contact.law(1), contact.law(-1)]
     most = max(law.breaks.shape[0] for law in laws)
     rows = [

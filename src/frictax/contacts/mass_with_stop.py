@@ -8,7 +8,7 @@ from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, is_trace
 
 from .contact import AbstractContact, check_laws
 
-_F0_MAX = 1.001  # f0_max/f0, fixed in the Modelica element
+_PEAK = 1.001  # f0_max/f0, a constant of the Modelica element
 
 
 class MassWithStopAndFriction(AbstractContact):
@@ -16,18 +16,18 @@ class MassWithStopAndFriction(AbstractContact):
 
     m*dv/dt = sum of the flanges' forces - f; sliding: f = F_Coulomb + F_prop*v +
     F_Stribeck*exp(-fexp*v), mirrored for v < 0; stuck up to f0_max = 1.001*(F_Coulomb +
-    F_Stribeck). At a stop the velocity drops to 0 and its momentum is lost; `f` then carries the
-    stop's reaction as well.
+    F_Stribeck). At a stop the velocity drops to 0 and the momentum is lost. `f` then includes the
+    reaction of the stop.
 
     **Arguments:**
 
     - `m` > 0 [kg]; `L` >= 0 [m], length: flange_a at s - L/2, flange_b at s + L/2.
-    - `smin`, `smax` [m]: where the ends of the mass meet the stops.
+    - `smin`, `smax` [m]: positions of the stops, which the ends of the mass hit.
     - `F_prop` >= 0 [N.s/m], `F_Coulomb` >= 0 [N], `F_Stribeck` >= 0 [N], `fexp` >= 0 [s/m]: see
       `Stribeck`. With no friction at all the mass is free between the stops.
     - `s`, `v`: position of the centre [m] and velocity [m/s] at the start.
-    - `f_neg`: the law of motion backward, over speed >= 0, where it differs (Modelica's element has
-      none).
+    - `f_neg`: another law of backward motion, over speed >= 0 (Modelica's element does not have
+      one).
 
     **Raises:** `ValueError` for a value outside its domain, and for a start beyond a stop or moving
     into it.
@@ -87,11 +87,11 @@ class MassWithStopAndFriction(AbstractContact):
         raise NotImplementedError("It is its own body.")
 
     def inertia(self) -> Scalar:
-        """Its mass [kg]."""
+        """Return its mass [kg]."""
         return self.m
 
     def at_start(self) -> tuple[Scalar, Scalar]:
-        """Position [m] and velocity [m/s] at the start."""
+        """Return position [m] and velocity [m/s] at the start."""
         return self.s, self.v
 
     def law(self, direction: int) -> AbstractLaw:
@@ -100,7 +100,7 @@ class MassWithStopAndFriction(AbstractContact):
         return self.f_neg
 
     def breakaway(self) -> Number:
-        return jnp.asarray(_F0_MAX, dtype=self.F_Coulomb.dtype)
+        return jnp.asarray(_PEAK, dtype=self.F_Coulomb.dtype)
 
     def stops(self) -> tuple[Number, Number]:
         return self.smin + self.L / 2, self.smax - self.L / 2

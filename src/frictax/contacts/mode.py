@@ -31,6 +31,6 @@ BACKWARD, STUCK, FORWARD, FREE, UNKNOWN = map(int, Mode)
 
 
 def mode_vector(numbers: Sequence[Any]) -> Array:
-    """The numbers as a vector of whole numbers."""
+    """Return the numbers as a vector of whole numbers."""
     whole = [jnp.asarray(k, jnp.int32) for k in numbers]
     return jnp.stack(whole) if whole else jnp.zeros(0, jnp.int32)

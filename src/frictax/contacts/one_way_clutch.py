@@ -9,22 +9,22 @@ from frictax.parameters.arrays import larger
 from .clutch import AbstractClutch
 from .contact import f0
 
-# the least breakaway over sliding friction, and the least breakaway over that at fn_max, in the
-# Modelica element
-_PEAK = 1 + 1e-4
-_LOW = 1e-4
+# Constants of the Modelica element: the smallest ratio of breakaway to sliding friction, and the
+# smallest breakaway torque relative to the sliding friction at fn_max.
+_LEAST_PEAK = 1 + 1e-4
+_LEAST_BREAKAWAY = 1e-4
 
 
 class OneWayClutch(AbstractClutch):
     """A clutch with a freewheel in parallel: b turns faster than a, never slower.
 
     With w_rel = w_b - w_a and fn = fn_max*f_normalized(t): while w_rel > 0 the torque is tau =
-    cgeo*mu_pos(w_rel)*fn, and 0 while fn <= 0. At w_rel = 0 the two are stuck, whatever torque
-    drives b backward, and leave forward above tau0_max = max(peak, 1.0001)*cgeo*mu_pos(0)*fn, or
-    1e-4*cgeo*mu_pos(0)*fn_max where that is more, so that a released one leaves at almost no
-    torque. A start with w_rel < 0 locks at once.
+    cgeo*mu_pos(w_rel)*fn, and 0 while fn <= 0. At w_rel = 0 the bodies are stuck for any torque
+    that drives b backward. They begin to slide forward above tau0_max = max(peak,
+    1.0001)*cgeo*mu_pos(0)*fn, or above 1e-4*cgeo*mu_pos(0)*fn_max if this is more. Therefore a
+    released freewheel slides at almost no torque. A start with w_rel < 0 locks at once.
 
-    **Arguments:** those of `Clutch`; there is no motion backward to have a law of its own.
+    **Arguments:** those of `Clutch`, without a law for backward motion.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -57,6 +57,6 @@ class OneWayClutch(AbstractClutch):
         if direction < 0:
             return jnp.full_like(self.peak, jnp.inf)
         return larger(
-            larger(self.peak, _PEAK) * f0(self, 1, scale),
-            _LOW * f0(self, 1, self.cgeo * self.fn_max),
+            larger(self.peak, _LEAST_PEAK) * f0(self, 1, scale),
+            _LEAST_BREAKAWAY * f0(self, 1, self.cgeo * self.fn_max),
         )

@@ -12,23 +12,23 @@ from frictax.signals.signal import OnePiece, check_function, with_closed_over
 
 
 class MotionDependent(OnePiece):
-    """What presses a brake or a clutch on, over time, position and velocity of the contact:
-    f_normalized = f(t, s, v).
+    """The normal force of a brake or a clutch as a function of time, position and velocity of the
+    contact: f_normalized = f(t, s, v).
 
-    s [m or rad] and v [m/s or rad/s] are those of the contact, relative where it has a support or
-    lies between two bodies. So a guide under a load that moves, a cam, or a belt brake that
-    tightens itself. It is free while fn <= 0; with ``either_side=True``, as in a guide that is
-    pressed on one side or the other, |f| presses it on, and the kink at 0 is an event like any
-    other.
+    s [m or rad] and v [m/s or rad/s] are those of the contact, relative to its support or between
+    its two bodies. Examples are a guide under a moving load, a cam, and a self-tightening belt
+    brake. The contact is free while fn <= 0. With ``either_side=True``, as in a guide that is
+    pressed on one side or the other, the normal force is that of |f|, and the kink at 0 is an
+    event.
 
     **Arguments:** `f`, a function written with jax.numpy, or an equinox module whose arrays are
-    then parameters; smooth in s and v, and in t (a switch inside is stepped over); `either_side`.
+    then parameters; smooth in s, v and t (the engine steps over a switch inside); `either_side`.
 
-    **Raises:** `ValueError` for something that is no function of three numbers; in a `Mechanism`,
-    where it stands for the drive of something else than a brake or a clutch.
+    **Raises:** `ValueError` for a value that is not a function of three numbers; in a `Mechanism`,
+    for the drive of another part than a brake or a clutch.
 
-    A carriage of 2 kg on a rail whose lubrication gets worse along the way, mu = 0.1 under 20 N*(1
-    + s)
+    A carriage of 2 kg on a rail whose lubrication gets worse along the way: mu = 0.1 under a normal
+    force of 20 N*(1 + s)
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> rail = fx.Mechanism(
@@ -52,7 +52,7 @@ class MotionDependent(OnePiece):
         check_function(self, "f(t, s, v)", 3)
 
     def in_motion(self, t: Number, s: Number, v: Number) -> Number:
-        """f(t, s, v), of either sign."""
+        """Return f(t, s, v), of either sign."""
         return jnp.asarray(self.f(t, s, v), dtype=t.dtype)
 
     def on_piece(self, t: Number, k: Integer) -> Number:

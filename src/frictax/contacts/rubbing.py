@@ -1,4 +1,4 @@
-"""Contacts that may have a bristle."""
+"""Contacts that may have a bristle, and the values of their laws for the bristle."""
 
 import dataclasses
 import warnings
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.bristles import AbstractBristle
-from frictax.bristles.bristle import size_of
+from frictax.bristles.bristle import absolute_speed
 from frictax.laws import AbstractLaw
 from frictax.parameters import (
     AtLeast,
@@ -32,15 +32,17 @@ class _PeakOfBristle(AtLeast):
         return f"{super().suggestion()} and without a bristle"
 
 
-_LEAST_LIMIT = 1e-6  # of the law at rest: least value of the law for a bristle
+_LEAST_LIMIT = 1e-6  # [law at rest] smallest value of the law that a bristle divides by
 _PEAK_HELD = Declaration(_PeakOfBristle(1.0), "1", fit=False)
 
 
 class AbstractRubbing(AbstractByLaws):
-    """A contact with the field `bristle`, None where it has none."""
+    """A contact with the field `bristle`, which may be None."""
 
     def parameter_children(self: Any) -> Iterator[tuple[str, Any, Any]]:
-        """With a bristle `peak` is 1: no fit of the whole contact moves it."""
+        """Yield the fields. With a bristle `peak` is 1, and a fit of the whole contact does not
+        move it.
+        """
         for name, child, declaration in field_children(self):
             held = name == "peak" and self.bristle is not None
             yield name, child, _PEAK_HELD if held else declaration
@@ -51,7 +53,7 @@ class AbstractRubbing(AbstractByLaws):
         check(self)
         bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
-            turns = getattr(self, "rotational", False)  # a brake does as its body
+            turns = getattr(self, "rotational", False)  # for a brake its body decides
             unit = rotational_unit("m/s") if turns else "m/s"
             warnings.warn(
                 f"`{type(self).__name__}.bristle`: sigma_1 = {float(bristle.sigma_1):g} gives"
@@ -117,14 +119,12 @@ def _vanishes_at(law: AbstractLaw) -> float | None:
 
 
 def bristle_of(contact: object) -> AbstractBristle | None:
-    """The bristle of a contact, None where it has none."""
+    """Return the bristle of a contact; None for a contact without bristle."""
     return getattr(contact, "bristle", None)
 
 
 def no_bristle(machine: object, name: str, contact: object) -> None:
-    """Raise `ValueError` where the friction in the field `name` of a machine of one's own has
-    one.
-    """
+    """Raise `ValueError` if the friction in the field `name` of a user's machine has a bristle."""
     if bristle_of(contact) is not None:
         raise ValueError(
             f"`{type(machine).__name__}.{name}` must do without a bristle, got"
@@ -134,15 +134,15 @@ def no_bristle(machine: object, name: str, contact: object) -> None:
 
 
 def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number]:
-    """What bends the bristle of a contact at velocity v, g > 0, and the slope of the viscous part
-    beside; the least of g.
+    """Return the limit g > 0 of the bristle of a contact at velocity v, the slope of the viscous
+    part beside the bristle, and the smallest value of g.
     """
-    parts = [_parts(law, size_of(v)) for law in _laws(contact)]
+    parts = [_parts(law, absolute_speed(v)) for law in _laws(contact)]
     return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))
 
 
 def element_law(contact: Any, v: Number, s: Integer) -> tuple[Number, Number | float, Number]:
-    """`bristle_law` of a bristle with elements that slip in direction s, 0 for none that does."""
+    """Return `bristle_law` of a bristle with elements that slip in direction s (0: all stick)."""
     laws = _laws(contact)
     parts = [_parts(law, s * v) for law in laws]
     g, viscous, least = (list(part) for part in zip(*parts, strict=True))
@@ -150,8 +150,8 @@ def element_law(contact: Any, v: Number, s: Integer) -> tuple[Number, Number | f
 
 
 def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
-    """What bends a bristle at most forward and backward: that of a direction in which the contact
-    does not move is the law at rest.
+    """Return the limits of a bristle forward and backward. In a direction in which the contact does
+    not move, the limit is the law at rest.
     """
     forward, backward = (
         _parts(contact.law(m), jnp.where(m * v > 0, m * v, 0.0))[0] for m in (1, -1)
@@ -160,13 +160,13 @@ def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
 
 
 def bristle_damping(contact: Any, v: Number) -> Number:
-    """sigma_1 of the bristle of a contact at velocity v."""
-    values = [contact.bristle.damping(size_of(v), law) for law in _laws(contact)]
+    """Return sigma_1 of the bristle of a contact at velocity v."""
+    values = [contact.bristle.damping(absolute_speed(v), law) for law in _laws(contact)]
     return _by_direction(v, values)
 
 
 def _laws(contact: Any) -> list[AbstractLaw]:
-    """The law, or those forward and backward."""
+    """Return the law, or the laws forward and backward if they differ."""
     forward, backward = contact.law(1), contact.law(-1)
     return [forward] if backward is forward else [forward, backward]
 
@@ -174,7 +174,7 @@ def _laws(contact: Any) -> list[AbstractLaw]:
 def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Number]:
     most = law.f0
     least = most if law.stribeck_dip is None else law.stribeck_dip[0]
-    # A bristle divides by its limit. Rules and checks keep that above 0 for known values only.
+    # A bristle divides by its limit. Checks ensure a limit above 0 for known values only.
     floor = _LEAST_LIMIT * most
     g = law(speed) - law.viscous_slope * speed
     g = jnp.where(g < floor, floor, g)
@@ -186,11 +186,11 @@ def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
 
 
 def gives_energy_from(contact: Any) -> float | None:
-    """The speed from which on the bristle of a contact may give energy, None where it never does or
-    its values are not known.
+    """Return the speed above which the bristle of a contact may generate energy; None if it never
+    does or its values are not known.
 
-    Looked at is the power f*v - dW/dt that goes out where the bristle is as bent, in the direction
-    of motion, as makes this least.
+    The criterion is the dissipated power f*v - dW/dt at the deflection, in the direction of motion,
+    for which this power is smallest.
     """
     bristle = contact.bristle
     known = jax.tree.leaves((bristle, contact.law(1), contact.law(-1)))

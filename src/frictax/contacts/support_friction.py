@@ -20,15 +20,15 @@ class SupportFriction(AbstractRubbing):
     - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b.
     - `f_pos`: law or M x 2 table of force [N] over speed v >= 0 [m/s]; default [[0, 1]].
     - `peak` >= 1: breakaway over sliding friction at rest.
-    - `f_neg`: the law of motion backward, also over speed >= 0; default `f_pos`.
-    - `support`: name of the `Fixed` or of the body that `s` is measured from and that bears the
-      friction (Modelica's useSupport); default: grounded at 0.
-    - `bristle`: what happens before it slides: `LuGre`, `Dahl`, `ElastoPlastic`, `MaxwellSlip`;
-      default: it sticks. With one, the contact is none of `run.events`, `peak` must be 1, and
-      breakaway is the law at rest.
+    - `f_neg`: the law of backward motion, also over speed >= 0; default `f_pos`.
+    - `support`: name of the `Fixed` or of the body that `s` is measured from and that carries the
+      reaction (Modelica's useSupport); default: the housing at 0.
+    - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic`, `MaxwellSlip`; default: the
+      contact sticks. A contact with a bristle is not in `run.events`, its `peak` must be 1, and its
+      breakaway force is the law at rest.
 
-    **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not go with
-    the law.
+    **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not fit the
+    law.
 
     **Source:** Modelica Standard Library 4.1.0; M. Otter, H. Elmqvist, S. E. Mattsson, CACSD 1999.
 

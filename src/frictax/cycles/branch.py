@@ -15,7 +15,7 @@ from frictax.engine import Adaptive
 from frictax.interrupts import Keys
 from frictax.mechanism import Machine
 from frictax.parameters import get, parameters, replace
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.text import aligned, figures, suggestion
 
 from .cycle import CycleError, LimitCycle, build_cycle
@@ -36,7 +36,7 @@ class ReturnByParameter(eqx.Module):
     after: Float[Array, " k"]
 
 
-@jitted
+@interruptible_jit
 def _return_by_parameter(
     machine: Machine, path: str, x: Any, args: PyTree, section: PoincareSection, engine: Adaptive
 ) -> ReturnByParameter:

@@ -13,7 +13,7 @@ from frictax.mechanism import AbstractAxis, AbstractLinkage, Driven, Machine, Me
 from frictax.mechanism.hybrid import state_names
 from frictax.mechanism.layout import layout
 from frictax.parameters import get, select
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.text import aligned, figures
 
 from .following import CycleNumbers, Neighbourhood, compiled_derivatives, follow_compiled
@@ -207,14 +207,14 @@ def state_sizes(low: Any, high: Any) -> Float[np.ndarray, " n"]:
     return np.where(half > 0, half, 1.0)
 
 
-@jitted
+@interruptible_jit
 def _simulate(
     machine: Any, args: PyTree, y: Any, section: PoincareSection, ts: Any, engine: Adaptive
 ) -> Any:
     return walk(as_system(machine), jnp.asarray(y), section.mode, section.time + ts, args, engine)
 
 
-@jitted
+@interruptible_jit
 def _flow(machine: Machine, args: PyTree, y: Any, section: PoincareSection) -> Array:
     return as_system(machine).flow(section.time, jnp.asarray(y), section.mode, args)
 

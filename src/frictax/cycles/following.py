@@ -14,7 +14,7 @@ from frictax.jax_internals import Tracer
 from frictax.mechanism import Machine
 from frictax.parameters import Values, replace
 from frictax.parameters.arrays import constant
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 
 from .return_map import (
     ACCEPTED,
@@ -122,8 +122,8 @@ def cycle_derivatives(
     return {name: CycleNumbers(each[0][name][0], *(of[name] for of in each[1:])) for name in values}
 
 
-compiled_derivatives = jitted(cycle_derivatives)
-_compiled_follow = jitted(follow_cycle)
+compiled_derivatives = interruptible_jit(cycle_derivatives)
+_compiled_follow = interruptible_jit(follow_cycle)
 
 
 def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:

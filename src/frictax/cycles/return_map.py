@@ -13,7 +13,7 @@ from frictax.engine import AbstractHybridSystem, Adaptive, Path, Result, walk
 from frictax.mechanism import Machine, MechanicalSystem, Mechanism
 from frictax.parameters import Integer, Modes, Number, State, Values
 from frictax.parameters.arrays import constant, least
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 
 CONVERGED = 1e-10  # [sizes of the states] residual at which Newton's method ends
 ACCEPTED = 1e-7  # [sizes of the states] largest residual of a limit cycle
@@ -280,6 +280,6 @@ def _extremum_between(
     )
 
 
-compiled_run_to_section = jitted(run_to_section)
-compiled_solve_cycle = jitted(solve_cycle)
-compiled_extremes = jitted(extremes)
+compiled_run_to_section = interruptible_jit(run_to_section)
+compiled_solve_cycle = interruptible_jit(solve_cycle)
+compiled_extremes = interruptible_jit(extremes)

@@ -1,4 +1,6 @@
-"""Linearly implicit steps, for motion with rates that are far above what is looked at."""
+"""Linearly implicit steps for stiff motion: the Rosenbrock method of `OnSamples`, its derivative,
+and the solution of its small linear systems.
+"""
 
 import math
 from typing import Any
@@ -14,11 +16,11 @@ from .options import OnSamples
 from .reused import Reused
 from .stepping import advance
 
-_FEW = 12  # states: with more, the elimination is not written out
-_GAMMA = 1 - 1 / math.sqrt(2)
+_FEW = 12  # systems with more states use LAPACK instead of an elimination written out
+_GAMMA = 1 - 1 / math.sqrt(2)  # the value for which the method of two stages is L-stable
 
 
-def step(
+def take_step(
     system: Reused,
     options: OnSamples,
     mode,
@@ -30,46 +32,51 @@ def step(
     sound: bool = False,
     holds: Any = None,
 ) -> Any:
-    """The state at `t1`, by one step of the solver of `options` from `y0` at `t0` on.
+    """Return the state at `t1` by one step of the solver of `options` from `y0` at `t0`.
 
-    A system that is stiff takes a linearly implicit step unless a solver is named, and where that
-    breaks its bounds a `safe_step`. `sound`: leave that to the caller, who looks at the bounds;
-    `holds`: what `keeps_bounds` says of a longer step, so that all shorter ones are alike.
+    Without a solver, a stiff system takes a linearly implicit step, or a `safe_step` if the
+    implicit step breaks the bounds.
+
+    - `sound`: take the implicit step; the caller checks the bounds.
+    - `holds`: the result of `keeps_bounds` for a longer step, so that all shorter steps are of the
+      same kind.
     """
     if options.solver is not None or not system.is_stiff():
         return advance(options.solver, lambda t, y: system.flow(t, y, mode), t0, t1, y0, rate)
     if holds is None:
-        y1 = _implicit(system, mode, t0, t1, y0)
+        y1 = _implicit_step(system, mode, t0, t1, y0)
         if sound:
             return y1
         holds = constant(system).sound(*constant((t0, y0, t1, y1)), mode)
         return jax.lax.cond(holds, lambda: y1, lambda: system.safe_step(t0, t1, y0, mode))
     return jax.lax.cond(
         holds,
-        lambda: _implicit(system, mode, t0, t1, y0),
+        lambda: _implicit_step(system, mode, t0, t1, y0),
         lambda: system.safe_step(t0, t1, y0, mode),
     )
 
 
 def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1: Any = None) -> Any:
-    """Whether `step` with `sound` was as without; None where it always is. `y1` is what it gave."""
+    """Return whether the linearly implicit step keeps the bounds; None for a system or a solver
+    without bounds. `y1`: the result of the step, if it is known.
+    """
     if options.solver is not None or not system.is_stiff():
         return None
     still, mode, (t0, t1, y0) = constant(system), constant(mode), constant((t0, t1, y0))
-    y1 = _implicit(still, mode, t0, t1, y0) if y1 is None else constant(y1)
+    y1 = _implicit_step(still, mode, t0, t1, y0) if y1 is None else constant(y1)
     return still.sound(t0, y0, t1, y1, mode)
 
 
 @jax.jit  # traced once
-def _implicit(system: Reused, mode, t0, t1, y0) -> Array:
+def _implicit_step(system: Reused, mode, t0, t1, y0) -> Array:
     own = system.implicit_step(t0, t1, y0, mode)
     return rosenbrock2(system, mode, t0, t1, y0) if own is None else own
 
 
 @eqx.filter_custom_jvp
 def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
-    """The state at `t1` by one step, from `y0` at `t0` on, of the Rosenbrock method of two stages
-    that is of order 2 and L-stable.
+    """Return the state at `t1` by one step from `y0` at `t0` of the Rosenbrock method with two
+    stages, of order 2 and L-stable.
 
     **Source:** J. G. Verwer, E. J. Spee, J. G. Blom, W. Hundsdorfer, SIAM J. Sci. Comput. 20(4),
     1999.
@@ -79,18 +86,18 @@ def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
 
 
 def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
-    """Both stages, and what solves for one."""
+    """Return both stages, and the function that solves the equations of a stage."""
     flow, h = (lambda t, y: system.flow(t, y, mode)), t1 - t0
     rate, at_t, by_y = slopes(flow, t0, y0)
-    solve = factored(shifted(by_y, _GAMMA * h))
+    solve = factorize(shift_matrix(by_y, _GAMMA * h))
     drift = _GAMMA * h * at_t
     k1 = solve(rate + drift)
     return k1, solve(flow(t1, y0 + h * k1) - drift - 2 * k1), solve
 
 
 def rosenbrock2_differences(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
-    """The difference between a step of `rosenbrock2` and one of order 1 by the same matrix, and the
-    way that the latter goes.
+    """Return the difference between a step of `rosenbrock2` and a step of order 1 with the same
+    matrix, and the increment of the step of order 1.
     """
     k1, k2, _ = _stages(system, mode, t0, t1, y0)
     h = t1 - t0
@@ -103,8 +110,8 @@ def _end(t0, t1, y0, k1, k2) -> Array:
 
 @rosenbrock2.def_jvp
 def _rosenbrock2_jvp(primals, tangents) -> Any:
-    """By the equations that the stages solve, and the factors that solved them: that is half of
-    what differentiating all these would be, and less.
+    """Differentiate the equations of the stages and solve them with the factors of the step. This
+    takes less than half of the work of differentiating the elimination.
     """
     system, mode, *at = primals
     d_system, _, *d_at = tangents
@@ -126,7 +133,7 @@ def _rosenbrock2_jvp(primals, tangents) -> Any:
 
 
 def slopes(flow, t, y) -> tuple[Array, Array, list[list[Array]]]:
-    """flow(t, y), its rate by t, and its matrix by y, entry by entry."""
+    """Return flow(t, y), its derivative by t, and its Jacobian by y, entry by entry."""
     n = y.shape[0]
     columns = jnp.eye(n + 1, dtype=y.dtype)
     push = lambda d: jax.jvp(flow, (t, y), (d[0], d[1:]))  # noqa: E731
@@ -134,18 +141,17 @@ def slopes(flow, t, y) -> tuple[Array, Array, list[list[Array]]]:
     return rates, slope[0], [[slope[1 + j, i] for j in range(n)] for i in range(n)]
 
 
-def shifted(matrix: list[list[Array]], factor) -> list[list[Array]]:
-    """1 - factor*matrix."""
+def shift_matrix(matrix: list[list[Array]], factor) -> list[list[Array]]:
+    """Return 1 - factor*matrix."""
     return [
         [(1.0 if i == j else 0.0) - factor * x for j, x in enumerate(row)]
         for i, row in enumerate(matrix)
     ]
 
 
-def factored(matrix: list[list[Any]]) -> Any:
-    """A function that solves matrix x = b; of few equations written out, without pivots.
-
-    None are needed where the matrix is 1 - h*J of a motion that loses energy.
+def factorize(matrix: list[list[Any]]) -> Any:
+    """Return a function that solves matrix x = b. A small system is written out without pivoting,
+    which a matrix 1 - h*J of a dissipative motion does not need.
     """
     n = len(matrix)
     if n == 0:

@@ -1,4 +1,4 @@
-"""How to walk: typed options of the engine."""
+"""Options of the engine: `Adaptive` and `OnSamples`."""
 
 import dataclasses
 import math
@@ -15,49 +15,49 @@ from frictax.pytree import Pickled
 if TYPE_CHECKING:
     import diffrax
 
-# diffrax is imported where it is used: a run on samples with the usual steps needs none of it, and
-# it takes longer to import than all of frictax.
+# Diffrax is imported where it is used. A run on samples with the default steps does not need
+# diffrax, and the import takes longer than that of frictax.
 
 _LARGEST = float(np.finfo(float).max)
 
 
-EVENTS = 1000  # room for events beside known switches of drives where no `max_events` is given
+EVENTS = 1000  # default of `max_events`, in addition to known switches of drives
 
 
 def room(options: "Adaptive | OnSamples") -> int:
-    """How many events a run may have."""
+    """Return how many events a run may have."""
     return EVENTS if options.max_events is None else options.max_events
 
 
 class Adaptive(Pickled, eqx.Module):
-    """Error-controlled phases, each one `diffrax.diffeqsolve` that a `diffrax.Event` ends at the
-    first guard to fall.
+    """Error-controlled phases. Each phase is a `diffrax.diffeqsolve`, and a `diffrax.Event` ends it
+    at the first guard that falls.
 
     **Arguments:**
 
     - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; in 32 bits 1e-5 and 1e-6.
-    - `solver`: any diffrax solver with an interpolation; None for `diffrax.Tsit5()`, and for a
-      Rosenbrock method of order 4 where a part has a bristle that decays, which a `MaxwellSlip`
-      does not. For other stiff machines `diffrax.Kvaerno5()`, which is far slower than either with
-      a bristle.
-    - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without
-      error control needs `dt0`.
+    - `solver`: any diffrax solver with an interpolation. None: `diffrax.Tsit5()`, or a Rosenbrock
+      method of order 4 if a part has a bristle whose oscillation decays, which that of a
+      `MaxwellSlip` does not. For other stiff machines take `diffrax.Kvaerno5()`, which is much
+      slower than both for a bristle.
+    - `stepsize_controller`: any controller of diffrax; replaces `rtol` and `atol`. A controller
+      without error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: from the phase before.
-    - `dtmax`: the longest step [s]. A guard that falls and rises again within one step is looked
-      for by a cubic through the guard and its rate at both ends, but not with a controller without
-      error control.
-    - `max_events`: how many mode changes and drive switches a run may have. Unless given, 1000
-      beside the samples of all `Sampled` drives. `simulate` outside of `jit` and `vmap` doubles
-      that until it suffices. Under `jit` give it where a `Pulse`, a `Trapezoid` or a `Sine` has
-      more ends and extrema than that: nothing can be raised there, and `run.result` says so.
+    - `dtmax`: the longest step [s]. With error control, a guard that falls and rises again within
+      one step is found by a cubic through the guard and its rate at both ends.
+    - `max_events`: how many mode changes and drive switches a run may have. Default: 1000 in
+      addition to the samples of all `Sampled` drives; `simulate` outside of `jit` and `vmap`
+      doubles this number until it suffices. Under `jit` give the number if a `Pulse`, a `Trapezoid`
+      or a `Sine` has more ends and extrema. Compiled code cannot raise an error; `run.result`
+      reports a run with too many events.
     - `max_steps`: how many solver steps a run may take.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
-      forward mode alone, which is traced and compiled sooner.
+      forward mode only, which compiles faster.
 
     **Raises:** `ValueError` for a budget or tolerance that is not positive; at `simulate` for
     tolerances below what 32-bit numbers can meet.
 
-    A mass on a spring, let go, comes back after pi seconds:
+    A mass on a spring returns pi seconds after its release:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> swing = fx.Mechanism(
@@ -83,22 +83,9 @@ class Adaptive(Pickled, eqx.Module):
     adjoint: Adjoint | None = None
 
     def __check_init__(self) -> None:
-        usual = "Leave it out for the default."
-        for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
-            value = getattr(self, name)
-            plain = value is None or isinstance(value, int | float)
-            if not plain and getattr(value, "shape", None) != ():
-                raise ValueError(f"`Adaptive.{name}` must be a number, got {value!r}. {usual}")
-            if plain and value is not None and not 0 < value <= _LARGEST:
-                raise ValueError(f"`Adaptive.{name}` must be > 0, got {value!r:.60}. {usual}")
-        for name in ("max_events", "max_steps"):
-            value = getattr(self, name)
-            if not isinstance(value, int) and (name == "max_steps" or value is not None):
-                raise ValueError(
-                    f"`Adaptive.{name}` must be a whole number, got {value!r}. {usual}"
-                )
+        self._check_numbers()
         if self.solver is None and self.stepsize_controller is None and self.adjoint is None:
-            return  # nothing of diffrax to look at
+            return  # no option is an object of diffrax
         import diffrax
 
         solver, control = self.walker(), self.stepsize_controller
@@ -133,8 +120,25 @@ class Adaptive(Pickled, eqx.Module):
             )
         _check_adjoint(self)
 
+    def _check_numbers(self) -> None:
+        """Raise `ValueError` for a tolerance, step or budget that is not a positive number."""
+        usual = "Leave it out for the default."
+        for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
+            value = getattr(self, name)
+            plain = value is None or isinstance(value, int | float)
+            if not plain and getattr(value, "shape", None) != ():
+                raise ValueError(f"`Adaptive.{name}` must be a number, got {value!r}. {usual}")
+            if plain and value is not None and not 0 < value <= _LARGEST:
+                raise ValueError(f"`Adaptive.{name}` must be > 0, got {value!r:.60}. {usual}")
+        for name in ("max_events", "max_steps"):
+            value = getattr(self, name)
+            if not isinstance(value, int) and (name == "max_steps" or value is not None):
+                raise ValueError(
+                    f"`Adaptive.{name}` must be a whole number, got {value!r}. {usual}"
+                )
+
     def walker(self) -> Any:
-        """The solver that takes the steps."""
+        """Return the diffrax solver."""
         import diffrax
 
         return diffrax.Tsit5() if self.solver is None else self.solver
@@ -142,8 +146,8 @@ class Adaptive(Pickled, eqx.Module):
     def controller(
         self, dtype: DTypeLike, dtmax: ScalarLike | None
     ) -> "diffrax.AbstractStepSizeController":
-        """The step-size controller for numbers of type `dtype`, with steps no longer than `dtmax`
-        (None: no bound).
+        """Return the step-size controller for numbers of type `dtype`, with steps of at most
+        `dtmax` (None: no bound).
         """
         import diffrax
 
@@ -152,8 +156,8 @@ class Adaptive(Pickled, eqx.Module):
         control = self.stepsize_controller
         if control is None:
             rtol, atol = self.tolerances(dtype)
-            # Proportional-integral: a quarter fewer steps than diffrax's default, which rejects
-            # many after an event.
+            # A proportional-integral controller takes a quarter fewer steps than diffrax's default,
+            # which rejects many steps after an event.
             return diffrax.PIDController(rtol=rtol, atol=atol, pcoeff=0.3, icoeff=0.4, dtmax=bound)
         if bound is not None and isinstance(control, diffrax.PIDController):
             least = bound if control.dtmax is None else jnp.minimum(bound, control.dtmax)
@@ -161,8 +165,8 @@ class Adaptive(Pickled, eqx.Module):
         return control
 
     def tolerances(self, dtype: DTypeLike) -> tuple[float, float]:
-        """rtol and atol for numbers of type `dtype`; raises `ValueError` where they
-        cannot be met.
+        """Return rtol and atol for numbers of type `dtype`. Raise `ValueError` if these numbers
+        cannot meet them.
         """
         double = jnp.finfo(dtype).bits >= 64
         rtol = (1e-7 if double else 1e-5) if self.rtol is None else self.rtol
@@ -176,42 +180,42 @@ class Adaptive(Pickled, eqx.Module):
 
 
 class ForwardAlone(eqx.Module):
-    """`diffrax.ForwardMode()` in one word, which diffrax need not be imported for."""
+    """The option `diffrax.ForwardMode()`, without an import of diffrax."""
 
 
-_GAP = 2.5  # usual steps of a record
+_GAP = 2.5  # [median interval] longer intervals between samples are gaps of a record
 
 
 class OnSamples(Pickled, eqx.Module):
-    """One step from each sample of a record to the next, or several where the motion is fast, with
-    events located inside the step: for measured drives.
+    """One step from each sample of a record to the next, or several if the motion is fast, with
+    events located inside the steps. This engine is for measured drives.
 
-    The record's grid is that of `ts`, which may be uneven; drives change their formula there
-    (`Sampled` with the same times, straight between samples or held), and smooth ones may go on in
-    between. A run costs a step a sample however many kinks its drives have, where `Adaptive` would
-    end a phase at each.
+    The grid of the record is `ts`, which may be uneven. Measured drives change their formula at its
+    points (`Sampled` with the same times, linear between samples or held). Other drives may be
+    smooth or switch between samples. A run takes one step per sample for any number of corners of
+    its drives, while `Adaptive` would end a phase at each corner.
 
     **Arguments:**
 
-    - `solver`: any explicit diffrax Runge-Kutta solver; None for the steps of `diffrax.Bosh3()`,
-      the cheapest whose error on a record at 2.5 kHz stays below 1e-9
-      (experiments/benchmarks/p2.py), and for linearly implicit steps of order 2 where a part has a
-      bristle. The steps of a named solver have no error control: `run.error` is NaN.
+    - `solver`: any explicit diffrax Runge-Kutta solver, without error control: `run.error` is NaN.
+      None: the steps of `diffrax.Bosh3()`, the cheapest method whose error on a record at 2.5 kHz
+      is below 1e-9 (experiments/benchmarks/p2.py), or linearly implicit steps of order 2 if a part
+      has a bristle.
     - `tolerance`: the largest estimated error of a step, relative to the range of each state so
-      far. A step whose error is larger is divided into 2, 4, 8, ... up to 4096 parts. None for
-      steps without error control. In 32 bits at least 1.2e-5.
+      far. A step with a larger error is divided into 2, 4, 8, ... up to 4096 parts. None for steps
+      without error control. In 32 bits at least 1.2e-5.
     - `substeps`: the least number of steps from one sample to the next.
-    - `max_steps`: how many parts a run may take, in the steps that are divided.
+    - `max_steps`: how many parts a run may take in divided steps.
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
-      Unless given, 1000 beside the samples of drives that move a body. As for `Adaptive`, it is a
-      limit under `jit`, also for samples of a drive that lie between those of `ts`.
+      Default: 1000 in addition to the samples of drives that move a body. As for `Adaptive`, it is
+      a limit under `jit`, also for samples of a drive that lie between those of `ts`.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
-      forward mode alone, which then takes value and derivatives in one pass and compiles in a third
-      of the time. `fit` uses it.
-    - `finer`: pairs (i, k), for k times as many steps from sample i to the next, as a gap in a
-      record asks for: see `over_gaps`.
+      forward mode only. This computes value and derivatives in one pass and compiles in a third of
+      the time. `fit` uses it.
+    - `finer`: pairs (i, k), for k times as many steps from sample i to the next, for gaps in a
+      record: see `over_gaps`.
 
-    **Raises:** `ValueError` for a solver that is none, or a count that is not a whole number >= 1.
+    **Raises:** `ValueError` for an invalid solver, or for a count that is not a whole number >= 1.
 
     A ramp of 2 N/s breaks 10 N of friction between two samples, at 5 s:
 
@@ -236,10 +240,10 @@ class OnSamples(Pickled, eqx.Module):
     finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
-        """These options, with steps no longer than usual where the times `t` (n,) [s] have a gap:
-        an interval of more than 2.5 median ones.
+        """Return these options with more steps in the gaps of the times `t` (n,) [s], so that no
+        step is longer than the median interval. A gap is longer than 2.5 median intervals.
 
-        `fit` does so with its records.
+        `fit` does this for its records.
 
         >>> import frictax as fx, numpy as np
         >>> fx.OnSamples().over_gaps(np.array([0.0, 0.1, 0.2, 0.6, 0.7])).finer
@@ -255,13 +259,15 @@ class OnSamples(Pickled, eqx.Module):
         return self if finer == self.finer else dataclasses.replace(self, finer=finer)
 
     def with_numbers(self, dtype: DTypeLike) -> "OnSamples":
-        """These options with the tolerance as an array: another value needs no other program."""
+        """Return these options with the tolerance as an array, so that another value does not need
+        another program.
+        """
         if self.tolerance is None or isinstance(self.tolerance, jax.Array):
             return self
         return dataclasses.replace(self, tolerance=jnp.asarray(self.tolerance, dtype))
 
     def steps(self, samples: int) -> np.ndarray:
-        """How many steps lie between each of `samples` samples and the next."""
+        """Return the number of steps between each of `samples` samples and the next."""
         steps = np.full(max(samples - 1, 0), self.substeps)
         for i, k in self.finer:
             steps[i] *= k
@@ -294,7 +300,7 @@ class OnSamples(Pickled, eqx.Module):
                     " for the default."
                 )
         if self.solver is None and isinstance(self.adjoint, ForwardAlone | None):
-            return  # nothing of diffrax to look at
+            return  # no option is an object of diffrax
         import diffrax
 
         explicit = (

@@ -1,4 +1,8 @@
-"""The search for an event as diffrax asks for it."""
+"""One phase of `Adaptive`: from an event to the next, in one mode.
+
+`locate` integrates to the end of the phase. `cross` goes over the event. `transport` repeats the
+phase to its known end, for derivatives.
+"""
 
 import dataclasses
 import functools
@@ -26,10 +30,10 @@ from .tangents import reverse_if_used
 class Bracketed(optx.AbstractRootFinder):
     """`Bracket` as a root finder for a `diffrax.Event`.
 
-    It stops when the bracket is shorter than `rtol` times the step; the engine's Newton step then
-    squares that error. Closeness to 0 is no criterion here: a margin that has just begun, such as
-    the velocity after a breakaway, is close to 0 too. Optimistix's `Bisection` takes as long as a
-    whole step of the solver, and its `Newton` may leave the bracket.
+    It stops when the bracket is shorter than `rtol` times the step. The engine's Newton step then
+    squares this error. A small value is not a criterion: a margin that has just begun, such as the
+    velocity after a breakaway, is small, too. Optimistix's `Bisection` takes as long as a whole
+    step of the solver, and its `Newton` may leave the bracket.
     """
 
     rtol: float
@@ -38,14 +42,16 @@ class Bracketed(optx.AbstractRootFinder):
 
     def init(self, fn, y, args: PyTree, options, f_struct, aux_struct, tags) -> Any:
         low, high = options["lower"], options["upper"]
-        # a loop: compiled once
-        at_low, at_high = jax.lax.map(lambda x: _value(fn, x, args)[0], jnp.stack([low, high]))
+        # A loop is compiled once.
+        at_low, at_high = jax.lax.map(
+            lambda x: _value_of_event(fn, x, args)[0], jnp.stack([low, high])
+        )
         return Bracket.start(low, high, at_low, at_high)
 
     def step(self, fn, y, args: PyTree, options, state, tags) -> Any:
         x = state.guess(self.rtol)
-        fx, aux = _value(fn, x, args)
-        return x, state.narrowed(x, fx), aux
+        fx, aux = _value_of_event(fn, x, args)
+        return x, state.narrow(x, fx), aux
 
     def terminate(self, fn, y, args: PyTree, options, state, tags) -> Any:
         return state.is_shorter_than(self.rtol), optx.RESULTS.successful
@@ -54,22 +60,22 @@ class Bracketed(optx.AbstractRootFinder):
         return state.end(), aux, {}
 
 
-def _value(fn, x, args: PyTree) -> Any:
-    """The condition that was met; diffrax returns all conditions, the others as 0."""
+def _value_of_event(fn, x, args: PyTree) -> Any:
+    """Return the condition that was met. Diffrax returns all conditions, the others as 0."""
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux
 
 
-STEPS = 4096  # a phase: more, and the next goes on where it stopped
-STEPS_DENSE = 64  # a phase whose steps are kept to read samples from
+STEPS = 4096  # most steps of a phase; then the phase is cut, and the next goes on in the same mode
+STEPS_DENSE = 64  # most steps of a phase whose interpolation is kept to read samples
 _REFUSED = diffrax.RESULTS.max_steps_rejected
-_STRICTER = 10.0  # the error of the speed counts as so many of the state
-_TRIES = 5  # steps in a row that are cut short to look for a dip
-WINDOW = 64  # samples read from one phase: with more, the phase is cut there
+_SPEED_WEIGHT = 10.0  # weight of the error of the speed, relative to the error of the state
+_TRIES = 5  # most steps in a row that are shortened to look for a dip
+WINDOW = 64  # most samples read from one phase; then the phase is cut
 
 
 class Start(eqx.Module):
-    """Where a phase begins, and in which mode; `dt` is its first step [s], `sample` the first
+    """The start of a phase: time, state and mode, its first step `dt` [s], and `sample`, the first
     sample at or after `t`.
     """
 
@@ -81,17 +87,15 @@ class Start(eqx.Module):
 
 
 class Stop(eqx.Module):
-    """Where a phase was found to end, before the Newton step on the guard that fired, and why
-    (`fired`).
-    """
+    """The end of a phase before the Newton step on the guard, and its cause `fired`."""
 
     t: Values
     fired: Int[Array, "..."]
 
 
 class _Walked(NamedTuple):
-    """The state of `_Steps`: that of the controller that it wraps; time and state reached; margins,
-    rates there and the tries of `_dip`; and the `Sums` so far.
+    """The state of `_Steps`: the state of the wrapped controller, time and state reached, margins
+    and rates there with the tries of `_find_dip`, and the `Sums` so far.
     """
 
     inner: Any
@@ -101,8 +105,8 @@ class _Walked(NamedTuple):
 
 
 class Sums(eqx.Module):
-    """The estimated errors of all steps so far, and the largest distance of each state from its
-    `origin`.
+    """The sums of the estimated errors of all steps so far, and the largest distance of each state
+    from its `origin`.
     """
 
     errors: Float[Array, "... n"]
@@ -114,14 +118,14 @@ class Sums(eqx.Module):
         return cls(jnp.zeros_like(y), jnp.zeros_like(y), y)
 
     def after(self, y: Array, error: Array) -> "Sums":
-        """The sums after a step to `y`."""
+        """Return the sums after a step to `y`."""
         ranges = jnp.maximum(self.ranges, jnp.abs(y - self.origin))
         return Sums(self.errors + jnp.abs(error), ranges, self.origin)
 
 
 class _Begun(diffrax.AbstractStepSizeController):
-    """A controller that begins with `dt`: passed as `dt0=`, a traced step would make diffrax add a
-    host callback.
+    """A controller that begins with `dt`. Diffrax adds a host callback if a traced step is passed
+    as `dt0=`.
     """
 
     controller: Any
@@ -138,11 +142,12 @@ class _Begun(diffrax.AbstractStepSizeController):
 
 
 class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
-    """A controller that does not step over a dip of a margin, besides (see `_dip`), and remembers
-    where it got to.
+    """A controller that also does not step over a dip of a margin (see `_find_dip`), and that
+    records the state that was reached.
 
-    `slope`: margins and their rates at a time and state; None where no dip is looked for. `first`:
-    those at the start. `sums`: the `Sums` before the phase, None where they are not asked for.
+    - `slope`: a function that returns margins and their rates at a time and state; None if dips are
+      not looked for. `first`: margins and rates at the start.
+    - `sums`: the `Sums` before the phase; None if they are not needed.
     """
 
     rtol: Any
@@ -159,13 +164,13 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        if isinstance(error, tuple):  # of `_with_speed`; the shortest steps are not cut again
+        if isinstance(error, tuple):  # from `_with_speed`; the shortest steps are not shortened
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            error = (error[0], jnp.where(short, 0.0, _STRICTER) * error[1])
+            error = (error[0], jnp.where(short, 0.0, _SPEED_WEIGHT) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
         )
-        # A derivative that is not finite is refused at every length, down to none.
+        # A derivative that is not finite is rejected at every step length, down to 0.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
             return (
@@ -178,7 +183,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
             )
         before, tries = watch
         here = self.slope(t1, y1)
-        share, dips = _dip(before, here, t1 - t0)
+        share, dips = _find_dip(before, here, t1 - t0)
         again = keep & dips & (tries < _TRIES)
         next_t0, next_t1 = (
             jnp.where(again, t0, next_t0),
@@ -221,7 +226,7 @@ class _SameSteps(diffrax.AbstractStepSizeController):
 
 
 class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController):
-    """The same with the tolerances that an implicit solver reads from its controller."""
+    """`_SameSteps` with the tolerances that an implicit solver reads from its controller."""
 
     rtol: Any
     atol: Any
@@ -235,18 +240,18 @@ def _same_steps(times, controller) -> _SameSteps:
     return _SameSteps(times)
 
 
-def _dip(before, after, dt) -> tuple[Any, Any]:
-    """Where in a step the first margin may have fallen to 0 and risen again, as a share of the
-    step, and whether one may.
+def _find_dip(before, after, dt) -> tuple[Any, Any]:
+    """Return where in a step a margin may have fallen to 0 and risen again, as a share of the step,
+    and whether there is such a margin.
 
-    The cubic through the margin and its rate at both ends tells. It need not be at 0 by it: less
-    than half of what it is at the ends will do, for a step that ends there shows.
+    The estimate is the cubic through the margin and its rate at both ends. A minimum below half of
+    the values at the ends counts, because a step that ends there gives the exact value.
     """
     (g0, r0), (g1, r1) = before, after
     whole = jnp.isfinite(g0) & jnp.isfinite(g1)
     g0, g1 = jnp.where(whole, g0, 1.0), jnp.where(whole, g1, 1.0)
     r0, r1 = (jnp.where(whole, r, 0.0) * dt for r in (r0, r1))
-    # g = g0 + r0*x + b*x^2 + a*x^3; its least value is at the larger root of the derivative.
+    # g = g0 + r0*x + b*x^2 + a*x^3 has its minimum at the larger root of its derivative.
     a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
     root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
     x = jnp.clip(
@@ -263,11 +268,12 @@ def _dip(before, after, dt) -> tuple[Any, Any]:
 
 
 def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
-    """The motion beside its own speed dy/dt, integrated along it: right-hand side and start.
+    """Return right-hand side and start of the motion together with its own speed dy/dt.
 
-    A motion's speed solves the equation of its derivatives by a start value. Where the slope of a
-    law is not smooth, as that of v**1.5 at rest, a step may get the state right and these wrong;
-    the error of the speed tells. Nothing else is read from it, and it has no derivative.
+    The speed of a motion solves the equation of its derivatives by a start value. Where the slope
+    of a law is not smooth, as that of v**1.5 at rest, a step may be accurate for the state and
+    inaccurate for these derivatives. The error of the speed shows that. The speed is used for
+    nothing else and does not have a derivative.
     """
 
     def flow(t, y, system: Reused) -> Any:
@@ -322,16 +328,15 @@ def _solve(
 
 
 def _state(y) -> Any:
-    """The state alone, also of `_with_speed`."""
+    """Return the state without the speed of `_with_speed`."""
     return y[0] if isinstance(y, tuple) else y
 
 
-def _read(solution, start: Start, ts, end, speed=None) -> Any:
-    """The states at the next `WINDOW` sample times; those after the phase's `end` are overwritten
-    by the next phase.
+def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
+    """Return the states at the next `WINDOW` sample times. The next phase overwrites the states
+    after the phase's `end`.
 
-    Between the end found and the exact one that a Newton step makes of it, the state moves on with
-    `speed`.
+    Between the end found and the exact end after the Newton step the state moves with `speed`.
     """
     if ts is None:
         return None
@@ -348,8 +353,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are
     full.
 
-    Returns the `Stop` found, the state there, its `Slope`, the samples on the way, the numbers of
-    steps taken and accepted, and the `Sums` after it (NaN without error control).
+    Return the `Stop`, the state there, its `Slope`, the samples of the phase, the numbers of steps
+    taken and accepted, and the `Sums` after the phase (NaN without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)
@@ -360,9 +365,9 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         return slope.g, slope.rate
 
     first = margins(start.t, start.y)
-    # What is NaN is no longer known to hold: it ends the phase as a margin that fell does.
+    # A margin that is NaN ends the phase like a margin that fell.
     expired = ~jnp.all(first[0] > 0) | jnp.isnan(deadline)
-    # A deadline that has passed ends the phase at once, as an expired guard does.
+    # A deadline that has passed ends the phase at once, like an expired guard.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
 
     def least(t, y, args: PyTree, **_) -> Any:
@@ -389,8 +394,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
-        # Cut short by the number of steps, a run under vmap beside one that met an event ends with
-        # its last attempt by diffrax 0.7, also where that was rejected.
+        # In diffrax 0.7 a run under vmap that ends by its number of steps, beside a run with an
+        # event, returns its last attempt, also if the attempt was rejected.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
         sums = solution.controller_state.sums
     else:
@@ -402,36 +407,42 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
     accepted = jnp.where(solution.result == _REFUSED, 0, accepted)
-    return stop, y, slope, _read(solution, start, ts, t, slope.speed), (taken, accepted), sums
+    return (
+        stop,
+        y,
+        slope,
+        _read_samples(solution, start, ts, t, slope.speed),
+        (taken, accepted),
+        sums,
+    )
 
 
 def cross(
     system: Reused, start: Start, stop: Stop, y, slope: Slope, t1, began
 ) -> tuple[Any, Any, Any, Any]:
-    """From the located end of a phase over its event: the exact time by one Newton step, then the
+    """Go over the event at the located end of a phase: the exact time by one Newton step, then the
     jump.
 
-    Time and state carry the derivatives of the event: with the guard g along the motion, dt =
-    -g/g', y = y + f*dt. `began` is the start's time, with its derivatives. Returns time, state,
-    mode, and 0 or 1 for no consistent mode.
+    Time and state have the derivatives of the event: with the guard g along the motion, dt = -g/g'
+    and y = y + f*dt. `began` is the time of the start, with its derivatives. Return time, state,
+    mode, and 0, or 1 without a consistent mode.
     """
     t, fired = stop.t, stop.fired
     i = jnp.maximum(fired, 0)
     falling = slope.rate[i] < 0
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
-    # The value of the step is bounded by the accuracy of the root; its derivative is not.
+    # The accuracy of the root bounds the value of the step, but not its derivative.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is
-    # nearest to falling then is another, far off.
+    # A margin that jumps, as at a pole, is not 0 where its sign changed. The margin that would fall
+    # first is then another one, far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
-    # A margin that was down before the phase began, as of a load that is too great for a start at
-    # rest, ends it where it began.
+    # A margin that was negative before the phase, as of a large load at a start from rest, ends the
+    # phase at its begin.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
     step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where(falling, step, 0.0)
     step = jnp.where(fired >= 0, jnp.where(at_once, began - constant(began), step), 0.0)
-    # Deadline and end are known times: written as differences, so that their derivatives come
-    # along.
+    # Deadline and end are known times. They are written as differences to keep their derivatives.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
@@ -449,20 +460,19 @@ def cross(
 def transport(
     system: Reused, options: Adaptive, start: Start, stop: Stop, t1, ts, span, adjoint
 ) -> Any:
-    """The phase once more, to its known end and over its event: this is what derivatives are taken
-    of.
+    """Repeat the phase to its known end and go over its event. Derivatives are taken of this
+    function.
 
-    Times enter the integration as constants; a late start is a state that has moved less.
-    Returns time and state after the event, and the samples on the way.
+    Times enter the integration as constants: a later start is a state that has moved less. Return
+    time and state after the event, and the samples of the phase.
     """
     t = constant(start.t)
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
-    # The last step is cut at the event, which may cost a step or two more than finding it did;
-    # without samples a record may hold several cuts of a phase. A law that is not smooth wants
-    # short steps at rest; and where a bristle turns, at a kink, how often a step is refused
-    # hangs on the last digit.
+    # The last step ends at the event, which may need one or two steps more than `locate`. Without
+    # samples a record may contain several cuts of a phase. A law that is not smooth needs short
+    # steps at rest. Where a bristle reverses, the number of rejected steps depends on rounding.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )
@@ -493,21 +503,21 @@ def transport(
         adjoint=adjoint,
         max_steps=most,
     )
-    # A factor, so that derivatives are NaN too, in reverse mode as in forward.
+    # A factor makes the derivatives NaN, too, in forward and in reverse mode.
     done = done & (solution.result == diffrax.RESULTS.successful)
     finished = jnp.where(done, 1.0, jnp.nan)
     finished = finished.astype(y.dtype)
     y = _state(solution.ys)[-1] * finished
     fixed = slope_of(constant(system), stop.t, constant(y), start.mode)
 
-    def crossed(system: Reused, begin: Start, stop: Stop, y, fixed: Slope, *at) -> Any:
+    def cross_event(system: Reused, begin: Start, stop: Stop, y, fixed: Slope, *at) -> Any:
         slope = Slope(fixed.speed, system.guard(stop.t, y, begin.mode), fixed.rate)
         return cross(system, begin, stop, y, slope, *at)[:2]
 
-    # Where an event cut the run short, nobody uses time and state after it, which may be NaN.
-    use = crossed
+    # If an event ended the run early, time and state after it are unused and may be NaN.
+    use = cross_event
     if not isinstance(adjoint, diffrax.ForwardMode):
-        use = functools.partial(reverse_if_used, crossed)
+        use = functools.partial(reverse_if_used, cross_event)
     time, state = use(system, begin, stop, y, fixed, t1, start.t)
-    samples = _read(solution, begin, ts, solution.ts[-1])
+    samples = _read_samples(solution, begin, ts, solution.ts[-1])
     return time, state, None if samples is None else samples * finished

@@ -19,18 +19,18 @@ from .reused import Reused
 from .stepping import entries, relative_error, select
 from .system import CUT, END
 from .tangents import (
-    linear,
+    add_time_tangents,
+    linear_map,
     nan_where,
     pull_known,
-    read_later,
-    split,
+    split_moving,
     unknown_after_cut,
     zero_if_unused,
 )
 
 
 class _Record(eqx.Module):
-    """Starts and stops of all phases: what forward and reverse mode go over again."""
+    """Starts and stops of all phases, which forward and reverse mode repeat."""
 
     start: Start
     stop: Stop
@@ -53,11 +53,11 @@ def _run_phases_jvp(primals, tangents) -> Any:
             " differentiated argument."
         )
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
-    # What is constant here is first-order exact only; a second derivative of it would be silently
-    # wrong.
+    # Constants in here are exact to first order only. A second derivative would be wrong without
+    # notice.
     model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
-    moved, rest, d_moved = split(model_, d_model)
-    # Transposition asks that every entry depend linearly on some tangent, also the zeros.
+    moved, rest, d_moved = split_moving(model_, d_model)
+    # Transposition needs every entry, also a zero, to depend linearly on some tangent.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
@@ -68,7 +68,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
             system = Reused(eqx.combine(moved, rest))
             begin = Start(t, y, start.mode, start.dt, start.sample)
             return transport(
-                system, options, begin, stop, t1, _padded(ts_), ts_[-1] - ts_[0], adjoint
+                system, options, begin, stop, t1, _pad_samples(ts_), ts_[-1] - ts_[0], adjoint
             )
 
         return run
@@ -81,9 +81,9 @@ def _run_phases_jvp(primals, tangents) -> Any:
     else:
         back = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
         pull = lambda cotangents: pull_known(back, unknown, cotangents)  # noqa: E731
-        d_ys, d_times = linear(push, pull, inputs, nothing)
+        d_ys, d_times = linear_map(push, pull, inputs, nothing)
     # The ends are times of the run itself.
-    d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
+    d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
 
@@ -97,19 +97,19 @@ def _unknown(floats, whole) -> tuple[Any, Any]:
     return unknown_after_cut(ys, times, used)
 
 
-def _padded(ts) -> Any:
-    """The sample times with room for a window after the last; None when only the two ends are asked
-    for.
+def _pad_samples(ts) -> Any:
+    """Return the sample times with space for a window after the last; None for the two ends
+    only.
     """
-    return (
-        None
-        if ts.shape[0] <= 2
-        else jnp.concatenate([ts[:-1], jnp.full(WINDOW + 1, jnp.inf, ts.dtype)])
-    )
+    if ts.shape[0] <= 2:
+        return None
+    return jnp.concatenate([ts[:-1], jnp.full(WINDOW + 1, jnp.inf, ts.dtype)])
 
 
 def _push(phase, moved, t1, record: _Record, like) -> Any:
-    """Tangents of all outputs from tangents of the inputs: over the phases from first to last."""
+    """Return the function from tangents of the inputs to tangents of all outputs, which goes over
+    the phases from first to last.
+    """
 
     def push(inputs) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
@@ -145,8 +145,8 @@ def _push(phase, moved, t1, record: _Record, like) -> Any:
 
 
 def _pull(phase, moved, t1, record: _Record, like) -> Any:
-    """Cotangents of the inputs from cotangents of all outputs: over the phases from last
-    to first.
+    """Return the function from cotangents of all outputs to cotangents of the inputs, which goes
+    over the phases from last to first.
     """
 
     def pull(cotangents) -> Any:
@@ -194,25 +194,25 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
 
 
 def _forward(model, t0, t1, y0, mode0, ts, options: Adaptive) -> Any:
-    """The whole run without derivatives, with a record of its phases; traced once, for value and
-    derivative both ask for it.
+    """Return the whole run without derivatives, with a record of its phases. It is traced once for
+    value and derivative.
     """
     numbers, rest = eqx.partition(options, eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
     fixed = (tuple(leaves), structure)
     own = Reused(model), t0, t1, y0, mode0, ts, numbers
-    return in_turn(lambda own, _: _walked(*own, fixed))(own, ())
+    return map_lanes_in_turn(lambda own, _: _walk_phases(*own, fixed))(own, ())
 
 
 @functools.partial(jax.jit, static_argnums=7)
-def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
+def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     options = eqx.combine(numbers, jax.tree.unflatten(rest[1], rest[0]))
     dtype, n, m = y0.dtype, y0.shape[0], mode0.shape[0]
     options.tolerances(dtype)
-    samples = _padded(ts)
+    samples = _pad_samples(ts)
     span = t1 - t0
     size = room(options) + 1
-    if samples is not None:  # phases that end because their windows and buffers are full
+    if samples is not None:  # room for phases that end because windows or buffers are full
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
     begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
@@ -228,8 +228,8 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
-    # Counters: phases on record, those of them that an event ended, solver steps, those of the
-    # phase on record, phases of no length in a row.
+    # Counters: recorded phases, phases that an event ended, solver steps, steps of the recorded
+    # phase, and phases of zero length in a row.
     counters = (zero, zero, zero, zero, zero)
     carry = (
         begin,
@@ -261,9 +261,9 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             system, options, start, t1, samples, span, sums
         )
         t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
-        # The next phase, and this one when it is gone over again, begins with about the steps that
-        # this one took. Several events at one time make phases of a rounding; from those nothing is
-        # learnt: steps that short would never move the time on.
+        # The next phase, and the repetition of this one, begin with the mean step of this phase.
+        # Several events at one time give phases as short as a rounding error. Their steps do not
+        # count, because such short steps would not advance the time.
         learnt = (accepted > 0) & (
             t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
         )
@@ -273,8 +273,7 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
         )
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        # With the exact end: the derivative of an event's time is that of the guard's slope where
-        # it is taken.
+        # The exact end counts, because the derivative of an event's time is taken there.
         at = Stop(t, stop.fired)
         starts, stops = jax.tree.map(
             lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
@@ -290,8 +289,8 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         events = events + (stop.fired != CUT)
         steps = steps + taken.astype(jnp.int32)
         idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
-        # A derivative that is not finite lets no step be accepted, or ever shorter ones in front of
-        # where it begins.
+        # If a derivative is not finite, no step is accepted, or ever shorter steps before the time
+        # at which this begins.
         stands = idle >= CHATTER + 2 * m
         sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
         sound = sound & ~jnp.any(jnp.isnan(slope.g)) & ~jnp.isnan(system.deadline(start.mode))
@@ -307,8 +306,8 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         running = running & (result == Result.successful)
         following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        # A phase that was cut inside its mode goes on in the same record, as far as going over it
-        # again in one piece allows.
+        # A phase that was cut inside its mode continues the same record, as long as it can be
+        # repeated in one piece.
         parts = parts + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)
@@ -354,13 +353,13 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     return (ys, times), whole, _Record(starts, stops, count)
 
 
-def in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """`function` of two trees of arrays, of which `jax.vmap` makes lanes one after another where
-    the first tree differs between lanes: in step, all would take the most steps of any, and each
-    branch that one takes. Where only the second one does, as the tangents of a Jacobian, lanes go
-    together.
+def map_lanes_in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return `function` of two trees of arrays such that `jax.vmap` computes its lanes one after
+    another if the first tree differs between lanes. Together, all lanes would take the largest
+    number of steps, and every branch of any lane. If only the second tree differs, as the tangents
+    of a Jacobian, the lanes are computed together.
 
-    On a CPU; elsewhere it is `function`. It is not to be differentiated.
+    This is for a CPU; on other devices `function` itself is returned. It cannot be differentiated.
     """
     if jax.default_backend() != "cpu":
         return function
@@ -372,7 +371,7 @@ def in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         axes = lambda many: jax.tree.map(lambda is_many: 0 if is_many else None, many)  # noqa: E731
         if not any(jax.tree.leaves(of_still)):
             one = jax.vmap(function, in_axes=(None, axes(of_along)))
-            out = in_turn(one)(still, along)
+            out = map_lanes_in_turn(one)(still, along)
         else:
             at = lambda tree, many, i: jax.tree.map(  # noqa: E731
                 lambda x, is_many: x[i] if is_many else x, tree, many

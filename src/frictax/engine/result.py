@@ -1,10 +1,10 @@
-"""The ways in which a run can end."""
+"""`Result`: how a run ended, with its message."""
 
 import equinox as eqx
 
-# phases of no length in a row, beyond one or two for each part of the machine: more are chatter
+# Phases of zero length in a row, in addition to two for each mode: more phases are chatter.
 CHATTER = 30
-NONFINITE = 2  # beside what `jump` returns: a margin or a deadline is NaN
+NONFINITE = 2  # status in addition to those of `jump`: a margin or a deadline is NaN
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
     " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the slope of"
@@ -14,10 +14,9 @@ SECOND = (
 
 
 class Result(eqx.Enumeration):
-    """How a run ended.
+    """How a run ended. The value is the message, with its remedy.
 
-    The value is the message, with its remedy; only `successful` lets the numbers be used to the
-    end.
+    Only the numbers of a run that is `successful` can be used up to the end.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Clock(fx.AbstractHybridSystem):

@@ -11,44 +11,42 @@ from jaxtyping import PyTree
 
 
 def model_of(system, args: PyTree) -> Any:
-    """A system and its `args` for one walk.
-
-    Beyond that nothing is reused: a method may read what has changed in between.
+    """Return a system and its `args` for one walk. The third entry is unique, so that traced
+    methods are not reused in another walk, where data that a method reads may have changed.
     """
     return system, args, object()
 
 
-def staying(model, mode) -> Any:
-    """The model as long as `mode` lasts."""
+def model_in_mode(model, mode) -> Any:
+    """Return the model for the time in which `mode` lasts."""
     system, args, walk = model
     return system.staying(mode, args), args, walk
 
 
-def _put_together(static, arrays) -> Any:
+def _combine_model(static, arrays) -> Any:
     leaves, structure = static
     return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _called(name: str, static, arrays, *at) -> Any:
-    system, args, _ = _put_together(static, arrays)
+def _call_method(name: str, static, arrays, *at) -> Any:
+    system, args, _ = _combine_model(static, arrays)
     return getattr(system, name)(*at, args)
 
 
 def _method(name: str) -> Callable[..., Any]:
-    return lambda self, *at: _called(name, self.static, self.arrays, *at)
+    return lambda self, *at: _call_method(name, self.static, self.arrays, *at)
 
 
 class Reused(eqx.Module):
-    """A `model_of`; its methods are functions that JAX traces once for each shape and then takes
-    from its cache.
+    """A `model_of` whose methods JAX traces once for each shape and then takes from its cache.
 
-    An engine has the flow in a dozen places and more; tracing it anew in each took longer than
-    compiling all of it. In the program they are calls, which XLA writes out.
+    An engine calls the flow in a dozen places. Tracing it in each place took longer than compiling
+    the whole program. In the program the methods are calls, which XLA inlines.
     """
 
     arrays: Any
-    static: Any = eqx.field(static=True)  # what is left of the model, as leaves and structure
+    static: Any = eqx.field(static=True)  # the rest of the model, as leaves and structure
 
     def __init__(self, model) -> None:
         self.arrays, rest = eqx.partition(
@@ -58,19 +56,19 @@ class Reused(eqx.Module):
         self.static = (tuple(leaves), structure)
 
     def is_smooth(self) -> bool:
-        system, args, _ = _put_together(self.static, self.arrays)
+        system, args, _ = _combine_model(self.static, self.arrays)
         return system.is_smooth(args)
 
     def is_stiff(self) -> bool:
-        system, args, _ = _put_together(self.static, self.arrays)
+        system, args, _ = _combine_model(self.static, self.arrays)
         return system.is_stiff(args)
 
     def judged_states(self) -> int | None:
-        system, args, _ = _put_together(self.static, self.arrays)
+        system, args, _ = _combine_model(self.static, self.arrays)
         return system.judged_states(args)
 
     def swings(self) -> bool:
-        system, args, _ = _put_together(self.static, self.arrays)
+        system, args, _ = _combine_model(self.static, self.arrays)
         return system.swings(args)
 
     flow, guard, jump, deadline, tick, longest_step = map(

@@ -1,4 +1,4 @@
-"""A Rosenbrock method of order 4 for `Adaptive`, where motion is stiff."""
+"""A Rosenbrock method of order 4 for `Adaptive` and stiff motion."""
 
 from typing import Any, ClassVar
 
@@ -6,10 +6,11 @@ import diffrax
 import jax.flatten_util
 import jax.numpy as jnp
 
-from .implicit import factored, shifted, slopes
+from .implicit import factorize, shift_matrix, slopes
 
-# RODAS of E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section IV.7 (their
-# code RODAS, method 1): of order 4 with an error estimate of order 3, stiffly accurate, L-stable.
+# Coefficients of RODAS: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section
+# IV.7 (code RODAS, method 1). Order 4 with an error estimate of order 3, stiffly accurate,
+# L-stable.
 _GAMMA = 0.25
 _AT = (0.0, 0.386, 0.21, 0.63, 1.0, 1.0)  # times of the stages
 _DRIFT = (0.25, -0.1043, 0.1035, -0.0362, 0.0, 0.0)
@@ -43,8 +44,8 @@ _DENSE = (
 
 
 class _Between(diffrax.AbstractLocalInterpolation):
-    """The method's own polynomial of order 3, which knows no rates: those of a stiff motion are far
-    off where the state is a little.
+    """The method's own polynomial of order 3. It does not use rates, because the rates of a stiff
+    motion are inaccurate where the state has a small error.
     """
 
     t0: Any
@@ -64,8 +65,8 @@ class _Between(diffrax.AbstractLocalInterpolation):
 
 
 class Rodas4(diffrax.AbstractAdaptiveSolver):
-    """One solution of linear equations a stage and no iteration: where the motion has kinks, as
-    bristles have where they turn, an iteration would refuse steps that this takes.
+    """A solver with one linear system per stage and without iteration. At kinks of the motion, such
+    as the reversal of a bristle, an iteration would reject steps that this method takes.
     """
 
     term_structure: ClassVar[Any] = diffrax.AbstractTerm
@@ -90,23 +91,23 @@ class Rodas4(diffrax.AbstractAdaptiveSolver):
             return jax.flatten_util.ravel_pytree(terms.vf(t, put(y), args))[0]
 
         rate, at_t, by_y = slopes(flow, t0, flat)
-        solve = factored(shifted(by_y, _GAMMA * h))
+        solve = factorize(shift_matrix(by_y, _GAMMA * h))
         stages: list[Any] = []
         y = flat
         for i, row in enumerate(_C):
             if i in (0, *range(1, 5)):
-                y = flat + _weighted(_A[i], stages)
+                y = flat + _weighted_sum(_A[i], stages)
             else:
                 y = y + stages[-1]
             f = rate if i == 0 else flow(t0 + _AT[i] * h, y)
             right = h * (f + _DRIFT[i] * h * at_t)
-            right = right + _weighted(row, stages)
+            right = right + _weighted_sum(row, stages)
             stages.append(solve(_GAMMA * right))
         y1 = y + stages[-1]
-        first, second = (_weighted(row, stages) for row in _DENSE)
+        first, second = (_weighted_sum(row, stages) for row in _DENSE)
         dense = {"y0": y0, "y1": put(y1), "first": put(first), "second": put(second)}
         return put(y1), put(stages[-1]), dense, None, diffrax.RESULTS.successful
 
 
-def _weighted(weights: tuple[float, ...], stages: list[Any]) -> Any:
+def _weighted_sum(weights: tuple[float, ...], stages: list[Any]) -> Any:
     return sum((w * u for w, u in zip(weights, stages, strict=False)), 0.0)

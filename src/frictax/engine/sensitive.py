@@ -1,4 +1,4 @@
-"""A hybrid system that carries the derivatives of its state by parameters."""
+"""A hybrid system with the derivatives of its state by parameters as further states."""
 
 import abc
 from collections.abc import Callable
@@ -15,43 +15,45 @@ from .implicit import rosenbrock2
 from .reused import Reused, model_of
 from .system import DEADLINE, AbstractHybridSystem
 
-_TOGETHER = 1e-9  # of a run's time: events nearer to each other than that come at once
+_SIMULTANEOUS = 1e-9  # [1 s + time] events that are nearer to each other are simultaneous
 
 
-def pushed(
+def jvp_columns(
     function: Callable[..., Any], at: tuple[Any, ...], along: tuple[Any, ...]
 ) -> tuple[Any, Any]:
-    """`function` at the point `at`, and its derivatives in the directions `along`, which stand last
-    in these as in what is returned: the sensitivities of `linearize`, of `outlook` and of the
-    errors of a fit (of residuals by parameters), and of `information` and `design`.
+    """Return `function` at the point `at`, and its derivatives in the directions `along`.
+    Directions are the last axis of `along` and of the derivatives.
+
+    It gives the sensitivities of `linearize`, `outlook`, `information` and `design`, and the
+    Jacobian of the residuals for the errors of a fit.
     """
     one = lambda *along: jax.jvp(function, at, along)  # noqa: E731
     return jax.vmap(one, in_axes=-1, out_axes=(None, -1))(*along)
 
 
 class AbstractFamily(eqx.Module):
-    """Hybrid systems that differ in the values of parameters alone."""
+    """Hybrid systems that differ in parameter values only."""
 
     @abc.abstractmethod
     def system(self, x: Float[Array, " p"]) -> AbstractHybridSystem:
-        """The one with the values `x`."""
+        """Return the system with the parameter values `x`."""
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractFamily":
-        """As `staying` of the systems."""
+        """Return the family of the systems' `staying`."""
         return self
 
 
 class Sensitive(AbstractHybridSystem):
-    """A system with the derivatives of its state by the parameters `x` of its `family` beside it.
+    """A system together with the derivatives S of its state by the parameters `x` of its `family`.
 
-    Inside a mode ``S' = (df/dy) S + df/dx``. An event, where the margin h falls to 0 or a deadline
-    comes, is earlier or later by ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``; there S goes over
-    ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau``, with dg the derivative of `jump` by time, state and
-    parameters (the saltation matrix). So a run has exact derivatives as states, and their own
-    derivatives, by what drives the machine, are the ordinary derivatives of that run.
+    Inside a mode ``S' = (df/dy) S + df/dx``. The time of an event, where the margin h falls to 0 or
+    a deadline comes, shifts by ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. At the event S
+    becomes ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau``, where dg is the derivative of `jump` by
+    time, state and parameters (the saltation matrix). So a run has exact derivatives as states.
+    Their own derivatives by the drives are ordinary derivatives of this run.
 
-    State: the system's (n,), S row by row (n, p), dtau of the last event (p,) and its time: where
-    an event follows at once, as a breakaway at the switch of a drive, it is shifted alike.
+    State: the state of the system (n,), S row by row (n, p), dtau of the last event (p,), and its
+    time. An event that follows at once, as a breakaway at a switch, has the shift of the last one.
 
     **Source:** M. A. Aizerman, F. R. Gantmacher, Quarterly Journal of Mechanics and Applied
     Mathematics 11(4), 1958.
@@ -63,27 +65,29 @@ class Sensitive(AbstractHybridSystem):
 
     @property
     def size(self) -> int:
-        """How many states it has."""
+        """The number of states."""
         return self.n + (self.n + 1) * self.x.shape[0] + 1
 
     def parts(self, y: Float[Array, " m"]) -> tuple[State, Float[Array, "n p"]]:
-        """The system's own state, and its derivatives by the parameters."""
+        """Return the system's own state, and its derivatives by the parameters."""
         n, p = self.n, self.x.shape[0]
         return y[:n], y[n : n + n * p].reshape(n, p)
 
-    def pushed(
+    def jvp_by_parameters(
         self, function: Callable[..., Any], S: Float[Array, "n p"], *at: Any, dt: Any = None
     ) -> tuple[Any, Any]:
-        """`function(system, t, y)` and its derivatives by the parameters, last, where `at` is t, y
-        and these move the state by `S` and the time by `dt`.
+        """Return `function(system, t, y)` and its derivatives by the parameters as the last axis.
+        `at` is t, y; the derivatives of state and time are `S` and `dt` (None: 0).
         """
         still = jnp.zeros(S.shape[1], S.dtype) if dt is None else dt
         of = lambda t, y, x: function(self.family.system(x), t, y)  # noqa: E731
-        return pushed(of, (*at, self.x), (still, S, jnp.eye(S.shape[1], dtype=S.dtype)))
+        return jvp_columns(of, (*at, self.x), (still, S, jnp.eye(S.shape[1], dtype=S.dtype)))
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         own, S = self.parts(y)
-        rate, d_rate = self.pushed(lambda system, *at: system.flow(*at, mode, args), S, t, own)
+        rate, d_rate = self.jvp_by_parameters(
+            lambda system, *at: system.flow(*at, mode, args), S, t, own
+        )
         return jnp.concatenate([rate, jnp.ravel(d_rate), jnp.zeros(S.shape[1] + 1, y.dtype)])
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
@@ -96,14 +100,14 @@ class Sensitive(AbstractHybridSystem):
         before = self._now.flow(t, own, mode, args)
         jumped = lambda system, *at: system.jump(*at, mode, fired, args)  # noqa: E731
         _, new_mode, status = jumped(self._now, t, own)
-        after, d_after = self.pushed(
+        after, d_after = self.jvp_by_parameters(
             lambda *at: jumped(*at)[0], S + before[:, None] * shift, t, own, dt=shift
         )
         S = d_after - self._now.flow(t, after, new_mode, args)[:, None] * shift
         return jnp.concatenate([after, jnp.ravel(S), shift, t[None]]), new_mode, status
 
     def _shift(self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree) -> Values:
-        """By how much the event at `t` comes later for each parameter."""
+        """Return the derivative of the time `t` of the event by each parameter."""
         own, S = self.parts(y)
         last, at = y[-1 - self.x.shape[0] : -1], y[-1]
 
@@ -111,16 +115,16 @@ class Sensitive(AbstractHybridSystem):
             g = system.guard(t, y, mode, args)
             return jnp.sum(jnp.where(jnp.arange(g.shape[0]) == fired, g, 0.0))
 
-        g, d_g = self.pushed(margin, S, t, own)
+        g, d_g = self.jvp_by_parameters(margin, S, t, own)
         along = (jnp.ones_like(t), self._now.flow(t, own, mode, args))
         rate = jax.jvp(lambda *at: margin(self._now, *at), (t, own), along)[1]
         falls = rate < 0
         own_shift = -d_g / jnp.where(falls, rate, -1.0)
-        # a margin that was down when the last event let go of it
-        reached = -g / jnp.where(falls, rate, -1.0) >= -_TOGETHER * (1.0 + jnp.abs(t))
-        follows = (t - at <= _TOGETHER * (1.0 + jnp.abs(t))) & ~(falls & reached)
+        # False for a margin that was already negative after the last event.
+        reached = -g / jnp.where(falls, rate, -1.0) >= -_SIMULTANEOUS * (1.0 + jnp.abs(t))
+        follows = (t - at <= _SIMULTANEOUS * (1.0 + jnp.abs(t))) & ~(falls & reached)
         deadline = lambda system, t, y: system.deadline(mode, args).astype(y.dtype)  # noqa: E731
-        _, d_deadline = self.pushed(deadline, S, t, own)
+        _, d_deadline = self.jvp_by_parameters(deadline, S, t, own)
         shift = jnp.where(follows, last, jnp.where(falls, own_shift, 0.0))
         return jnp.where(fired == DEADLINE, d_deadline, shift)
 
@@ -147,13 +151,13 @@ class Sensitive(AbstractHybridSystem):
 
     def start(self, t: Number) -> tuple[State, Modes]:
         own, mode = self._now.start(t)
-        _, S = self.pushed(
+        _, S = self.jvp_by_parameters(
             lambda system, t, _: system.start(t)[0], jnp.zeros((self.n, self.x.shape[0])), t, own
         )
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
 
-    # The derivatives of a stiff motion are those of its steps.
+    # The derivatives of a stiff motion are the derivatives of its steps.
 
     def is_stiff(self, args: PyTree) -> bool:
         return self._now.is_stiff(args)
@@ -167,7 +171,7 @@ class Sensitive(AbstractHybridSystem):
         def step(system: AbstractHybridSystem, t: Number, y: State) -> State:
             return rosenbrock2(Reused(model_of(system, args)), mode, t, t1, y)
 
-        return self._stepped(step, t0, y0)
+        return self._step_with_derivatives(step, t0, y0)
 
     def sound(
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
@@ -175,11 +179,13 @@ class Sensitive(AbstractHybridSystem):
         return self._now.sound(t0, y0[: self.n], t1, y1[: self.n], mode, args)
 
     def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
-        return self._stepped(lambda system, t, y: system.safe_step(t, t1, y, mode, args), t0, y0)
+        return self._step_with_derivatives(
+            lambda system, t, y: system.safe_step(t, t1, y, mode, args), t0, y0
+        )
 
-    def _stepped(self, step: Callable[..., Any], t0: Number, y0: State) -> State:
+    def _step_with_derivatives(self, step: Callable[..., Any], t0: Number, y0: State) -> State:
         own, S = self.parts(y0)
-        after, d_after = self.pushed(step, S, t0, own)
+        after, d_after = self.jvp_by_parameters(step, S, t0, own)
         return jnp.concatenate([after, jnp.ravel(d_after), y0[self.n * (1 + S.shape[1]) :]])
 
     @property

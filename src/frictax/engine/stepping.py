@@ -1,4 +1,6 @@
-"""One step of a diffrax Runge-Kutta solver."""
+"""One step of an explicit Runge-Kutta method, error scales, and vectors taken apart entry by
+entry.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -11,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from frictax.parameters import Number
 
-_FEW = 32  # entries: more stay in an array
+_FEW = 32  # vectors of up to this length are taken apart, which lets XLA fuse the arithmetic
 # [unit of a state] A state that has moved less than this has no range yet. The smallest scale of
 # errors is this plus `_RELATIVE_FLOOR` of the state.
 ABSOLUTE_FLOOR = 1e-9
@@ -29,12 +31,12 @@ def advance(
     y0: Float[Array, " n"],
     rate: Float[Array, " n"] | None = None,
 ) -> Float[Array, " n"]:
-    """The state at `t1` of dy/dt = flow(t, y), by one step of a diffrax `solver` (None: of
-    `diffrax.Bosh3()`) from `y0` at `t0`, where `rate` is dy/dt if it is known.
+    """Return the state at `t1` of dy/dt = flow(t, y) by one step of a diffrax `solver` (None:
+    `diffrax.Bosh3()`) from `y0` at `t0`. `rate`: dy/dt at `t0`, if it is known.
 
-    The stages of an explicit solver are written out from its tableau. diffrax's own `step` loops
-    over them and estimates the error as well, and a record of 25000 samples takes 1.6 times as
-    long. Any other solver steps by itself.
+    The stages of an explicit solver are written out from its tableau. Diffrax's own `step` loops
+    over the stages and also estimates the error, so a record of 25000 samples takes 1.6 times as
+    long. Other solvers use their own `step`.
     """
     if solver is None:
         return _stages(*_BOSH3, flow, t0, t1, y0, rate)
@@ -49,41 +51,41 @@ def advance(
 
 
 def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[Any, list[Any]]:
-    """What `advance` returns without a solver, and the rates of the three stages."""
+    """Return the state after a step of Bosh3, and the rates of its three stages."""
     h, rates = _rates(*_BOSH3, flow, t0, t1, y0, rate)
-    return y0 + h * _weighted(_BOSH3[2], rates), rates
+    return y0 + h * _weighted_sum(_BOSH3[2], rates), rates
 
 
 def _stages(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> Any:
     h, rates = _rates(c, a_lower, b_sol, flow, t0, t1, y0, rate)
-    return y0 + h * _weighted(b_sol[: len(rates)], rates)
+    return y0 + h * _weighted_sum(b_sol[: len(rates)], rates)
 
 
 def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, list[Any]]:
     h = t1 - t0
-    used = max(i for i, b in enumerate(b_sol) if b != 0) + 1  # the stages after are for the error
+    used = max(i for i, b in enumerate(b_sol) if b != 0) + 1  # later stages estimate the error
     rates = [flow(t0, y0) if rate is None else rate]
     for share, row in zip(c[: used - 1], a_lower, strict=False):
         rates.append(
-            flow(t1 if share == 1 else t0 + float(share) * h, y0 + h * _weighted(row, rates))
+            flow(t1 if share == 1 else t0 + float(share) * h, y0 + h * _weighted_sum(row, rates))
         )
     return h, rates
 
 
 def entries(x: Array) -> list[Array]:
-    """The entries of a short vector one by one; a long one as it is."""
+    """Return the entries of a short vector one by one; a long vector as one entry."""
     return [x[i] for i in range(x.shape[0])] if x.shape[0] <= _FEW else [x]
 
 
-def together(parts: Sequence[Array], like: Array) -> Array:
-    """What `entries` took from an array of the length of `like`."""
+def stack_entries(parts: Sequence[Array], like: Array) -> Array:
+    """Return the vector, of the length of `like`, that `entries` took apart."""
     if like.shape[0] == 0:
         return like
     return jnp.stack(parts) if like.shape[0] <= _FEW else parts[0]
 
 
 def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
-    """1 over the scales of the errors, which are the ranges where these are not tiny."""
+    """Return 1 over the scales of the errors: the ranges, with a floor."""
     return [
         1.0 / jnp.maximum(r, _RELATIVE_FLOOR * jnp.abs(x) + ABSOLUTE_FLOOR)
         for r, x in zip(ranges, y, strict=True)
@@ -91,29 +93,31 @@ def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
 
 
 def relative_error(errors: list[Array], ranges: list[Array], y: list[Array]) -> Number:
-    """Twice the sum of the estimated `errors` over the scale, the largest of all states."""
+    """Return twice the sum of the estimated `errors` over the scale, the maximum over the
+    states.
+    """
     worst = jnp.zeros(())
     for error, inverse in zip(errors, inverse_scales(ranges, y), strict=True):
         worst = jnp.maximum(worst, jnp.max(error * inverse))
     return 2 * worst
 
 
-def every(x: Bool[Array, " n"]) -> Bool[Array, ""]:
-    """`jnp.all` without a loop."""
+def all_of(x: Bool[Array, " n"]) -> Bool[Array, ""]:
+    """Return `jnp.all(x)`, for a short vector without a loop."""
     return reduce(and_, entries(x)) if 0 < x.shape[0] <= _FEW else jnp.all(x)
 
 
-def some(x: Bool[Array, " n"]) -> Bool[Array, ""]:
-    """`jnp.any` without a loop."""
+def any_of(x: Bool[Array, " n"]) -> Bool[Array, ""]:
+    """Return `jnp.any(x)`, for a short vector without a loop."""
     return reduce(or_, entries(x)) if 0 < x.shape[0] <= _FEW else jnp.any(x)
 
 
 def select(here, this, that) -> Any:
-    """The tree `this` where `here` is true, else `that`."""
+    """Return the tree `this` where `here` is true, else `that`."""
     return jax.tree.map(lambda a, b: jnp.where(here, a, b), this, that)
 
 
-def _weighted(weights, rates: list[Array]) -> Array:
+def _weighted_sum(weights, rates: list[Array]) -> Array:
     return sum(
         (float(w) * rate for w, rate in zip(weights, rates, strict=True) if w != 0),
         start=jnp.zeros_like(rates[0]),

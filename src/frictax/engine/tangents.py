@@ -1,4 +1,10 @@
-"""A linear map that JAX may transpose, given as two programs."""
+"""Rules of derivatives for both engines: linear maps with a transpose of their own, samples at
+times that move, and runs that were cut short.
+
+A run that is cut short does not know some values. Their derivatives are NaN in forward and in
+reverse mode. In reverse mode 0 times NaN is NaN. So a cotangent of an unknown value must be kept
+from the derivatives there if it is 0, because nobody uses the value.
+"""
 
 import functools
 from collections.abc import Callable
@@ -14,21 +20,21 @@ from frictax.parameters import Numbers
 from .stepping import select
 
 
-def linear(push, pull, inputs, nothing) -> Any:
-    """push(inputs), a linear map whose transpose is `pull`; `nothing` is an output of zeros.
+def linear_map(push, pull, inputs, nothing) -> Any:
+    """Return push(inputs), a linear map whose transpose is `pull`; `nothing` is an output of zeros.
 
-    JAX lets a user name the transpose of a linear *solve* only, so the map J is posed as one: [[1,
-    0], [-J, 1]] (x, z) = (inputs, 0).
+    JAX accepts a custom transpose for a linear solve only. Therefore the map J is written as the
+    solution of [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
     """
 
     def solve(_, b) -> Any:
-        # b[1] is `nothing`: to add it would go over all outputs once more
+        # b[1] is `nothing`, so it need not be added to all outputs.
         return b[0], push(b[0])
 
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
-    # The operator itself would be needed for second derivatives only, which are refused.
+    # Only second derivatives would need the operator itself, and they raise an error.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 
@@ -36,9 +42,11 @@ def _is_none(x) -> bool:
     return x is None
 
 
-def split(model, d_model) -> tuple[Any, Any, Any]:
-    """What of `model` its tangent `d_model` moves, all else, and that part of the tangent."""
-    # A Python number that is differentiated eagerly comes as one.
+def split_moving(model, d_model) -> tuple[Any, Any, Any]:
+    """Return the part of `model` that its tangent `d_model` moves, the rest of the model, and this
+    part of the tangent.
+    """
+    # Eager differentiation by a Python number passes it as a Python number.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
     )
@@ -48,9 +56,9 @@ def split(model, d_model) -> tuple[Any, Any, Any]:
     return moved, rest, d_moved
 
 
-def read_later(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
-    """`d_ys` where the samples `read` are taken at times that move by `d_ts` (None: they do not): a
-    sample read later has moved on.
+def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
+    """Return the tangents `d_ys` of the samples plus the motion of the samples `read` by the
+    tangents `d_ts` of their times (None: the times are fixed).
     """
     if d_ts is None:
         return d_ys
@@ -63,10 +71,10 @@ def read_later(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
         return speed * d_ts[:, None]
 
     def pull(c_ys) -> Any:
-        # A sample that nobody uses has the cotangent 0, and its speed may be NaN.
+        # The cotangent of an unused sample is 0, and its speed may be NaN.
         return jnp.sum(jnp.where(c_ys == 0, 0.0, speed * c_ys), axis=1)
 
-    moved = linear(push, pull, d_ts[read], jnp.zeros_like(speed) + 0.0 * d_ts[read, None])
+    moved = linear_map(push, pull, d_ts[read], jnp.zeros_like(speed) + 0.0 * d_ts[read, None])
     return d_ys.at[read].add(moved)
 
 
@@ -127,21 +135,21 @@ def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> An
     # At unknown samples the function is evaluated at the start.
     t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
     values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
-    missing = as_derived(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))
+    missing = constant_if_known(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))
     is_number = lambda x: jnp.issubdtype(x.dtype, jnp.floating)  # noqa: E731
     return jax.tree.map(lambda x: x + missing if is_number(x) else x, values)
 
 
 @jax.custom_jvp
-def as_derived(ys: Array, values: Array) -> Array:
+def constant_if_known(ys: Array, values: Array) -> Array:
     """Return the constants `values`, one for each row of `ys`, with derivatives that are NaN where
     the row is unknown.
     """
     return values
 
 
-@as_derived.defjvp
-def _as_derived_jvp(at, along) -> Any:
+@constant_if_known.defjvp
+def _constant_if_known_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
     # A row is unknown as a whole, so its first entry is enough. In forward mode the tangent of an
     # unknown row is NaN already, and `ys` need not be computed.
@@ -153,7 +161,7 @@ def _as_derived_jvp(at, along) -> Any:
     def pull(c) -> Any:
         return jnp.where(jnp.isfinite(first), 0.0, c[:, None])
 
-    return values, linear(push, pull, d_first, push(d_first))
+    return values, linear_map(push, pull, d_first, push(d_first))
 
 
 @jax.custom_jvp
@@ -165,4 +173,4 @@ def _start_if_unknown(ys: Array, known: Array) -> Array:
 def _start_if_unknown_jvp(at, along) -> Any:
     (ys, known), d_ys = at, along[0]
     pull = lambda c: jnp.where(known[:, None], c, 0.0)  # noqa: E731
-    return _start_if_unknown(ys, known), linear(lambda d_ys: d_ys, pull, d_ys, 0.0 * d_ys)
+    return _start_if_unknown(ys, known), linear_map(lambda d_ys: d_ys, pull, d_ys, 0.0 * d_ys)

@@ -1,4 +1,4 @@
-"""Walk a hybrid system from mode to mode."""
+"""`walk`: simulate a hybrid system from mode to mode."""
 
 import dataclasses
 
@@ -15,17 +15,16 @@ from .system import AbstractHybridSystem
 
 
 class Path(eqx.Module):
-    """What the engine returns.
+    """The result of a walk.
 
-    - `ys`: state at each of the asked times; `modes`: mode there (after an event at that very
-      time).
-    - `times`, `fired`, `before`, `after`: end, cause and modes of each phase; `count` of them are
-      used, the rest is padding (inf).
+    - `ys`, `modes`: state and mode at the requested times, after an event at that time.
+    - `times`, `fired`, `before`, `after`: end, cause and modes of each phase. The first `count`
+      rows are used, the rest is padding (inf).
     - `result`: a `Result`; `steps`: solver steps taken.
-    - `error`: an upper estimate of the sum of all errors of steps, relative to the range of each
-      state, the largest of all states, without what the motion amplifies; NaN for steps
-      without error control.
-    - `finest`: the most parts that a step between two samples was divided into; 1 for `Adaptive`.
+    - `error`: an upper estimate of the sum of the errors of all steps, relative to the range of the
+      state, the maximum over the states. The growth of errors by the motion is not included. NaN
+      for steps without error control.
+    - `finest`: the largest number of parts of a step between two samples; 1 for `Adaptive`.
     """
 
     ys: Float[Array, "T n"]
@@ -42,8 +41,8 @@ class Path(eqx.Module):
 
 
 def with_room(options: Engine, system: AbstractHybridSystem, args: PyTree = None) -> Engine:
-    """`options` with room for the switches of drives that are known before the run, beside that for
-    mode changes.
+    """Return `options` with room for the drive switches that are known before the run, in addition
+    to the room for mode changes.
     """
     switches = system.known_switches(args, isinstance(options, OnSamples))
     if options.max_events is not None or not switches:
@@ -59,10 +58,10 @@ def walk(
     args: PyTree = None,
     options: Engine | None = None,
 ) -> Path:
-    """Walk a hybrid system of one's own from mode to mode; `simulate` does it for a `Mechanism`.
+    """Simulate a user's hybrid system from mode to mode; `simulate` does it for a `Mechanism`.
 
-    Differentiable, forward and reverse, by everything that is a float array in `system`, `args`,
-    `y0` and `ts`.
+    The result is differentiable, in forward and reverse mode, by all float arrays in `system`,
+    `args`, `y0` and `ts`.
 
     **Arguments:**
 
@@ -70,10 +69,10 @@ def walk(
     - `y0`, shape (n,), and `mode0`, shape (m,), whole numbers: state and mode at ts[0].
     - `ts`, shape (T,): increasing times [s] at which state and mode are wanted; the first is the
       start, the last the end.
-    - `args`: what flow, guard and jump are handed on. `options`: an `Adaptive` or an `OnSamples`.
+    - `args`: passed to flow, guard and jump. `options`: an `Adaptive` or an `OnSamples`.
 
-    **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`. The
-    states that it did not reach are NaN, with their derivatives.
+    **Returns:** a `Path`. A run that ends early does not raise an error: check its `result`. States
+    that were not reached are NaN, and so are their derivatives.
 
     **Raises:** `ValueError` for options in the place of `args`.
 
@@ -104,7 +103,7 @@ def walk(
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
-    # Where the program is kept neither is needed.
+    # A program from the cache needs neither of these imports.
     if isinstance(options, OnSamples):
         options = options.with_numbers(ts.dtype)
         from .on_samples import run_samples as run

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
 from frictax.engine import Adaptive, Engine, OnSamples, walk
-from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
+from frictax.engine.sensitive import AbstractFamily, Sensitive, jvp_columns
 from frictax.engine.system import DEADLINE
 from frictax.fitting import Instrument
 from frictax.fitting.build_problem import sensors
@@ -229,7 +229,7 @@ class InformationSystem(AbstractHybridSystem):
         now, S = sensitive.parts(state)
         family, x = self._under_test, sensitive.x
         shown = lambda y, x: family.sensor_values(x, t, y, own)  # noqa: E731
-        _, by_parameters = pushed(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=state.dtype)))
+        _, by_parameters = jvp_columns(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=state.dtype)))
         rate = jnp.einsum("c,ci,cj->ij", self.weight, by_parameters, by_parameters)
         return rate[np.tril_indices(x.shape[0])]
 

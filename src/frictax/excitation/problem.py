@@ -18,7 +18,7 @@ from frictax.fitting.problem.setup import contact_modes, variable_at
 from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant, least, smaller
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.pytree import pytree_dataclass
 
 from .information import InformationSystem, MachineUnderTest, build_information_system
@@ -144,12 +144,12 @@ class DesignProblem:
     @functools.cached_property
     def compiled_excitation(self) -> Any:
         """`excitation`, compiled."""
-        return jitted(self.excitation)
+        return interruptible_jit(self.excitation)
 
     @functools.cached_property
     def pull_back(self) -> Any:
         """Function from c and the gradient of a cost by the drive to that by c, compiled."""
-        return jitted(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
+        return interruptible_jit(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
 
     @functools.cached_property
     def _outputs(self) -> Any:
@@ -164,7 +164,7 @@ class DesignProblem:
             rows = jax.vmap(lambda t, y, mode: under_test.sensor_values(x, t, y, mode))
             return rows(t, path.ys, path.modes), path.result == Result.successful
 
-        return jitted(simulate)
+        return interruptible_jit(simulate)
 
     def outputs(
         self, u: Float[np.ndarray, " n"], x: Float[np.ndarray, " p"] | None = None
@@ -243,7 +243,7 @@ class DesignProblem:
     @functools.cached_property
     def compiled_criterion(self) -> Any:
         """`criterion_at`, compiled."""
-        return jitted(self.criterion_at)
+        return interruptible_jit(self.criterion_at)
 
     def cost(
         self, u: Float[Array, " n"], x: Float[Array, " p"], penalty_weight: Any
@@ -262,7 +262,7 @@ class DesignProblem:
     @functools.cached_property
     def cost_and_gradient(self) -> Any:
         """`cost` with its gradient by the drive, compiled and interruptible."""
-        program = jitted(jax.value_and_grad(self.cost, has_aux=True))
+        program = interruptible_jit(jax.value_and_grad(self.cost, has_aux=True))
         return lambda u, x, weight: program(u, x, jnp.asarray(weight))
 
     def run_once(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> ExperimentRun:
@@ -272,7 +272,7 @@ class DesignProblem:
     @functools.cached_property
     def run_repeatedly(self) -> Any:
         """`run` by its own compiled program, for many runs; interruptible."""
-        return jitted(lambda u, x: self.run(u, x))
+        return interruptible_jit(lambda u, x: self.run(u, x))
 
     def _contact_modes(self, modes: int) -> int:
         machine = self.under_test.setup.machine

@@ -10,8 +10,8 @@ import numpy as np
 import optax
 from jaxtyping import Float
 
-from frictax.interrupts import as_part
-from frictax.programs import jitted
+from frictax.interrupts import nested_work
+from frictax.programs import interruptible_jit
 from frictax.progress import Work
 
 from .problem import DesignProblem
@@ -86,7 +86,7 @@ def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         change, state = adam.update(gradient, state)
         return optax.apply_updates(c, change), state
 
-    return jitted(adam.init), jitted(update)
+    return interruptible_jit(adam.init), interruptible_jit(update)
 
 
 def mean_cost(
@@ -122,7 +122,7 @@ def search_excitation(
     a third, and half of these to the end.
     """
     draws = np.random.default_rng(seed)
-    with as_part():
+    with nested_work():
         descents: list[Descent] = []
         for _ in range(3 * starts):
             drawn = problem.shape.draw(problem.t, problem.band, draws)

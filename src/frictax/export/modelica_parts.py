@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.bristles import Dahl, ElastoPlastic, LuGre
-from frictax.bristles.bristle import fading
+from frictax.bristles.bristle import inverse_fading_speed
 from frictax.contacts import (
     BearingFriction,
     Brake,
@@ -51,7 +51,7 @@ from frictax.mechanism import (
     Torque,
 )  # fmt: skip
 from frictax.mechanism.layout import BODIES, Contact, Flange, Layout, is_rotational, layout
-from frictax.parameters.declaration import declared
+from frictax.parameters.declaration import declaration_of
 from frictax.signals import Constant, Pulse, Ramp, Sampled, Sine, Step, Trapezoid
 
 from .modelica_text import identifier, law_table, matrix, number
@@ -276,7 +276,7 @@ def values(
     """
     out = []
     for field in dataclasses.fields(part):
-        if declared(field) is not None and field.name not in without:
+        if declaration_of(field) is not None and field.name not in without:
             value = getattr(part, field.name)
             text = str(int(value)) if field.name == "nperiod" else number(value)
             out.append(f"{(renamed or {}).get(field.name, field.name)}={text}")
@@ -330,7 +330,7 @@ def write_bristle(
         modifiers += [
             f"{way}={matrix(bends)}",
             f"viscous_{way}={number(viscous)}",
-            f"fading_{way}={number(fading(sigma_1, v_d, law))}",
+            f"fading_{way}={number(inverse_fading_speed(sigma_1, v_d, law))}",
         ]
         if isinstance(bristle, ElastoPlastic):
             least = law.f0 if law.stribeck_dip is None else law.stribeck_dip[0]

@@ -15,7 +15,7 @@ import numpy as np
 from frictax.laws import Table
 from frictax.mechanism import LossyGear
 from frictax.parameters import Declaration, rotational_unit
-from frictax.parameters.declaration import declared
+from frictax.parameters.declaration import declaration_of
 from frictax.parameters.modelica_names import modelica_advice
 from frictax.signals import AbstractSignal, Constant, Pulse, Ramp, Sampled, Sine, Step, Trapezoid
 from frictax.text import brief, suggestion
@@ -718,7 +718,7 @@ def _parameters_of(kind: str) -> dict[str, Declaration | None]:
     part = _PARTS.get(_SAME.get(kind, kind))
     if part is None:
         return {}
-    fields = {f.name: declared(f) for f in dataclasses.fields(part)}
+    fields = {f.name: declaration_of(f) for f in dataclasses.fields(part)}
     laws = {name: None for name in fields if name.endswith(("_pos", "_neg"))}
     out = laws | {name: d for name, d in fields.items() if d is not None}
     return out | ({"lossTable": None} if part is LossyGear else {})

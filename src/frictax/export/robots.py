@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.bristles import Dahl, ElastoPlastic, LuGre
-from frictax.bristles.bristle import fading
+from frictax.bristles.bristle import inverse_fading_speed
 from frictax.contacts import MassWithStopAndFriction
 from frictax.contacts.rubbing import bristle_of
 from frictax.fitting import FitResult, SteadyFriction
@@ -231,7 +231,7 @@ def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]
     if part.law(-1) is not law:
         lost.append("Lost: the law of motion backward; this is that of motion forward.")
     sigma_1, v_d = float(getattr(bristle, "sigma_1", 0.0)), getattr(bristle, "v_d", None)
-    fades = float(fading(jnp.asarray(sigma_1), v_d, law))
+    fades = float(inverse_fading_speed(jnp.asarray(sigma_1), v_d, law))
     if sigma_1 and fades:
         lost.append(
             f"Lost: sigma_1 fades over a speed of {1 / fades:.3g}; here it is constant, and gives"

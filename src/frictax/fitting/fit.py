@@ -10,13 +10,13 @@ import numpy as np
 
 from frictax.annotations import DataFrame
 from frictax.engine import Adaptive, Result
-from frictax.interrupts import as_part, may_keep
+from frictax.interrupts import may_keep, nested_work
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
 from frictax.notice import Notice
 from frictax.parameters import get
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.progress import Work, watched
 
 from .build_problem import build_problem, build_sweep_problem, entries
@@ -307,7 +307,7 @@ def _fit_start(
         loss=options.loss,
         level=options.level,
     )
-    with as_part():
+    with nested_work():
         found = fit_records(model, records, first, work, rounds=0)
     if with_start:
         begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
@@ -441,7 +441,7 @@ def misfit(found: FitResult) -> float:
 def resume_search(found: FitResult, z: Any) -> FitResult:
     """Return the better of `found` and the end of a search from the coordinates `z`."""
     began, problem = time.perf_counter(), found.problem
-    with as_part():
+    with nested_work():
         end = search(problem, found.method, first=z)
     if not np.isfinite(end.costs).any():
         return found
@@ -471,7 +471,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
     )
 
 
-@jitted
+@interruptible_jit
 def _ending(problem: Problem, i: int) -> Any:
     """Return how the run of prepared record i ends at the start values."""
     prepared = problem.prepared[i]

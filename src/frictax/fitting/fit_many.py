@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
-from frictax.interrupts import Workers, as_part
+from frictax.interrupts import Workers, nested_work
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.measurements.record import replace_fields
@@ -217,7 +217,7 @@ class Ends:
                 shorter = with_steps_needed(now.found(i))
                 if shorter is None:
                     break
-                with as_part():
+                with nested_work():
                     again = search(shorter, self.method, first=searches[i].state.z)
                 if not np.isfinite(float(again.state.cost)):
                     break
@@ -248,7 +248,7 @@ def ends_of(
             searches.append(Searched(state, np.reshape(state.cost, 1), 1.0, False, ()))
     else:
         for i, problem in enumerate(problems):
-            with as_part():
+            with nested_work():
                 end = search(problem, method)
                 again = without_rounding(problem, np.asarray(end.state.x))
                 if again is not problem:

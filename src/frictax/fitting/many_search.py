@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from frictax.interrupts import Workers
 from frictax.notice import Notice
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.progress import Work
 
 from .problem.objectives import PreparedRecord
@@ -269,7 +269,7 @@ def _call_program(
     return jax.tree.unflatten(jax.tree.structure(begin), [np.asarray(x)[:count] for x in ends])
 
 
-@kept
+@cached_jit
 def _all(
     static,
     method: LevenbergMarquardt | None,

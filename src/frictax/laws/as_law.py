@@ -1,4 +1,4 @@
-"""What a user writes for a characteristic, as a law."""
+"""Conversion of a user's value for a characteristic to a law."""
 
 from typing import Any
 
@@ -7,7 +7,9 @@ from .table import Table
 
 
 def as_law(value: Any) -> Any:
-    """A law as it is; an M x 2 table of speeds and forces, as Modelica's `f_pos`, as a `Table`."""
+    """Return a law unchanged, and an M x 2 table of speeds and forces, such as Modelica's `f_pos`,
+    as a `Table`.
+    """
     if value is None or isinstance(value, AbstractLaw):
         return value
     if isinstance(value, type):

@@ -6,13 +6,13 @@ from .law import AbstractLaw
 
 
 class Coulomb(CheckedModule, AbstractLaw):
-    """A constant dry friction force, with an optional part in proportion to speed.
+    """A constant dry friction force, with an optional viscous part proportional to speed.
 
     f(v) = F_Coulomb + F_prop*v
 
-    **Arguments:** `F_Coulomb` >= 0 [N]; `F_prop` >= 0 [N.s/m], 0 unless given.
+    **Arguments:** `F_Coulomb` >= 0 [N]; `F_prop` >= 0 [N.s/m], default 0.
 
-    **Raises:** `ValueError` for a negative value: friction takes energy out, never in.
+    **Raises:** `ValueError` for a negative value, because friction dissipates energy.
 
     **Source:** C. A. de Coulomb, *Théorie des machines simples* (1785); viscous part: A. J. Morin,
     1833.

@@ -1,4 +1,4 @@
-"""What every sliding characteristic offers."""
+"""`AbstractLaw`: the interface of every sliding characteristic."""
 
 import abc
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,13 @@ from frictax.pytree import Pickled
 
 
 class AbstractLaw(Pickled, eqx.Module):
-    """Friction force [N] over the speed v >= 0 [m/s] while sliding (or torque over rad/s, or a
-    coefficient).
+    """Friction force [N] as a function of the speed v >= 0 [m/s] while sliding (or torque over
+    rad/s, or a coefficient).
 
-    Write the formula for v >= 0 and let it continue smoothly a little to the left of 0: no `abs`,
-    whose derivative at rest would be wrong. The contact mirrors the law for motion backward.
+    Write the formula for v >= 0 such that it continues smoothly slightly below 0. Do not use `abs`,
+    because its derivative at rest is wrong. The contact mirrors the law for backward motion.
 
-    Friction that grows with the square of the speed:
+    Friction with a part quadratic in the speed:
 
     >>> import frictax as fx
     >>> class Drag(fx.AbstractLaw):
@@ -45,66 +45,66 @@ class AbstractLaw(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, v: Values | float) -> Values:
-        """The sliding friction force at speed `v`, of `v`'s shape."""
+        """Return the sliding friction force at speed `v`, in the shape of `v`."""
 
     @property
     def f0(self) -> Number:
-        """Sliding friction at v = 0+; a law may say it in a cheaper way."""
+        """Sliding friction at v = 0+. A law may override it with a cheaper formula."""
         return self(jnp.zeros(()))
 
     @property
     def viscous_slope(self) -> Number | float:
-        """The slope [N.s/m] that a bristle does not carry: the law is what bends it, and this times
-        v beside it. 0 unless a law says so; its steady sliding is the same either way.
+        """The slope [N.s/m] of the viscous part, which acts beside a bristle and does not bend it.
+        Default 0. It does not change steady sliding.
         """
         return 0.0
 
     @property
     def stribeck_dip(self) -> tuple[Number, Number | float] | None:
-        """Of a law that may fall with speed: the least force [N] that it falls to, but for
-        `viscous_slope`, and the inverse [s/m] of the speed over which it falls, 0 where it has
-        none; None for a law that does not fall, or of which that is not known.
+        """For a law that may fall with speed: its smallest force [N] without the viscous part, and
+        the inverse [s/m] of the speed over which it falls, 0 if it does not have such a speed. None
+        for a law that does not fall, or if this is not known.
         """
         return None
 
     @property
     def breaks(self) -> Float[Numbers, " n"]:
-        """Speeds > 0 [m/s or rad/s] at which the law has a corner, rising, (n,).
+        """Speeds > 0 [m/s or rad/s] at which the law has a corner, increasing, (n,).
 
-        The engine locates them, so that each piece is smooth.
+        The engine locates them as events, so that each segment is smooth.
         """
         return np.zeros(0)
 
     @property
     def is_smooth(self) -> bool:
-        """Whether its slope is known to be smooth too, down to v = 0, unlike that of v**1.5.
+        """True if the slope is smooth, too, down to v = 0, unlike that of v**1.5.
 
-        If so, the derivatives of a run need no shorter steps than the motion.
+        Then the derivatives of a run do not need shorter steps than the motion.
         """
         return False
 
     @property
     def is_nonnegative(self) -> bool:
-        """Whether it is >= 0 at all speeds by its own rules.
+        """True if the law is >= 0 at all speeds by its own rules.
 
-        Of any other law a contact takes what is below 0 as 0, since friction never drives.
+        A contact replaces negative values of other laws by 0, because friction never drives.
         """
         return False
 
     def on_piece(self, v: Number, piece: Integer) -> Number:
-        """The piece between two breaks, continued smoothly beyond them; a law without breaks has
-        one.
+        """Return the law on the segment `piece` between two breaks, continued smoothly beyond them.
+        A law without breaks has one segment.
         """
         return self(v)
 
     def at_temperature(self, T: Number) -> "AbstractLaw":
-        """The law at the temperature `T` [K] of its element, with the same number of breaks; itself
-        where it does not depend on that.
+        """Return the law at the temperature `T` [K] of its element, with the same number of breaks,
+        or itself if it does not depend on temperature.
         """
         return self
 
 
-# What a field for a law holds; `as_law` makes it one.
+# The type of a field for a law, whose converter is `as_law`.
 if TYPE_CHECKING:
     Characteristic = Any
 else:
@@ -112,7 +112,7 @@ else:
 
 
 def entry(x: Any, k: Int[Array, "..."] | int) -> Array:
-    """x[k] for k known to lie inside: for any others, Python's rules are half of what there is to
-    compile.
+    """Return x[k] for an index k that is in range. Python's rules for other indices would double
+    the program.
     """
     return jnp.asarray(x).at[k].get(mode="promise_in_bounds", wrap_negative_indices=False)

@@ -1,4 +1,4 @@
-"""Friction that falls with speed before it rises."""
+"""Friction with the Stribeck effect: it falls with speed before it rises."""
 
 import equinox as eqx
 import jax
@@ -28,10 +28,10 @@ class Stribeck(CheckedModule, AbstractLaw):
     **Arguments:**
 
     - `F_prop` >= 0 [N.s/m], viscous part; `F_Coulomb` >= 0 [N], dry part; `F_Stribeck` >= 0 [N],
-      what is lost by moving.
+      the additional friction at rest, which falls with speed.
     - `fexp` >= 0 [s/m], the inverse of the Stribeck speed.
-    - `exponent` > 0: 1 is Modelica's `MassWithStopAndFriction`; 2 is the Gaussian usual in
-      robotics, where fexp = 1/vs and F_Stribeck = Fs - Fc. A Python number fixes the form of the
+    - `exponent` > 0: 1 is the law of Modelica's `MassWithStopAndFriction`; 2 is the Gaussian usual
+      in robotics, with fexp = 1/vs and F_Stribeck = Fs - Fc. A Python number fixes the form of the
       law; an array is a parameter that can be differentiated.
 
     **Raises:** `ValueError` for a value outside its domain.
@@ -49,7 +49,8 @@ class Stribeck(CheckedModule, AbstractLaw):
     F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
-    # A Python number stays one: filter_jit then knows it, and exponents 1 and 2 cost no logarithm.
+    # A Python number is not converted to an array: compiled code then knows it, and the exponents 1
+    # and 2 do not need a logarithm.
     exponent: Checked[float] | Scalar = eqx.field(
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,
@@ -90,20 +91,21 @@ class Stribeck(CheckedModule, AbstractLaw):
 
     @property
     def f0(self) -> Number:
-        # Not self(0): margins ask for it at every step, and an exponential is half the cost of one.
+        # Not self(0): margins use it in every step, and an exponential is half the cost of a
+        # margin.
         return self.F_Coulomb + self.F_Stribeck
 
 
 def _power(x: Values, exponent: Checked[float] | Scalar) -> Values:
-    """x**exponent for x >= 0, with finite derivatives at 0 and a smooth continuation for exponents
-    1 and 2.
+    """Return x**exponent for x >= 0, with finite derivatives at 0 and a smooth continuation for the
+    exponents 1 and 2.
     """
     if isinstance(exponent, float) and exponent == 1.0:
         return x
     if isinstance(exponent, float) and exponent == 2.0:
         return x * x
     moving = x > 0
-    # log is masked before it is taken: at x = 0 the derivative by the exponent is 0*log(0).
+    # The argument of log is masked: at x = 0 the derivative by the exponent would be 0*log(0).
     # At x = 0 the slope by x is 0, but 1 for an exponent of 1.
     return jnp.where(
         moving,

@@ -1,4 +1,4 @@
-"""A characteristic given by points."""
+"""A friction characteristic given by points."""
 
 from typing import Any, Literal
 
@@ -29,22 +29,22 @@ EXTRAPOLATIONS: tuple[Extrapolation, ...] = ("linear", "hold", "error")
 
 
 class Table(CheckedModule, AbstractLaw):
-    """A characteristic through given points, straight between them, as Modelica's `f_pos`,
+    """A characteristic through given points with linear interpolation, as Modelica's `f_pos`,
     `tau_pos` and `mu_pos`.
 
-    Below its first row the line through the first two rows goes on to v = 0. One row is a constant
-    at all speeds.
+    Below the first row the line through the first two rows continues to v = 0. One row is a
+    constant at all speeds.
 
     **Arguments:**
 
     - `rows`, M x 2: speeds [m/s], strictly increasing, and forces [N], >= 0.
     - `extrapolation`: the law beyond its last row. ``"linear"``, as in Modelica: the line through
-      the last two rows goes on, and the force stays 0 from the speed on at which that line reaches
-      0. ``"hold"``: the force of the last row. ``"error"``: the law is NaN there, so that a run
-      that passes the last row ends as `Result.nonfinite`, and `simulate` names the law.
+      the last two rows continues; beyond a speed at which this line reaches 0 the force is 0.
+      ``"hold"``: the force of the last row. ``"error"``: the law is NaN, so that a run beyond the
+      last row ends as `Result.nonfinite`, and `simulate` names the law.
 
-    **Raises:** `ValueError` for another shape, repeated or falling speeds, a negative or non-finite
-    value, another word for `extrapolation`.
+    **Raises:** `ValueError` for another shape, repeated or decreasing speeds, a negative or
+    non-finite value, another word for `extrapolation`.
 
     **Source:** Modelica.Blocks.Tables.CombiTable1D (LinearSegments, LastTwoPoints).
 
@@ -101,7 +101,7 @@ class Table(CheckedModule, AbstractLaw):
 
     def __call__(self, v: Values | float) -> Values:
         v = jnp.asarray(v)
-        # The last row itself still belongs to a table that ends there.
+        # The last row itself is part of a table that ends there.
         side = "left" if self.extrapolation == "error" else "right"
         piece = (
             jnp.searchsorted(self.breaks, v, side=side)
@@ -112,7 +112,7 @@ class Table(CheckedModule, AbstractLaw):
 
     @property
     def f0(self) -> Number:
-        # its speeds are >= 0, so that this lies on the first piece or before it
+        # The speeds are >= 0, so v = 0 is on the first segment or before it.
         return self.on_piece(jnp.zeros(()), 0)
 
     @property
@@ -135,20 +135,20 @@ class Table(CheckedModule, AbstractLaw):
 
     @property
     def _end(self) -> Array:
-        """The speed at which the last piece begins: where the line through the last two rows
-        reaches 0, inf where it never does; without extrapolation the last row's.
+        """The speed at which the last segment begins: where the line through the last two rows
+        reaches 0 (inf if it never does), or the speed of the last row without extrapolation.
         """
         if self.extrapolation == "hold":
             return self.v[-1]
-        if self.extrapolation == "error":  # a rounding beyond, so that a run may begin at it
+        if self.extrapolation == "error":  # a run may begin at the last row, up to rounding
             return self.v[-1] * (1 + 500 * jnp.finfo(self.v.dtype).eps)
         fall = (self.f[-2] - self.f[-1]) / (self.v[-1] - self.v[-2])
         falls = fall > 0
         return jnp.where(falls, self.v[-1] + self.f[-1] / jnp.where(falls, fall, 1.0), jnp.inf)
 
     def left_at(self, slowest: float, fastest: float) -> float | None:
-        """The one of two speeds that lies beyond the rows by more than a tenth of their range; None
-        where neither does.
+        """Return the speed of the two that is beyond the rows by more than a tenth of their range;
+        None if both are within.
         """
         first, last = (float(x) for x in np.asarray(self.v)[[0, -1]])
         if fastest > last + 0.1 * (last - first) and last > first:
@@ -166,10 +166,8 @@ class Table(CheckedModule, AbstractLaw):
         return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
 
     def continued(self) -> np.ndarray:
-        """Rows between and beyond which straight lines are this law, also where other programs
-        extend the line through the last two.
-
-        Where a table ends (``extrapolation="error"``) its own rows.
+        """Return rows that give this law by linear interpolation and extrapolation, for programs
+        that extrapolate the last two rows. A table with ``extrapolation="error"`` has its own rows.
         """
         rows = np.column_stack([np.asarray(self.v), np.asarray(self.f)])
         end = float(self._end) if len(rows) > 1 else np.inf
@@ -182,7 +180,7 @@ class Table(CheckedModule, AbstractLaw):
 
 
 def table_of(law: Any) -> Table | None:
-    """The table that a law is, or of which it is made by temperature."""
+    """Return the table that a law is or contains; None for other laws."""
     while law is not None and not isinstance(law, Table):
         law = getattr(law, "law", None) if isinstance(law, AbstractLaw) else None
     return law

@@ -1,4 +1,4 @@
-"""Friction that falls or grows with temperature."""
+"""Friction that depends on temperature."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from .law import AbstractLaw, Characteristic
 
 
 class _Around(AbstractLaw):
-    """A law with the corners of another, `law`."""
+    """A law with the corners of another law, `law`."""
 
     law: eqx.AbstractVar[AbstractLaw]
 
@@ -47,11 +47,10 @@ class _Around(AbstractLaw):
 
 
 class TemperatureDependent(_Around):
-    """A law that is multiplied by exp(-beta*(T - T_ref)) at the temperature T of the element that
-    it belongs to.
+    """A law multiplied by exp(-beta*(T - T_ref)), where T is the temperature of its element.
 
-    With beta > 0 it falls as the viscosity of oil and grease does, with beta < 0 it grows. The
-    temperature is that of the `HeatCapacitor` that the element's loss heats; without one it is
+    With beta > 0 it falls with temperature, like the viscosity of oil and grease; with beta < 0 it
+    grows. T is the temperature of the `HeatCapacitor` that the element heats; without one it is
     `T_ref`.
 
     **Arguments:** `law`: law or M x 2 table, at `T_ref`; `beta` [1/K]; `T_ref` > 0 [K].
@@ -94,6 +93,8 @@ class TemperatureDependent(_Around):
 
 
 class _Multiplied(_Around):
+    """A law times a factor."""
+
     law: AbstractLaw
     factor: Number
 

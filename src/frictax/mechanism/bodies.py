@@ -1,4 +1,4 @@
-"""Bodies: what has inertia, and what is fixed."""
+"""Bodies: masses, inertias, and fixed flanges."""
 
 import abc
 from typing import ClassVar
@@ -7,17 +7,17 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Real, Scalar, p
 
 
 class AbstractBody(CheckedModule):
-    """A rigid body with one degree of freedom: it slides or, where `rotational`, turns."""
+    """A rigid body with one degree of freedom, which slides or, if `rotational`, turns."""
 
     rotational: ClassVar[bool]
 
     @abc.abstractmethod
     def inertia(self) -> Scalar:
-        """Mass [kg] or moment of inertia [kg.m2]."""
+        """Return mass [kg] or moment of inertia [kg.m2]."""
 
     @abc.abstractmethod
     def at_start(self) -> tuple[Scalar, Scalar]:
-        """Position and velocity at the start."""
+        """Return position and velocity at the start."""
 
 
 class Mass(AbstractBody):
@@ -74,8 +74,8 @@ class Inertia(AbstractBody):
 
 
 class Fixed(CheckedModule):
-    """A flange fixed in the housing at position `s0` [m], or at that angle [rad] where what it
-    holds turns.
+    """A flange fixed in the housing at position `s0` [m], or at angle `s0` [rad] for a part that
+    turns.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> hung = fx.Mechanism(

@@ -1,4 +1,6 @@
-"""Bristles with elements: when one begins to slip, and when all stick again."""
+"""Events of contacts with a bristle: an element slips or sticks, the normal force begins or
+ends.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,18 +14,17 @@ from frictax.contacts.rubbing import element_limits
 from frictax.engine.system import DEADLINE
 from frictax.parameters.arrays import constant, larger
 
-from .contact_margins import is_off
+from .contact_margins import is_unpressed, rounding_of_ends
 from .dynamics import MachineSnapshot
-from .snapshot import Snapshot
 
 
-def element_margins(now: Snapshot) -> list[Array]:
-    """Of each bristle with elements how much more each bears before it slips forward, as long as it
-    sticks, then the same backward, then the velocity in the direction in which those slip that do.
+def element_margins(now: MachineSnapshot) -> list[Array]:
+    """Return the margins of each bristle with elements: the force that each sticking element still
+    holds forward, then backward, then the velocity in the direction of the slipping elements.
 
-    All start a rounding above 0. What an element bears in a direction in which the contact does not
-    move is the law at rest: one that is just let go may carry that, which falls with speed either
-    way.
+    A rounding error is added to each margin. In a direction in which the contact does not move, the
+    limit of an element is the law at rest. An element that was just released may carry this force,
+    and the law falls with speed in either direction.
     """
     found: list[Array] = []
     for b, modes in enumerate(now.element_modes):
@@ -36,34 +37,21 @@ def element_margins(now: Snapshot) -> list[Array]:
             size = jax.lax.stop_gradient(share * larger(forward, backward))
             found.append(jnp.where(sticks, room + 8 * jnp.finfo(force.dtype).eps * size, inf))
         s = now.element_slip[b]
-        found.append(jnp.where(s == 0, jnp.inf, s * v + _least(now, b)))
+        contact = now.layout.bristles[b]
+        least = rounding_of_ends(now, contact, len(contact.ends) == 1)
+        found.append(jnp.where(s == 0, jnp.inf, s * v + least))
     return found
 
 
-def _least(now: Snapshot, b: int) -> Array:
-    """A velocity that is 0 but for rounding."""
-    eps, contact = 500 * jnp.finfo(now.t.dtype).eps, now.layout.bristles[b]
-    sizes = (jnp.abs(now.v[body]) for body, _ in contact.ends)
-    least = jnp.asarray(min(eps, 1e-9))
-    if len(contact.ends) == 1:
-        return least
-    return least + eps * jax.lax.stop_gradient(sum(sizes, now.zero))
+def change_slipping_elements(
+    now: MachineSnapshot, y: Array, fired: Array, new: list[Array], accounts: int
+) -> Array:
+    """Return the state after the margin number `fired` of `element_margins` fell, if one did, and
+    write the modes of the elements to `new`.
 
-
-def joined(parts: list[Array]) -> Array:
-    """One vector of numbers, and of vectors where there are elements."""
-    if all(part.ndim == 0 for part in parts):
-        return jnp.stack(parts)
-    return jnp.concatenate([jnp.atleast_1d(part) for part in parts])
-
-
-def slipped(now: Snapshot, y: Array, fired: Array, new: list[Array], accounts: int) -> Array:
-    """The state after the margin number `fired` of `element_margins` fell, if one did; the modes
-    after are written to `new`.
-
-    Those that stick again bear what the law at rest gives them. What that adds to the energy in
-    their springs, or takes, is of the friction's account: the springs of those that slip count with
-    what they bore when they began to.
+    Elements that stick again carry their share of the law at rest. The change of the energy in
+    their springs counts as friction loss, because the spring of a slipping element counts with the
+    force at which it began to slip.
     """
     lay, first = now.layout, 0
     place, state = lay.first_element, lay.first_bristle
@@ -84,14 +72,16 @@ def slipped(now: Snapshot, y: Array, fired: Array, new: list[Array], accounts: i
             if lay.nodes or accounts:
                 scale, lost = now.bristle_scale[b], bristle.energy(force) - bristle.energy(bent)
                 lost = lost if scale is None else scale * lost
-                y = _accounted(now, b, lost, y, accounts)
+                y = _add_loss(now, b, lost, y, accounts)
             first += 2 * n + 1
         place, state = place + n, state + max(n, 1)
     return y
 
 
-def _accounted(now: Snapshot, b: int, lost: Array, y: Array, accounts: int) -> Array:
-    """The state `y` with what bristle number `b` lost at once [J], in its accounts and as heat."""
+def _add_loss(now: MachineSnapshot, b: int, lost: Array, y: Array, accounts: int) -> Array:
+    """Return the state `y` with the energy `lost` by bristle number `b` at an event [J] added to
+    the energy accounts and to the heat.
+    """
     first = 2 * len(now.q)
     for k, node in enumerate(now.layout.nodes):
         if b in node.bristles:
@@ -101,9 +91,9 @@ def _accounted(now: Snapshot, b: int, lost: Array, y: Array, accounts: int) -> A
     return y.at[-3].add(lost) if accounts else y
 
 
-def press_margins(now: Snapshot) -> list[Array]:
-    """Of each of them what presses it on, or while nothing does what keeps it off; a rounding above
-    0 at the start.
+def press_margins(now: MachineSnapshot) -> list[Array]:
+    """Return the margins of each bristle with a normal force: the normal force, or its negative
+    value while it is 0. A rounding error is added.
     """
     eps, found = 500 * jnp.finfo(now.t.dtype).eps, []
     for b, press in enumerate(now.bristle_press):
@@ -115,9 +105,9 @@ def press_margins(now: Snapshot) -> list[Array]:
     return found
 
 
-def begun_pressed(now: Snapshot, y: Array, mode: list[Array]) -> Array:
-    """The state `y` at the start, where no bristle is bent that nothing presses on; what does is
-    written to `mode`.
+def start_pressing(now: MachineSnapshot, y: Array, mode: list[Array]) -> Array:
+    """Return the state `y` at the start, in which a bristle without normal force is not bent, and
+    write to `mode` which bristles have a normal force.
     """
     place, after = now.layout.first_press, []
     for b, press in enumerate(now.bristle_press):
@@ -129,23 +119,26 @@ def begun_pressed(now: Snapshot, y: Array, mode: list[Array]) -> Array:
         else:
             after.append(jnp.where(_presses(now, b), 1, 0))
         mode[place], place = after[-1], place + 1
-    return _unbent(now, [None if press is None else press == 0 for press in after], y)
+    return _unbend(now, [None if press is None else press == 0 for press in after], y)
 
 
-def pressed_anew(
+def change_pressing(
     before: MachineSnapshot,
-    at: Callable[[list[Array]], Snapshot],
+    at: Callable[[list[Array]], MachineSnapshot],
     fired: Array,
     presses: Array,
     new: list[Array],
     counted: bool,
 ) -> Array:
-    """The state after margin number `fired`, -1 for the last of `presses`, where `before` is the
-    machine before it and `at`(new) that in a new mode; what presses on is written to `new`.
+    """Return the state after the event `fired`, and write to `new` which bristles have a normal
+    force.
 
-    A bristle of which the faces were parted, or changed, is bent no more. `counted`: with what that
-    and a jump of the normal force add to the energy in bristles, which is the work of what presses,
-    in the accounts.
+    A bristle whose faces part or change sides is not bent afterwards.
+
+    - `before`: the machine before the event; `at`(new): the machine in a new mode.
+    - `presses`: number of the fired margin, counted backward: -1 is the last of `press_margins`.
+    - `counted`: add the change of the energy in the bristles to the accounts. This energy is work
+      of the normal force.
     """
     now, place = constant(at(new)), before.layout.first_press
     count = sum(press is not None for press in before.bristle_press)
@@ -167,7 +160,7 @@ def pressed_anew(
         for i in range(first, first + n):
             new[i] = new[i] if p is None else jnp.where(p, 0, new[i])
         first += n
-    y = _unbent(before, parted, before.y)
+    y = _unbend(before, parted, before.y)
     if counted:
         left = zip(at(new).bristle_energy, before.bristle_energy, parted, strict=True)
         added = [jnp.where(p, 0.0, b) - a for b, a, p in left if p is not None]
@@ -175,21 +168,23 @@ def pressed_anew(
     return y
 
 
-def _presses(now: Snapshot, b: int) -> Array:
-    """Whether something presses contact number `b` with a bristle on, from now on."""
+def _presses(now: MachineSnapshot, b: int) -> Array:
+    """Return whether contact number `b` with a bristle has a normal force from now on."""
     contact = now.layout.bristles[b]
     if contact.signal is None:
         return now.bristle_normal[b] > 0
     k = now.mode[now.layout.first_signal + contact.signal]
-    return ~is_off(now.mechanism, now.layout, now.t, contact, k)
+    return ~is_unpressed(now.mechanism, now.layout, now.t, contact, k)
 
 
-def _either_side(now: Snapshot, b: int) -> bool:
+def _either_side(now: MachineSnapshot, b: int) -> bool:
     return getattr(now.bristle_elements[b].f_normalized, "either_side", False)
 
 
-def _unbent(now: Snapshot, parted: list[Any], y: Array) -> Array:
-    """The state `y` with no force in the bristles that were parted; None: they never are."""
+def _unbend(now: MachineSnapshot, parted: list[Any], y: Array) -> Array:
+    """Return the state `y` without force in the bristles that were `parted` (None: never
+    parted).
+    """
     first = now.layout.first_bristle
     for n, p in zip(now.layout.elements, parted, strict=True):
         size = max(n, 1)

@@ -1,4 +1,6 @@
-"""A step that cannot gain energy, however stiff the bristles are and however long it is."""
+"""Steps of machines with bristles: a step that cannot gain energy, and bristles along a known
+motion.
+"""
 
 import functools
 from collections.abc import Callable
@@ -11,32 +13,32 @@ from jaxtyping import Array, Float
 from frictax.contacts.contact import f0
 from frictax.contacts.rubbing import bristle_damping, bristle_law, element_law
 from frictax.engine.events import Bracket
-from frictax.engine.implicit import factored, shifted
+from frictax.engine.implicit import factorize, shift_matrix
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant, larger
 
-from .dynamics import contact_position
-from .layout import Contact, Layout, row_of
-from .snapshot import Snapshot
-from .sparse import product
+from .dynamics import MachineSnapshot, contact_position
+from .layout import Contact, Layout, contact_row
+from .sparse import dot
 
-_CLOSE = 1e-12  # of the bracket: how near a velocity is found before the Newton step
-_LOOKS = 80
-_SWEEPS = 20  # over bristles that act on each other
-_SWING = 3.0  # radians of a bristle's swing in one step, with which its linear form will do
-_WAYS = 3.0  # ways over which it bends, in one step, with which it slides
-_NEAR = 0.1  # of its limit, within which it is bent then
-_GAIN = 0.5  # of a velocity in one step, where friction falls with speed
-_OVER = 1.05  # times its limit, which a bristle never passes
+_CLOSE = 1e-12  # [length of the bracket] accuracy of a velocity before the Newton step
+_MOST_BISECTIONS = 80  # a bracket that cannot be narrowed further ends the search
+_SWEEPS = 20  # Gauss-Seidel sweeps over bristles that act on each other
+# Limits for accepting a linearly implicit step, see `within_limits`.
+_LARGEST_SWING = 3.0  # [rad] phase of a bristle's oscillation in one step
+_SLIDING_WAY = 3.0  # [deflection at the limit] least way in one step of a bristle that slides
+_NEAR_LIMIT = 0.1  # [limit] largest difference of the force of a sliding bristle from its limit
+_LARGEST_GROWTH = 0.5  # [velocity] growth of a velocity in one step if friction falls with speed
+_OVER_LIMIT = 1.05  # [limit] largest force in a bristle
 
 
 def within_limits(before: Any, after: Any) -> Array:
-    """Whether, of the snapshots before and after a linearly implicit step, no bristle is bent
-    beyond its limit, and each swings slowly enough for the step or slides all the while.
+    """Return whether a linearly implicit step is accurate, by the snapshots before and after it. No
+    bristle is bent beyond its limit, and each one oscillates slowly or slides during the step.
 
-    What is bent too far shows that a stop inside the step made its linear form wrong. A bristle
-    that holds swings about v = 0, where no linear form is right: in steps longer than half a swing
-    its errors and derivatives grow.
+    A bristle beyond its limit shows that the motion stopped inside the step, so that the
+    linearization is wrong. A bristle that holds oscillates about v = 0, where the linearization
+    does not hold either. In steps longer than half a period its errors and derivatives grow.
     """
     ok = jnp.all(jnp.isfinite(after.y))
     h = after.t - before.t
@@ -46,42 +48,42 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                ok = ok & (h * moves * _times(before, b, _gains(before, b)) < _GAIN)
+                ok = ok & (h * moves * _scale_force(before, b, _gains(before, b)) < _LARGEST_GROWTH)
             continue
         f0, f1 = before.bristle_force[b], after.bristle_force[b]
         v0, v1 = before.bristle_v[b], after.bristle_v[b]
         limits = part.law(1).f0, part.law(-1).f0, before.bristle_limits[b], after.bristle_limits[b]
         most = functools.reduce(jnp.maximum, limits)
-        ok = ok & (jnp.abs(f1) <= jnp.maximum(_OVER * most, jnp.abs(f0)))
+        ok = ok & (jnp.abs(f1) <= jnp.maximum(_OVER_LIMIT * most, jnp.abs(f0)))
         moves = _mobility(before, contact)
         if moves is not None:
             sigma_0 = part.bristle.sigma_0
             way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
-            # and then its force is near its limit
-            slides = (v0 * v1 > 0) & (sigma_0 * way > _WAYS * most)
+            # The force of a bristle that slides is near its limit.
+            slides = (v0 * v1 > 0) & (sigma_0 * way > _SLIDING_WAY * most)
             limit = after.bristle_limits[b]
-            slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < _NEAR * limit)
-            stiffness = _times(before, b, sigma_0)
-            ok = ok & (slides | (h * h * stiffness * moves < _SWING**2))
+            slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < _NEAR_LIMIT * limit)
+            stiffness = _scale_force(before, b, sigma_0)
+            ok = ok & (slides | (h * h * stiffness * moves < _LARGEST_SWING**2))
     return ok
 
 
-def _times(now: Any, b: int, force: Array) -> Array:
-    """A force of contact number `b`, of what its bristle says and what presses on it."""
+def _scale_force(now: Any, b: int, force: Array) -> Array:
+    """Return the `force` of bristle number `b` times the factor by its normal force."""
     scale = now.bristle_scale[b]
     return force if scale is None else scale * force
 
 
 def _mobility(now: Any, contact: Contact) -> Any:
-    """The relative acceleration of a contact by a unit force there; None where its motion is
+    """Return the relative acceleration of a contact by a unit force there; None if its motion is
     given.
     """
-    row = row_of(contact, now.forms)
-    return product(row, now.accelerations_by(row)) if row else None
+    row = contact_row(contact, now.body_rows)
+    return dot(row, now.accelerations_by(row)) if row else None
 
 
 def _gains(now: Any, b: int) -> Array:
-    """How steeply the friction of elements that slip falls with speed [N.s/m]."""
+    """Return how steeply the friction of slipping elements falls with speed [N.s/m]."""
     part, s, v = now.bristle_elements[b], now.element_slip[b], now.bristle_v[b]
 
     def friction(v: Array) -> Array:
@@ -93,49 +95,33 @@ def _gains(now: Any, b: int) -> Array:
 
 
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
-    """The state at `t1` by one step from `y0` at `t0` on in which each bristle sees one velocity,
-    w, that at the end of the step.
+    """Return the state at `t1` by one step from `y0` at `t0`, in which each bristle has one
+    constant velocity w, the velocity at the end of the step.
 
-    At that its own motion is known, and so is its mean force F(w). All else is linear in these
-    forces, by a linearly implicit step of Euler's: w = w0 - G F(w), of which the solution is
-    bracketed. What the bodies lose is no less than what the faces take, h*w*F: so without a drive
-    there is no gain of energy, whatever h is. It is of order 1 only, but a swing that the step
-    cannot resolve comes to rest, where the midpoint rule would keep it going.
+    At constant velocity the motion of a bristle is known in closed form, with the mean force F(w).
+    The rest of the machine is linear in these forces, by a linearly implicit Euler step:
+    w = w0 - G F(w). The solution is bracketed. The bodies lose at least the energy h*w*F that the
+    faces dissipate. Therefore a step of any length h does not gain energy without a drive. The step
+    is of order 1 only. An oscillation that it cannot resolve comes to rest, while the midpoint rule
+    would sustain it.
 
     `snapshot`(t, y, imposed) and `flow`(now) are those of the system in its mode.
     """
     h = t1 - t0
     now = snapshot(t0, y0, None)
     n, count = 2 * len(now.q), len(now.bristle_force)
-    none = [now.zero] * count
     own, beside = y0[:n], y0[n:]
-
-    def moved(own: Array, force: Array) -> Array:
-        """The rates of coordinates and velocities under these frictions."""
-        imposed = [force[b] for b in range(count)], none
-        now = snapshot(t1, jnp.concatenate([own, beside]), imposed)
-        return jnp.stack([*now.u, *now.coordinate_acceleration]) if n else own
-
-    still = jnp.stack(now.bristle_friction)
-    nothing = jnp.zeros_like(still)
-    rate, by_force = moved(own, nothing), jax.jacfwd(moved, 1)(own, nothing)
-    by_own = jax.jacfwd(moved)(own, still)
-    solve = factored(shifted([[by_own[i, j] for j in range(n)] for i in range(n)], h))
-    free, pulled = solve(rate), jnp.stack([solve(by_force[:, b]) for b in range(count)], 1)
-
-    def velocities(force: Array) -> Array:
-        at = own + h * (free + pulled @ force)
-        return jnp.stack(snapshot(t1, jnp.concatenate([at, beside]), (none, none)).bristle_v)
-
-    w0, gain = velocities(nothing), -jax.jacfwd(velocities)(nothing)
+    (free, pulled), (w0, gain) = _linear_response(snapshot, now, h, t1, y0)
     elements: list[Any] = now.bristle_elements
-    held, scaled = now.bristle_force, functools.partial(_times, now)
+    held, scaled = now.bristle_force, functools.partial(_scale_force, now)
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
-        """The mean friction of contact b at the velocity w, and the force in it at the end."""
+        """Return the mean friction of contact b at velocity w, and its bristle's force at the
+        end.
+        """
         part = elements[b]
         if part.bristle.elements:
-            friction, end = _of_elements(now, b, w, h)
+            friction, end = _step_elements(now, b, w, h)
             return scaled(b, friction), end
         g, viscous, least = bristle_law(part, w)
         end, mean = part.bristle.moved(w * h, held[b], g, least)
@@ -145,18 +131,17 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     def mean(b: int, w: Array) -> Array:
         return means(b, w)[0]
 
-    most = jnp.stack([scaled(b, _against(now, b, h)) for b in range(count)])
+    most = jnp.stack([scaled(b, _opposing_force(now, b, h)) for b in range(count)])
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
-    # One Newton step, of which the derivative is that of the solution.
+    # One Newton step, whose derivative is the derivative of the solution.
     both = [
         jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
     friction, slope = jnp.stack([f for f, _ in both]), jnp.stack([s for _, s in both])
     matrix = constant(jnp.eye(count, dtype=w0.dtype) + gain * slope[None, :])
     left = w + gain @ friction - w0
-    solved = factored([[matrix[i, j] for j in range(count)] for i in range(count)])(left)
-    w = w - solved
+    w = w - factorize([[matrix[i, j] for j in range(count)] for i in range(count)])(left)
     found = [means(b, w[b]) for b in range(count)]
     friction = jnp.stack([f for f, _ in found])
     ends = [
@@ -179,14 +164,45 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     return y1.at[first : first + after.shape[0]].set(after)
 
 
-def _of_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
-    """The mean friction of contact number `b` at the velocity w, its elements in the modes of
-    `now`, and the state of these at the end.
+def _linear_response(
+    snapshot: Callable, now: Any, h: Array, t1: Array, y0: Array
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Return the rates of coordinates and velocities in a linearly implicit Euler step without
+    friction of the bristles, and by unit frictions; and the same for the velocities of the bristles
+    at the end of the step, with the opposite sign for unit frictions.
+    """
+    n, count = 2 * len(now.q), len(now.bristle_force)
+    none = [now.zero] * count
+    own, beside = y0[:n], y0[n:]
+
+    def rates_under(own: Array, force: Array) -> Array:
+        """Return the rates of coordinates and velocities under these friction forces."""
+        imposed = [force[b] for b in range(count)], none
+        now = snapshot(t1, jnp.concatenate([own, beside]), imposed)
+        return jnp.stack([*now.u, *now.coordinate_acceleration]) if n else own
+
+    still = jnp.stack(now.bristle_friction)
+    nothing = jnp.zeros_like(still)
+    rate, by_force = rates_under(own, nothing), jax.jacfwd(rates_under, 1)(own, nothing)
+    by_own = jax.jacfwd(rates_under)(own, still)
+    solve = factorize(shift_matrix([[by_own[i, j] for j in range(n)] for i in range(n)], h))
+    free, pulled = solve(rate), jnp.stack([solve(by_force[:, b]) for b in range(count)], 1)
+
+    def velocities(force: Array) -> Array:
+        at = own + h * (free + pulled @ force)
+        return jnp.stack(snapshot(t1, jnp.concatenate([at, beside]), (none, none)).bristle_v)
+
+    return (free, pulled), (velocities(nothing), -jax.jacfwd(velocities)(nothing))
+
+
+def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
+    """Return the mean friction of contact number `b` at velocity w with its elements in the modes
+    of `now`, and the state of the elements at the end.
     """
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     s, bristle = now.element_slip[b], part.bristle
     g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
-    # at the end of the step, where C is given as well
+    # The force of a slipping element is the limit at the end of the step, or follows it with C.
     share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
     slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
     end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)
@@ -194,8 +210,8 @@ def _of_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     return jnp.sum(mean) + viscous * w, end
 
 
-def _against(now: Any, b: int, h: Array) -> Array:
-    """A force that no friction of contact number `b` pushes on by more."""
+def _opposing_force(now: Any, b: int, h: Array) -> Array:
+    """Return an upper bound of the force by which contact number `b` can drive the motion."""
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     if modes is None:
         return jnp.abs(force) * (1 + bristle_damping(part, now.zero) / (part.bristle.sigma_0 * h))
@@ -204,8 +220,8 @@ def _against(now: Any, b: int, h: Array) -> Array:
 
 
 def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
-    """The velocities w with w + gain F(w) = w0, one contact after the other, and again where there
-    are several; `known`: w0, gain, and what F is greater than, against w.
+    """Solve w + gain F(w) = w0 by Gauss-Seidel sweeps over the contacts. `known`: w0, gain, and the
+    upper bound of a driving F.
     """
     w0, gain, most = known
     count = w0.shape[0]
@@ -214,21 +230,23 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
         others = [gain[b, d] * friction(d, w[d]) for d in range(count) if d != b]
         aim, own = w0[b] - sum(others, 0.0), gain[b, b]
 
-        def missed(w: Array) -> Array:
+        def residual(w: Array) -> Array:
             return w + own * friction(b, w) - aim
 
-        s = jnp.where(missed(jnp.zeros_like(aim)) < 0, 1.0, -1.0)
+        s = jnp.where(residual(jnp.zeros_like(aim)) < 0, 1.0, -1.0)
         high = jnp.abs(aim) + own * most[b] + jnp.finfo(aim.dtype).tiny
         zero = jnp.zeros_like(high)
-        first = Bracket.start(zero, high, s * missed(zero), s * missed(s * high))
+        first = Bracket.start(zero, high, s * residual(zero), s * residual(s * high))
 
         def closer(carry: tuple[Bracket, Array]) -> tuple[Bracket, Array]:
             bracket, looks = carry
             x = bracket.guess(_CLOSE)
-            return bracket.narrowed(x, s * missed(s * x)), looks + 1
+            return bracket.narrow(x, s * residual(s * x)), looks + 1
 
         bracket, _ = jax.lax.while_loop(
-            lambda c: ~c[0].is_shorter_than(_CLOSE) & (c[1] < _LOOKS), closer, (first, jnp.array(0))
+            lambda c: ~c[0].is_shorter_than(_CLOSE) & (c[1] < _MOST_BISECTIONS),
+            closer,
+            (first, jnp.array(0)),
         )
         return s * jnp.where(
             jnp.abs(bracket.f_low) < jnp.abs(bracket.f_high), bracket.low, bracket.high
@@ -245,27 +263,29 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     return jax.lax.fori_loop(0, _SWEEPS, sweep, w0)
 
 
-def is_moved(mechanism: Any, lay: Layout) -> bool:
-    """Whether all that moves is given, and bristles are the only states: a run needs no steps."""
+def is_motion_given(mechanism: Any, lay: Layout) -> bool:
+    """Return whether all motions are given and bristles are the only states: a run needs no steps.
+
+    A bristle with `C` needs steps, because its force changes with time and not with the way.
+    """
     others = lay.coordinates or lay.contacts or lay.gaps or lay.nodes
     bristles = [mechanism.parts[contact.part].bristle for contact in lay.bristles]
-    # one whose force follows over time, and not over the way, does need them
     return bool(bristles) and not others and all(getattr(b, "C", None) is None for b in bristles)
 
 
-def places(now: Snapshot) -> Float[Array, " b"]:
-    """Where the contacts with a bristle are [m]."""
+def bristle_positions(now: MachineSnapshot) -> Float[Array, " b"]:
+    """Return the positions of the contacts with a bristle [m]."""
     return jnp.stack([contact_position(now, contact) for contact in now.layout.bristles])
 
 
-def bent_along(
-    now: Snapshot, ts: Float[Numbers, " n"], s: Float[Array, "n b"]
+def bristle_forces_along(
+    now: MachineSnapshot, ts: Float[Numbers, " n"], s: Float[Array, "n b"]
 ) -> Float[Array, "n f"]:
-    """The forces in the bristles [N] at the times `ts`, as they stand in the state, where the
-    contacts are at `s` [m] then; at the first time, of which `now` is, as they start.
+    """Return the forces in the bristles [N] at the times `ts` for contact positions `s` [m], in the
+    order of the state. `now` is the machine at the first time, with the forces at the start.
 
-    Between two samples each sees one speed, at which its own motion is known: exact where the
-    force depends on the way alone, else of order 2.
+    Between two samples each bristle has constant speed, for which its motion is known in closed
+    form. The result is exact if the force depends on the way only, else of order 2.
     """
     parts: list[Any] = now.bristle_elements
 

@@ -1,4 +1,4 @@
-"""The margins of a friction contact: what must stay positive for its mode to go on."""
+"""Margins of a friction contact: quantities that stay positive while its mode lasts."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.contacts.contact import ends
+from frictax.contacts.contact import piece_limits
 from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
 from frictax.parameters import Number
 from frictax.signals import Constant, Function
@@ -18,7 +18,7 @@ from .snapshot import Snapshot
 
 
 def margin_names(contact: Contact, part: Any) -> list[str]:
-    """The names of the margins of a contact, in their order."""
+    """Return the names of the margins of a contact, in their order."""
     stops, breaks = contact.wall is not None, contact.piece is not None
     return (
         ["low", "high"] * stops
@@ -30,7 +30,7 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
 
 
 def all_margins(now: Snapshot) -> list[Array]:
-    """Those of all contacts, one after the other."""
+    """Return the margins of all contacts, one contact after the other."""
     found = []
     for c, contact in enumerate(now.layout.contacts):
         named = margins(now, c)
@@ -39,13 +39,13 @@ def all_margins(now: Snapshot) -> list[Array]:
 
 
 def margins(now: Snapshot, c: int) -> dict[str, Array]:
-    """The margins of contact `c`, by name.
+    """Return the margins of contact `c`, by name.
 
-    All start a rounding above 0, so that none of a new mode is found at 0.
+    A rounding error is added to each margin, so that no margin of a new mode begins at 0.
     """
     m, part = now.mode[c], now.part(c)
     eps = 500 * jnp.finfo(now.t.dtype).eps
-    slides, inf = slides_in(m), jnp.full_like(now.t, jnp.inf)
+    slides, inf = is_sliding(m), jnp.full_like(now.t, jnp.inf)
     v = now.direction[c] * now.v_rel[c]
     forward, backward = (jnp.where(m == STUCK, reserve, inf) for reserve in reserves(now, c))
     margins = {}
@@ -56,23 +56,23 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         room_low, room_high = s - low + eps, high - s + eps
         margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
         margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-    # While sliding, "forward" is the margin of the velocity: the two never matter at once.
-    # A freewheel that nothing presses on must not turn back either, and is on no piece of its law.
+    # While the contact slides, "forward" is the margin of the velocity. While it is stuck, it is
+    # the reserve. A freewheel must not turn back without a normal force either.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
-    least = speed + rounding(now, c)
-    # The velocity of one that others hold is 0 but for what the integration makes of it.
+    least = speed + velocity_rounding(now, c)
+    # The velocity of a contact that others hold is 0 up to the error of the integration.
     least = least if (held := now.is_held[c]) is None else jnp.where(held, inf, least)
     margins["forward"] = jnp.where(moves, least, forward)
     margins["backward"] = backward
     if now.contact(c).piece is not None:
-        begins, stops = ends(part, now.direction[c], now.piece[c])
+        begins, stops = piece_limits(part, now.direction[c], now.piece[c])
         margins["faster"] = jnp.where(slides, stops - v + eps, inf)
         margins["slower"] = jnp.where(slides, v - begins + eps, inf)
     if now.contact(c).side is not None:
         size = jax.lax.stop_gradient(now.transmitted_size(c))
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
-        # What is pressed from either side turns its face at 0 and is never free.
+        # A contact that is pressed from either side changes its face at 0 and is never free.
         up = (
             now.normal[c]
             if now.contact(c).face is not None
@@ -80,25 +80,33 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         )
         is_given = now.contact(c).signal is not None
         margin = up + part.fn_max * (_rounding_of_signal(now, c) if is_given else eps)
-        never = part.fn_max <= 0  # nothing presses it on, ever
-        if part.blocks_backward:  # stuck, it holds either way
+        never = part.fn_max <= 0  # the normal force is always 0
+        if part.blocks_backward:  # a stuck freewheel holds without a normal force
             never = never | (m == STUCK)
         margins["normal"] = jnp.where(never, inf, margin)
     return margins
 
 
-def rounding(now: Snapshot, c: int) -> Array:
-    """A velocity that is 0 but for rounding."""
-    eps, contact = 500 * jnp.finfo(now.t.dtype).eps, now.contact(c)
-    least = jnp.asarray(min(eps, 1e-9))  # in 32 bits `eps` is no small velocity
-    if contact.alone and all(sign > 0 for _, sign in contact.ends):
+def velocity_rounding(now: Snapshot, c: int) -> Array:
+    """Return the rounding error of the velocity of contact `c` [m/s or rad/s]."""
+    contact = now.contact(c)
+    return rounding_of_ends(now, contact, contact.alone and all(s > 0 for _, s in contact.ends))
+
+
+def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
+    """Return the rounding error of the velocity of a contact, by the velocities of its two bodies;
+    `is_single`: its velocity is that of one body.
+    """
+    eps = 500 * jnp.finfo(now.t.dtype).eps
+    least = jnp.asarray(min(eps, 1e-9))  # in 32 bits `eps` is not a small velocity
+    if is_single:
         return least
     sizes = (jnp.abs(now.v[body]) for body, _ in contact.ends)
     return least + eps * jax.lax.stop_gradient(sum(sizes, now.zero))
 
 
 def reserves(now: Snapshot, c: int) -> tuple[Array, Array]:
-    """How much more load a stuck contact holds, forward and backward."""
+    """Return how much more load a stuck contact holds, forward and backward."""
     holds, most_f, most_b = now.held_force(c), now.f0_max(c, 1), now.f0_max(c, -1)
     size = now.share(c) + sum(jnp.abs(now.held_force(d)) for d in now.contact(c).group)
     rounding = (
@@ -107,15 +115,17 @@ def reserves(now: Snapshot, c: int) -> tuple[Array, Array]:
     return most_f - holds + rounding, most_b + holds + rounding
 
 
-def slides_in(m: Array) -> Array:
-    """Whether a contact of mode `m` slides."""
+def is_sliding(m: Array) -> Array:
+    """Return whether a contact of mode `m` slides."""
     return (m == FORWARD) | (m == BACKWARD)
 
 
-def is_off(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
-    """Whether piece `k` of its signal presses a contact on no more, from time `t` on."""
-    value, rate = _pressing(mechanism, layout, t, contact, k)
-    zero = _rounding_at(t, rate)  # a switch to 0 may be a rounding off
+def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
+    """Return whether the normal force of a contact is 0 from time `t` on, on segment `k` of its
+    signal.
+    """
+    value, rate = _pressing_signal(mechanism, layout, t, contact, k)
+    zero = _rounding_at(t, rate)  # a signal that switches to 0 may differ by a rounding error
     return (
         (value < -zero)
         | ((value <= zero) & (rate <= 0))
@@ -124,31 +134,31 @@ def is_off(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array)
 
 
 def _rounding_of_signal(now: Snapshot, c: int) -> Array:
-    """That of the signal which presses contact `c` on, at the time of `now`."""
+    """Return the rounding error of the signal of the normal force of contact `c`."""
     contact = now.contact(c)
     assert contact.signal is not None
     k = now.mode[now.layout.first_signal + contact.signal]
-    _, rate = _pressing(now.mechanism, now.layout, now.t, contact, k)
+    _, rate = _pressing_signal(now.mechanism, now.layout, now.t, contact, k)
     return jax.lax.stop_gradient(_rounding_at(now.t, rate))
 
 
-def _pressing(
+def _pressing_signal(
     mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array
 ) -> tuple[Array, Array]:
-    """The value and the rate of the signal that presses a contact on, on its piece `k`."""
+    """Return value and rate of the signal of a contact's normal force, on its segment `k`."""
     assert contact.signal is not None
     signal = signal_of(mechanism, layout.signals[contact.signal])
     return jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
 
 
 def _rounding_at(t: Array, rate: Array) -> Array:
-    """Of the value of a signal at the rounded time `t`: where it crosses 0 fast, that is far."""
+    """Return the rounding error of a signal at the rounded time `t`, which grows with its rate."""
     return jnp.finfo(t.dtype).eps * (500.0 + 50.0 * jnp.abs(rate * t))
 
 
 def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
-    """How long a step [s] may be under each drive that varies by a formula, so that no reserve of a
-    stuck contact turns in it unseen; `span` [s]: of the whole run.
+    """Return the longest steps [s] allowed by the drives that vary by a formula: in a longer step
+    the reserve of a stuck contact could fall and rise again unseen. `span` [s]: of the whole run.
     """
     contacts = range(len(lay.contacts))
     summed = {
@@ -162,11 +172,11 @@ def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
 
 
 def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
-    """Whether the reserves of contact `c` may turn, while it is stuck, elsewhere than at the
-    extrema of one drive.
+    """Return whether the reserves of contact `c`, while it is stuck, can have extrema other than
+    those of one drive.
 
-    So they may under the sum of two drives, a user's function, a given motion, or the pull of
-    another body.
+    This is so under the sum of two drives, a user's function, a given motion, or a spring or damper
+    to another body.
     """
     contact = lay.contacts[c]
     by_state = any(c in node.contacts for node in lay.nodes) or (
@@ -184,7 +194,7 @@ def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
 
 
 def _loads(lay: Layout, c: int) -> list[int]:
-    """The signals that load contact `c` directly or press on it."""
+    """Return the signals that load contact `c` directly or determine its normal force."""
     contact = lay.contacts[c]
     if not contact.alone or lay.motions:
         return list(range(len(lay.signals)))

@@ -1,4 +1,4 @@
-"""A mechanism at one moment: signals, positions and loads evaluated."""
+"""A mechanism at one time: signals, positions, loads and bristles evaluated from its state."""
 
 import dataclasses
 from functools import cached_property
@@ -13,18 +13,23 @@ from frictax.contacts.mode import FREE
 from frictax.contacts.rubbing import bristle_damping, bristle_law, element_law
 from frictax.laws import AbstractLaw
 
-from .layout import Contact, Flange, Form, Layout, forms, row_of, signal_of
+from .layout import Contact, Flange, Layout, body_rows, contact_row, signal_of
 from .snapshot import Snapshot
-from .sparse import product
+from .sparse import SparseRow, dot
 
 
 @dataclasses.dataclass(frozen=True)
 class MachineSnapshot(Snapshot):
-    """A mechanism at time `t` in state `y` and the mode `numbers`.
+    """A mechanism at time `t` in state `y` and the mode vector `numbers`.
 
-    Each of its variables is computed when it is first asked for. `imposed`: friction [N] of the
-    contacts with a bristle, and the power [W] that is stored in them, in the place of what the
-    state says.
+    Each attribute is computed when it is first used. In addition to those of `Snapshot` there are:
+
+    - `imposed`: friction [N] of the contacts with a bristle and the power [W] stored in them, used
+      instead of the values of the state.
+    - `drive`: values of the signals. `driven`: the part of a source's force without potential.
+    - `temperature`: of the thermal nodes [K].
+    - `bristle_...`, `element_...`: lists over the contacts with a bristle, whose friction is part
+      of `load`.
     """
 
     mechanism: Any
@@ -50,26 +55,30 @@ class MachineSnapshot(Snapshot):
         return [self.y[n + i] for i in range(n)]
 
     @cached_property
-    def forms(self) -> list[Form]:
-        return forms(self.layout, lambda part: self.mechanism.parts[part].factors())
+    def body_rows(self) -> list[SparseRow]:
+        return body_rows(self.layout, lambda part: self.mechanism.parts[part].factors())
 
     @cached_property
     def s(self) -> list[Array]:
-        return _placed(self.forms, self.q, [g[0] if g else None for g in self._given], self.t)
+        return _evaluate_rows(
+            self.body_rows, self.q, [g[0] if g else None for g in self._given_motions], self.t
+        )
 
     @cached_property
     def v(self) -> list[Array]:
-        return _placed(self.forms, self.u, [g[1] if g else None for g in self._given], self.t)
+        return _evaluate_rows(
+            self.body_rows, self.u, [g[1] if g else None for g in self._given_motions], self.t
+        )
 
     @cached_property
     def given(self) -> list[Any]:
-        return [g[2] if g else None for g in self._given]
+        return [g[2] if g else None for g in self._given_motions]
 
     @cached_property
-    def _given(self) -> list[tuple[Array, Array, Array] | None]:
-        return _given(self.mechanism, self.layout, self.t, self._signals)
+    def _given_motions(self) -> list[tuple[Array, Array, Array] | None]:
+        return _given_motions(self.mechanism, self.layout, self.t, self._signals)
 
-    # -- forces but for friction
+    # -- forces without friction
 
     @cached_property
     def _signals(self) -> list[tuple[Any, Array]]:
@@ -127,8 +136,8 @@ class MachineSnapshot(Snapshot):
         return found
 
     @cached_property
-    def contact_jacobian(self) -> list[Form]:
-        return [_exact_row(contact, self.forms) for contact in self.layout.contacts]
+    def contact_jacobian(self) -> list[SparseRow]:
+        return [_contact_row(contact, self.body_rows) for contact in self.layout.contacts]
 
     @cached_property
     def v_rel(self) -> list[Array]:
@@ -165,7 +174,7 @@ class MachineSnapshot(Snapshot):
         return part.normal(press if contact.face is None else self.mode[contact.face] * press)
 
     def press(self, contact: Contact, part: Any, v: Array) -> Array:
-        """What presses a contact on, over fn_max."""
+        """Return the normal force of a contact over its fn_max."""
         if contact.signal is not None:
             return self.drive[contact.signal]
         return part.f_normalized.in_motion(self.t, contact_position(self, contact), v)
@@ -178,7 +187,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_elements(self) -> list[Any]:
-        """These contacts, their laws at their temperatures."""
+        """The contacts with a bristle, with their laws at their temperatures."""
         found = [self.mechanism.parts[contact.part] for contact in self.layout.bristles]
         for T, node in zip(self.temperature, self.layout.nodes, strict=True):
             for b in node.bristles:
@@ -187,7 +196,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_force(self) -> list[Array]:
-        """What each bristle holds [N], which is a state: of elements what each does, (n,)."""
+        """The force in each bristle [N], which is a state; of a bristle with elements (n,)."""
         found, first = [], self.layout.first_bristle
         for n in self.layout.elements:
             found.append(self.y[first : first + n] if n else self.y[first])
@@ -196,7 +205,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_modes(self) -> list[Any]:
-        """In which direction each element of a bristle slips (n,), 0 for one that sticks; None of a
+        """The direction in which each element of a bristle slips (n,), 0 if it sticks; None for a
         bristle without elements.
         """
         found, first = [], self.layout.first_element
@@ -207,13 +216,15 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_slip(self) -> list[Any]:
-        """In which direction those slip that do, 0 where none does."""
+        """The direction of the elements that slip, 0 if all stick; None for a bristle without
+        elements.
+        """
         return [None if m is None else jnp.sign(jnp.sum(m)) for m in self.element_modes]
 
     @cached_property
     def bristle_press(self) -> list[Any]:
-        """Whether each is pressed on: 0, 1, or -1 from the other side; None of one that always
-        is.
+        """Flag of each contact: 0 without normal force, 1, or -1 if pressed from the other side;
+        None for a contact without this flag.
         """
         found, place = [], self.layout.first_press
         for contact in self.layout.bristles:
@@ -223,7 +234,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_normal(self) -> list[Any]:
-        """What presses each on [N]; None of one that always is."""
+        """The normal force of each contact [N]; None for a contact without normal force."""
         return [
             part.normal(jnp.where(side < 0, -1.0, 1.0) * self.press(contact, part, v))
             if contact.is_pressed
@@ -239,8 +250,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_scale(self) -> list[Any]:
-        """The factor on all that it says, of the normal force; None of one that always is pressed
-        on.
+        """The factor of each contact by its normal force; None for a contact without normal
+        force.
         """
         at = zip(self.bristle_elements, self.bristle_normal, self.bristle_press, strict=True)
         return [
@@ -250,23 +261,23 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_v(self) -> list[Array]:
-        """Their velocities [m/s]."""
+        """The velocities of the contacts with a bristle [m/s]."""
         return [self.relative_velocity(contact) for contact in self.layout.bristles]
 
     @cached_property
     def _bristle_laws(self) -> list[Any]:
-        """What bends each, the viscous slope beside and the least that may bend it."""
+        """Limit, viscous slope and smallest limit of each bristle, see `bristle_law`."""
         at = zip(self.bristle_elements, self.bristle_v, self.element_slip, strict=True)
         return [bristle_law(part, v) if s is None else element_law(part, v, s) for part, v, s in at]
 
     @cached_property
     def bristle_limits(self) -> list[Array]:
-        """What each is bent by at most [N] at its velocity; of elements, those that slip."""
+        """The limit of the force in each bristle [N] at its velocity."""
         return [g for g, _, _ in self._bristle_laws]
 
     @cached_property
     def bristle_rate(self) -> list[Array]:
-        """The rates of the forces in them [N/s]."""
+        """The rates of the forces in the bristles [N/s]."""
         at = zip(
             self.bristle_elements,
             self.bristle_v,
@@ -288,7 +299,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_force(self) -> list[Any]:
-        """What each element bears [N], (n,); None of a bristle without elements."""
+        """The force of each element [N], (n,); None for a bristle without elements."""
         return [
             None
             if modes is None
@@ -300,7 +311,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_friction(self) -> list[Array]:
-        """Their friction [N], positive against positive velocity."""
+        """The friction of the contacts with a bristle [N], positive against positive velocity."""
         if self.imposed is not None:
             return self.imposed[0]
         found = []
@@ -318,11 +329,11 @@ class MachineSnapshot(Snapshot):
                 continue
             damping = bristle_damping(part, v)
             found.append(f + damping * rate / part.bristle.sigma_0 + viscous * v)
-        return _scaled(found, self.bristle_scale)
+        return _times_scales(found, self.bristle_scale)
 
     @cached_property
     def bristle_stores(self) -> list[Array]:
-        """The power [W] that is stored in them."""
+        """The power [W] that is stored in each bristle."""
         if self.imposed is not None:
             return self.imposed[1]
         at = zip(self.bristle_elements, self.bristle_force, self.bristle_rate, strict=True)
@@ -332,18 +343,18 @@ class MachineSnapshot(Snapshot):
             else jnp.sum(f * rate / part.bristle.k)
             for part, f, rate in at
         ]
-        return _scaled(found, self.bristle_scale)
+        return _times_scales(found, self.bristle_scale)
 
     @cached_property
     def bristle_energy(self) -> list[Array]:
-        """What is stored in each [J]."""
+        """The energy stored in each bristle [J]."""
         at = zip(self.bristle_elements, self.bristle_force, strict=True)
-        return _scaled([part.bristle.energy(f) for part, f in at], self.bristle_scale)
+        return _times_scales([part.bristle.energy(f) for part, f in at], self.bristle_scale)
 
 
-def _exact_row(contact: Contact, bodies: list[Form]) -> Form:
-    """`row_of`, with 0 where the two bodies of the contact cancel except for a rounding."""
-    row = row_of(contact, bodies)
+def _contact_row(contact: Contact, bodies: list[SparseRow]) -> SparseRow:
+    """Return `contact_row`, with 0 for entries of its two bodies that cancel up to rounding."""
+    row = contact_row(contact, bodies)
     for i, x in row.items():
         terms = [bodies[body][i] for body, _ in contact.ends if i in bodies[body]]
         if len(terms) > 1:
@@ -352,11 +363,11 @@ def _exact_row(contact: Contact, bodies: list[Form]) -> Form:
     return row
 
 
-def _given(
+def _given_motions(
     mechanism, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]
 ) -> list[tuple[Array, Array, Array] | None]:
-    """What motions add to the position, velocity and acceleration of each body; None
-    where nothing.
+    """Return the position, velocity and acceleration of each body by given motions; None for a body
+    without one.
     """
     added: list[Any] = [None] * len(layout.bodies)
     one = jnp.ones_like(t)
@@ -380,9 +391,11 @@ def _given(
     return added
 
 
-def _placed(bodies: list[Form], values: list[Array], given: list[Any], t: Array) -> list[Array]:
+def _evaluate_rows(
+    bodies: list[SparseRow], values: list[Array], given: list[Any], t: Array
+) -> list[Array]:
     by_coordinates, zero = (
-        [product(form, dict(enumerate(values))) for form in bodies],
+        [dot(form, dict(enumerate(values))) for form in bodies],
         jnp.zeros_like(t),
     )
     both = zip(by_coordinates, given, strict=True)
@@ -394,59 +407,55 @@ def _placed(bodies: list[Form], values: list[Array], given: list[Any], t: Array)
     ]
 
 
-def stretch(now: Snapshot, k: int) -> tuple[Array, Array]:
-    """Extension [m] of compliant number k and its rate [m/s]."""
+def stretch(now: MachineSnapshot, k: int) -> tuple[Array, Array]:
+    """Return the extension [m] of compliant number k and its rate [m/s]."""
     _, a, b = now.layout.compliants[k]
     s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)
     return s_rel, velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
 
 
-def rounding(now: Snapshot, k: int) -> Array:
-    """An extension of compliant number k that is 0 but for rounding [m]."""
+def extension_rounding(now: MachineSnapshot, k: int) -> Array:
+    """Return the rounding error of the extension of compliant number k [m]."""
     _, a, b = now.layout.compliants[k]
     size = sum((jnp.abs(position(now.mechanism, flange, now.s)) for flange in (a, b)), now.zero)
     return float(jnp.finfo(now.t.dtype).eps) * (500 + 8 * jax.lax.stop_gradient(size))
 
 
-def forces(now: Snapshot, k: int) -> tuple[Array, Array]:
-    """The force of compliant number k: the part that stores energy, and that which takes it out
-    [N].
-    """
+def forces(now: MachineSnapshot, k: int) -> tuple[Array, Array]:
+    """Return the force of compliant number k [N]: the elastic and the dissipative part."""
     return now.mechanism.parts[now.layout.compliants[k][0]].forces(
         *stretch(now, k), now.gap_piece(k)
     )
 
 
 def position(mechanism: Any, flange: Flange, s: list[Array]) -> Array:
-    """Position of a flange [m]."""
+    """Return the position of a flange [m]."""
     if flange.body is None:
         return mechanism.parts[flange.part].s0
-    return (
-        s[flange.body] + flange.side * mechanism.parts[flange.part].L / 2
-        if flange.side
-        else s[flange.body]
-    )
+    if not flange.side:
+        return s[flange.body]
+    return s[flange.body] + flange.side * mechanism.parts[flange.part].L / 2
 
 
-def contact_position(now: Snapshot, contact: Contact) -> Array:
-    """Position of a contact relative to its support [m]."""
+def contact_position(now: MachineSnapshot, contact: Contact) -> Array:
+    """Return the position of a contact relative to its support [m]."""
     at = position(now.mechanism, contact.flange, now.s)
     return at if contact.support is None else at - position(now.mechanism, contact.support, now.s)
 
 
 def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:
-    """Velocity of a flange [m/s]."""
+    """Return the velocity of a flange [m/s]."""
     return jnp.zeros_like(t) if flange is None or flange.body is None else v[flange.body]
 
 
-def _scaled(values: list[Array], scales: list[Any]) -> list[Array]:
-    """Each times its scale, None for 1."""
+def _times_scales(values: list[Array], scales: list[Any]) -> list[Array]:
+    """Return each value times its scale, where None means 1."""
     both = zip(values, scales, strict=True)
     return [x if scale is None else scale * x for x, scale in both]
 
 
 def at_temperature(part, T: Array) -> Any:
-    """A friction element with its laws at the temperature `T` [K]."""
+    """Return a friction element with its laws at the temperature `T` [K]."""
     names = [field.name for field in dataclasses.fields(part)]
     laws = [name for name in names if isinstance(getattr(part, name), AbstractLaw)]
     if not laws:

@@ -1,4 +1,4 @@
-"""What acts between two flanges, or from outside on one."""
+"""Springs, dampers, external forces and given motions."""
 
 import abc
 from typing import Any, ClassVar
@@ -24,8 +24,8 @@ class AbstractCompliant(CheckedModule):
     """A force f [N] between the flanges `a` and `b` of two bodies, positive when it pulls them
     together.
 
-    s_rel = s_b - s_a [m], v_rel = v_b - v_a [m/s]. A body's name alone means the flange_b of the
-    first and the flange_a of the second.
+    s_rel = s_b - s_a [m], v_rel = v_b - v_a [m/s]. A body's name without flange means flange_b of
+    the first body and flange_a of the second.
     """
 
     rotational: ClassVar[bool]
@@ -33,37 +33,37 @@ class AbstractCompliant(CheckedModule):
     b: str = eqx.field(static=True)
 
     def elastic(self, s_rel: Number) -> Number:
-        """The part of f that stores energy."""
+        """Return the part of f that stores energy."""
         return jnp.zeros_like(s_rel)
 
     def energy(self, s_rel: Number) -> Number:
-        """The energy stored [J]."""
+        """Return the energy stored [J]."""
         return jnp.zeros_like(s_rel)
 
     def viscous(self, v_rel: Number) -> Number:
-        """The part of f that takes energy out."""
+        """Return the part of f that dissipates energy."""
         return jnp.zeros_like(v_rel)
 
     def forces(self, s_rel: Number, v_rel: Number, piece: Integer) -> tuple[Array, Array]:
-        """Both parts, on a piece of those that have several."""
+        """Return both parts, on segment `piece` of a compliant with several segments."""
         return self.elastic(s_rel), self.viscous(v_rel)
 
 
 class _Spring(AbstractCompliant):
-    """f = c*(s_rel - unstretched)."""
+    """f = c*(s_rel - extension_without_force)."""
 
     c: eqx.AbstractVar[Scalar]
 
     @property
-    def unstretched(self: Any) -> Scalar:
-        """Extension without force."""
+    def extension_without_force(self: Any) -> Scalar:
+        """The extension without force."""
         return self.phi_rel0 if self.rotational else self.s_rel0
 
     def elastic(self, s_rel: Number) -> Number:
-        return self.c * (s_rel - self.unstretched)
+        return self.c * (s_rel - self.extension_without_force)
 
     def energy(self, s_rel: Number) -> Number:
-        return 0.5 * self.c * (s_rel - self.unstretched) ** 2
+        return 0.5 * self.c * (s_rel - self.extension_without_force) ** 2
 
 
 class _Damper(AbstractCompliant):
@@ -78,7 +78,7 @@ class _Damper(AbstractCompliant):
 class Spring(_Spring):
     """A linear spring, f = c*(s_rel - s_rel0): `c` >= 0 [N/m], unstretched length `s_rel0` [m].
 
-    Half a period after it was let go, a mass is as far on the other side:
+    Half a period after its release a mass is on the other side:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> swing = fx.Mechanism(
@@ -108,7 +108,7 @@ class Damper(_Damper):
 class SpringDamper(_Spring, _Damper):
     """A linear spring and a linear damper in parallel, f = c*(s_rel - s_rel0) + d*v_rel.
 
-    Critically damped, a mass creeps back as (1 + 2*t)*exp(-2*t):
+    A critically damped mass returns as (1 + 2*t)*exp(-2*t):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> door = fx.Mechanism(
@@ -153,7 +153,7 @@ class RotationalSpringDamper(_Spring, _Damper):
     """A linear torsion spring and a linear damper in parallel, tau = c*(phi_rel - phi_rel0) +
     d*w_rel.
 
-    Two discs on one shaft end up turning alike:
+    Two discs on one shaft reach the same speed:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> train = fx.Mechanism(
@@ -173,14 +173,14 @@ class RotationalSpringDamper(_Spring, _Damper):
 
 
 class AbstractSource(CheckedModule):
-    """A force f [N] from outside on the flange `body`, positive in the direction of s; f = driven +
+    """An external force f [N] on the flange `body`, positive in the direction of s; f = driven +
     elastic.
 
-    `dissipates`: whether the work of `driven` is not a drive's but lost, as in a damper;
-    `is_smooth`: whether its slope over v is smooth too where v changes its sign.
+    `dissipates`: whether the work of `driven` is lost, as in a damper, and is not work of a drive.
+    `is_smooth`: whether the slope of f over v is smooth also where v changes its sign.
 
-    s [m] and v [m/s] are the position and velocity of that flange: of a body's flange_b where its
-    name alone is given.
+    s [m] and v [m/s] are position and velocity of the flange. A body's name without flange means
+    its flange_b.
     """
 
     body: str = eqx.field(static=True)
@@ -194,24 +194,24 @@ class AbstractSource(CheckedModule):
             check_signal(self, name)
 
     def signal_name(self) -> str | None:
-        """The field that holds the signal; None for a source without one."""
+        """Return the field with the signal; None for a source without signal."""
         return None
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
-        """The part of f that has no potential; `value` is the signal's."""
+        """Return the part of f without potential; `value` is that of the signal."""
         return jnp.zeros_like(s)
 
     def elastic(self, s: Number) -> Number:
-        """The part of f that has a potential."""
+        """Return the part of f with a potential."""
         return jnp.zeros_like(s)
 
     def energy(self, s: Number) -> Number:
-        """That potential [J]: elastic = -d(energy)/ds."""
+        """Return the potential [J]: elastic = -d(energy)/ds."""
         return jnp.zeros_like(s)
 
 
 class _External(AbstractSource):
-    """f is its signal."""
+    """A source whose force is its signal."""
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         return jnp.asarray(value)
@@ -249,30 +249,30 @@ class Torque(_External):
 
 
 class PositionController(AbstractSource):
-    """A drive under position control, a speed loop inside a position loop: f = k*kv*(kp*(s_ref(t) -
-    s) - v).
+    """A drive under position control with a speed loop inside a position loop: f =
+    k*kv*(kp*(s_ref(t) - s) - v).
 
-    The controller itself is not identified but known, so none of its gains is fitted unless named.
-    Its work counts in `run.energy.drive`. A body that friction holds does not move: there f follows
-    s_ref alone.
+    The gains are usually known, so a fit moves a gain only if it is named. The work of the drive
+    counts in `run.energy.drive`. If friction holds the body, f depends on s_ref only.
 
-    A controller on a computer works at sampling times, holds its output between them and takes the
-    speed from differences of position. This one acts at all times on the speed itself. What is lost
-    by that is the delay: a speed that is T [s] old pushes with k*kv*T*a more, so that the real
-    machine responds as if it were lighter by k*kv*T [kg]. Give a recorded reference as `Sampled`
-    joined by lines: with ``hold=True`` the force would jump at every sample.
+    A digital controller works at sampling times, holds its output between them, and computes the
+    speed from differences of position. This model acts at all times on the true speed and neglects
+    the delay. A speed that is T [s] old increases the force by k*kv*T*a. The real machine therefore
+    responds like a machine that is lighter by k*kv*T [kg]. Give a recorded reference as `Sampled`
+    with linear interpolation: with ``hold=True`` the force jumps at every sample.
 
     **Arguments:**
 
-    - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b; s and v are that
-      flange's.
-    - `s_ref`: position that is asked for [m]: a signal, a function of time or a number.
-    - `kp` >= 0 [1/s]: gain of the position loop, the speed asked for over the error of position.
-    - `kv` >= 0: gain of the speed loop, the controller's output over the error of speed; [N.s/m]
-      where that output is a force.
-    - `k` >= 0: the drive's force over the controller's output, such as N/V; 1 unless given.
+    - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b; s and v are those
+      of the flange.
+    - `s_ref`: reference position [m]: a signal, a function of time or a number.
+    - `kp` >= 0 [1/s]: gain of the position loop, from position error to reference speed.
+    - `kv` >= 0: gain of the speed loop, from speed error to the controller's output; [N.s/m] if the
+      output is a force.
+    - `k` >= 0: the drive's force over the controller's output, such as N/V; default 1.
 
-    **Raises:** `ValueError` for a value outside its domain and for a reference that is no signal.
+    **Raises:** `ValueError` for a value outside its domain and for a reference that is not a
+    signal.
 
     **Source:** A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Workshop on
     Nonlinear System Identification Benchmarks, 2019. Its controller has kp = 160.18 1/s, kv =
@@ -300,7 +300,7 @@ class PositionController(AbstractSource):
 
 
 class AbstractMotion(CheckedModule):
-    """A body whose position over time is given, whatever force that takes."""
+    """A body whose position over time is given, independent of the forces."""
 
     body: str = eqx.field(static=True)
 
@@ -309,18 +309,18 @@ class AbstractMotion(CheckedModule):
 
     @abc.abstractmethod
     def signal_name(self) -> str:
-        """The field that holds the position over time."""
+        """Return the field with the position over time."""
 
 
 class Position(AbstractMotion):
     """The position of a body over time: `s` [m], or [rad] of a body that turns, is a signal, a
     function of time or a number.
 
-    The body's own start values do not matter. Where the signal has a corner the body's velocity
-    jumps; give a signal that is smooth between its switches. So a belt under a mass is a heavy body
-    with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
+    The start values of the body do not count. The velocity of the body jumps at a corner of the
+    signal, so give a signal that is smooth between its switches. A belt under a mass is a body with
+    ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
 
-    **Raises:** `ValueError` for a signal that is none.
+    **Raises:** `ValueError` for a value that is not a signal.
 
     **Source:** Modelica.Mechanics.Translational.Sources.Position and Rotational.Sources.Position
     with exact = true.
@@ -346,23 +346,24 @@ class Position(AbstractMotion):
 
 
 class LinearPositionDependentForce(AbstractSource):
-    """An external force that changes in a straight line with position: f = f_nominal + slope*(s -
-    s0), positive in the direction of s.
+    """An external force that depends linearly on position: f = f_nominal + slope*(s - s0), positive
+    in the direction of s.
 
-    Measured guides and screw axes have one, from a cable chain, a counterweight or a guide out of
-    level; with slope = 0 it is a machine's constant offset. A slope < 0 pulls back to where f is 0,
-    one > 0 drives away from there.
+    Guides and screw axes have such a force from a cable chain, a counterweight or a guide that is
+    not level. With slope = 0 it is a constant offset. A slope < 0 pulls towards the position where
+    f is 0, a slope > 0 pushes away from it.
 
-    Its energy is the potential -(f_nominal*(s - s0) + slope/2*(s - s0)^2), 0 at s0 and of either
-    sign; it counts in `run.energy.elastic`, so that no work of it goes into `run.energy.drive`.
+    Its energy is the potential -(f_nominal*(s - s0) + slope/2*(s - s0)^2), which is 0 at s0 and has
+    either sign. The energy counts in `run.energy.elastic`, so its work is not in
+    `run.energy.drive`.
 
     **Arguments:** `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b;
-    `f_nominal` [N], the force at `s0` [m], and `slope` [N/m], any numbers. `s0` is not fitted
-    unless asked for: f_nominal - slope*s0 is all that shows.
+    `f_nominal` [N], the force at `s0` [m], and `slope` [N/m], any numbers. A fit moves `s0` only if
+    it is named, because a record identifies f_nominal - slope*s0 only.
 
     **Raises:** `ValueError` for a value that is not finite.
 
-    **Source:** the position's counterpart of
+    **Source:** the counterpart for positions of
     Modelica.Mechanics.Translational.Sources.LinearSpeedDependentForce.
 
     >>> import frictax as fx, jax.numpy as jnp
@@ -385,35 +386,35 @@ class LinearPositionDependentForce(AbstractSource):
 
 
 class PeriodicPositionDependentForce(AbstractSource):
-    """An external force that repeats itself over position: f = f_cos*cos(2*pi*(s - s0)/period) +
+    """An external force that is periodic in position: f = f_cos*cos(2*pi*(s - s0)/period) +
     f_sin*sin(2*pi*(s - s0)/period), positive in the direction of s.
 
-    The cogging of a motor, the ripple of a lead screw or a gear, the seat of a detent: its size is
-    sqrt(f_cos^2 + f_sin^2), and it is the same forward and backward. On a body that turns it is a
-    torque. It holds a body in its valleys, the places where f falls through 0: about one of them a
-    free mass swings by w = sqrt(2*pi/period*size/m).
+    Examples are the cogging of a motor, the ripple of a lead screw or a gear, and a detent. Its
+    amplitude is sqrt(f_cos^2 + f_sin^2), and it is the same forward and backward. On a body that
+    turns it is a torque. It holds a body in its valleys, where f falls through 0. A free mass
+    oscillates about a valley with w = sqrt(2*pi/period*amplitude/m).
 
-    Its energy is the potential period/(2*pi)*(f_sin*cos(...) - f_cos*sin(...)), of mean 0 over a
-    period; it counts in `run.energy.elastic`, so that no work of it goes into `run.energy.drive`.
+    Its energy is the potential period/(2*pi)*(f_sin*cos(...) - f_cos*sin(...)), with mean 0 over a
+    period. The energy counts in `run.energy.elastic`, so its work is not in `run.energy.drive`.
 
-    Steps must resolve it: those of `Adaptive` do so by themselves, of a record several samples have
-    to lie in each period.
+    The steps must resolve the period. `Adaptive` chooses such steps. A record needs several samples
+    in each period.
 
     **Arguments:** `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b;
-    `f_cos`, `f_sin` [N; N.m on what turns], any numbers; `period` > 0 [m; rad]: a screw's pitch, a
-    turn over the number of poles or teeth; `s0` [m; rad]: the position at which f is f_cos, which
-    shifts only the phase. Neither of the latter two is fitted unless asked for. A wrong period fits
-    about as badly as any other, so that a search finds its way only from one that is right within
-    half a wave over the whole travel: `found.missing()` and `found.residual_study()` look for such
-    a one among all. Where it is fitted, have s0 in the middle of the travel, or an error of the
-    period turns the phase as well.
+    `f_cos`, `f_sin` [N; N.m on a body that turns], any numbers; `period` > 0 [m; rad]: a screw's
+    pitch, or a turn over the number of poles or teeth; `s0` [m; rad]: the position at which f is
+    f_cos, which shifts the phase only. A fit moves `period` and `s0` only if they are named. A
+    search for the period converges only from a start that is right within half a wave over the
+    whole travel. `found.missing()` and `found.residual_study()` search all periods. If the period
+    is fitted, place s0 in the middle of the travel; otherwise an error of the period also turns the
+    phase.
 
     **Raises:** `ValueError` for a value that is not finite and a period that is not positive.
 
     **Source:** the lowest harmonic of a cogging force: D. C. Hanselman, Brushless Permanent Magnet
     Motor Design, 2006. Modelica has no counterpart.
 
-    A mass in a valley swings once in 2*pi/sqrt(2*pi/0.01*4.0/0.5) = 0.0886 s:
+    A mass in a valley has the period of oscillation 2*pi/sqrt(2*pi/0.01*4.0/0.5) = 0.0886 s:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> axis = fx.Mechanism(
@@ -450,38 +451,39 @@ class _QuadraticSpeedDependent(AbstractSource):
     is_smooth: ClassVar[bool] = False
 
     def nominal(self: Any) -> tuple[Scalar, Scalar]:
-        """The force at the nominal speed, and this."""
+        """Return the nominal force and the nominal speed."""
         if self.rotational:
             return self.tau_nominal, self.w_nominal
         return self.f_nominal, self.v_nominal
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         f_nominal, v_nominal = self.nominal()
-        # the slope of v*|v|, 2*|v|, has no jump at v = 0
+        # The slope of v*|v| is 2*|v|, which is continuous at v = 0.
         return f_nominal * (v / v_nominal) * jnp.abs(v / v_nominal)
 
 
 class QuadraticSpeedDependentForce(_QuadraticSpeedDependent):
-    """An external force over the square of the speed: f = f_nominal*(v/v_nominal)*|v/v_nominal|.
+    """An external force quadratic in the speed: f = f_nominal*(v/v_nominal)*|v/v_nominal|.
 
-    With f_nominal < 0 it opposes the motion both ways: the drag of air or of a liquid,
-    f = -1/2*rho*cw*A*v*|v| having f_nominal = -1/2*rho*cw*A at the v_nominal of 1 m/s. With
-    f_nominal > 0 it pushes in the direction of motion. A body at rest feels none of it.
+    With f_nominal < 0 it opposes the motion in both directions, like the drag of air or of a
+    liquid: f = -1/2*rho*cw*A*v*|v| has f_nominal = -1/2*rho*cw*A at v_nominal = 1 m/s. With
+    f_nominal > 0 it pushes in the direction of motion. At rest the force is 0.
 
-    What it takes counts in `run.energy.damper`, as of a damper; what one with f_nominal > 0 brings
-    in counts there with the other sign.
+    Its loss counts in `run.energy.damper`, as of a damper. With f_nominal > 0 its work counts there
+    with a negative sign.
 
     **Arguments:** `body`: name of the body it acts on; `f_nominal` [N], any number, the force at
-    `v_nominal` > 0 [m/s]. The latter is not fitted unless asked for, as f_nominal/v_nominal^2 is
-    all that shows; at 1 m/s, unless given, -f_nominal is the coefficient of drag [N.s2/m2].
+    `v_nominal` > 0 [m/s]. A fit moves `v_nominal` only if it is named, because a record identifies
+    f_nominal/v_nominal^2 only. At the default of 1 m/s, -f_nominal is the coefficient of drag
+    [N.s2/m2].
 
     **Raises:** `ValueError` for a value that is not finite and a v_nominal that is not positive.
 
     **Source:** Modelica.Mechanics.Translational.Sources.QuadraticSpeedDependentForce with
-    ForceDirection = false, its force being of the sign of the speed; the other one, of one sign
-    both ways, is not here.
+    ForceDirection = false: the force has the sign of the speed. A force of one sign in both
+    directions is not available.
 
-    A ball falls ever more slowly than v = sqrt(m*g/0.02) = 7.0 m/s:
+    A ball falls with a speed that approaches v = sqrt(m*g/0.02) = 7.0 m/s:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> ball = fx.Mechanism(
@@ -499,11 +501,11 @@ class QuadraticSpeedDependentForce(_QuadraticSpeedDependent):
 
 
 class QuadraticSpeedDependentTorque(_QuadraticSpeedDependent):
-    """An external torque over the square of the speed, such as of a fan: tau =
+    """An external torque quadratic in the speed, such as that of a fan: tau =
     tau_nominal*(w/w_nominal)*|w/w_nominal|.
 
-    With `tau_nominal` < 0 [N.m] it opposes the motion both ways; `w_nominal` > 0 [rad/s], 1 unless
-    given. All else is as of `QuadraticSpeedDependentForce`.
+    With `tau_nominal` < 0 [N.m] it opposes the motion in both directions; `w_nominal` > 0 [rad/s],
+    default 1. The rest is described at `QuadraticSpeedDependentForce`.
 
     **Source:** Modelica.Mechanics.Rotational.Sources.QuadraticSpeedDependentTorque with
     TorqueDirection = false.

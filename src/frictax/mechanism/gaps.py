@@ -1,4 +1,4 @@
-"""Springs that touch only from some point on: gaps and backlash."""
+"""Springs that touch only beyond some extension: gaps and backlash."""
 
 import abc
 from typing import ClassVar
@@ -14,8 +14,8 @@ from frictax.parameters.arrays import larger
 
 from .forces import AbstractCompliant
 
-# The pieces of a gap; of a side, times +1 where it touches at s_rel beyond it and -1 where before
-# it.
+# The segments of a gap. The sign is that of the side: +1 if it touches at a larger s_rel, -1 if it
+# touches at a smaller s_rel.
 OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
@@ -23,22 +23,22 @@ class AbstractGap(AbstractCompliant):
     """A spring and a damper that act while they touch, at a depth x > 0: N = f_c + f_d, f_c =
     c*x^n, f_d = d*dx/dt within -f_c ... f_c.
 
-    So it never pulls, and does not jump where it begins to touch. Beginning, end, and where the
-    damper reaches its bounds are events.
+    Therefore the force never pulls, and it is continuous when the contact begins. Begin, end, and
+    the times at which the damper reaches its bounds are events.
     """
 
     c: eqx.AbstractVar[Scalar]
     d: eqx.AbstractVar[Scalar]
     sides: ClassVar[tuple[int, ...]]
-    is_smooth: ClassVar[bool]  # the slope of its force too, where it begins to touch
+    is_smooth: ClassVar[bool]  # whether the slope of its force is smooth where it begins to touch
 
     @abc.abstractmethod
     def depth(self, s_rel: Number, side: ScalarLike) -> Number:
-        """How deep it touches at a side; negative: how far it is from that."""
+        """Return how deep it touches at a side; negative: its distance from the side."""
 
     @abc.abstractmethod
     def exponent(self) -> ScalarLike:
-        """n."""
+        """Return n."""
 
     def energy(self, s_rel: Number) -> Number:
         deep = [self.depth(s_rel, side) for side in self.sides]
@@ -57,16 +57,16 @@ class AbstractGap(AbstractCompliant):
     def margins(
         self, s_rel: Number, v_rel: Number, piece: Integer, rounding: Array
     ) -> tuple[Array, Array]:
-        """Two margins that stay positive while it is on `piece`; they begin a `rounding` of s_rel
-        above 0.
+        """Return two margins that stay positive while it is on segment `piece`, plus a `rounding`
+        error of s_rel.
 
-        All are depths, also where a damper reaches its bounds: a force c*x^n falls to 0 at no
-        speed, and is found there only roughly.
+        All margins are depths, also at the bounds of the damper. A force c*x^n would reach 0 with
+        slope 0, where an event is located inaccurately.
         """
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
         slack = rounding * (1 + jax.lax.stop_gradient(jnp.abs(borne)))
-        # Half of it: what leaves one side of a backlash of 0 touches the other, and not just about.
+        # Half of the rounding error: at a backlash of 0, leaving one side must touch the other.
         away = [0.5 * slack - self.depth(s_rel, which) for which in self.sides] + [
             jnp.full_like(s_rel, jnp.inf)
         ]
@@ -79,7 +79,7 @@ class AbstractGap(AbstractCompliant):
     def following(
         self, s_rel: Array, v_rel: Array, piece: Integer, first: Array, second: Array
     ) -> Integer:
-        """The piece after the `first` or the `second` of the margins fell."""
+        """Return the segment after the `first` or the `second` of the margins fell."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
         begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)
@@ -88,7 +88,7 @@ class AbstractGap(AbstractCompliant):
         return jnp.where(first | second, jnp.where(kind == OPEN, begun, moved), piece)
 
     def piece_at(self, s_rel: Number, v_rel: Number) -> Integer:
-        """The piece at the start of a run."""
+        """Return the segment at the start of a run."""
         piece = jnp.zeros(jnp.shape(s_rel), jnp.int32)
         for side in self.sides:
             x, damper = self.depth(s_rel, side), self.d * side * v_rel
@@ -101,25 +101,23 @@ class AbstractGap(AbstractCompliant):
         return piece
 
     def _spring(self, x: Array) -> Array:
-        """c*x^n, continued to x < 0 as an odd function."""
-        # no power of 0, whose derivative by n is not finite
+        """Return c*x^n, continued to x < 0 as an odd function."""
+        # The derivative of a power of 0 by n is not finite.
         size = jnp.where(x == 0, 1.0, jnp.abs(x))
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 
     def _depth_under(self, f: Array) -> Array:
-        """The depth at which the spring bears f, odd as it is; without a spring none does, but for
-        one beyond all others.
-        """
+        """Return the depth at which the force of the spring is f; a very large depth if c is 0."""
         x = f / larger(self.c, float(jnp.finfo(f.dtype).tiny) ** 0.5)
         return x * jnp.where(x == 0, 1.0, jnp.abs(x)) ** (1 / self.exponent() - 1)
 
 
 class ElastoGap(AbstractGap):
-    """A spring and a damper between two sliding bodies that touch while s_rel < s_rel0: a stop that
-    gives way.
+    """A spring and a damper between two sliding bodies that touch while s_rel < s_rel0: an elastic
+    stop.
 
-    With x = s_rel0 - s_rel > 0 they are pushed apart by f_c + f_d, f_c = c*x^n, f_d = -d*v_rel
-    within -f_c ... f_c; else not at all.
+    With x = s_rel0 - s_rel > 0 the bodies are pushed apart by f_c + f_d, f_c = c*x^n, f_d =
+    -d*v_rel within -f_c ... f_c. Otherwise the force is 0.
 
     **Arguments:** `a`, `b`: as of a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m], `s_rel0` [m], `n`
     >= 1 (1.5: Hertz's contact of spheres).
@@ -128,7 +126,7 @@ class ElastoGap(AbstractGap):
 
     **Source:** Modelica Standard Library 4.1.0.
 
-    A ball of 1 kg meets a spring of 100 N/m with 1 m/s and stays for half of a period:
+    A ball of 1 kg hits a spring of 100 N/m with 1 m/s and leaves it after half a period:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(
@@ -143,7 +141,7 @@ class ElastoGap(AbstractGap):
 
     rotational = False
     sides = (-1,)
-    is_smooth = False  # as `n` may be
+    is_smooth = False  # `n` may be less than 2
     c: Scalar = parameter(AtLeast(0.0), "N/m")
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
@@ -161,10 +159,10 @@ class ElastoBacklash(AbstractGap):
     |phi_rel - phi_rel0| > b/2.
 
     With x = |phi_rel - phi_rel0| - b/2 > 0 the torque is tau_c + tau_d toward the middle, tau_c =
-    c*x, tau_d = d*dx/dt within -tau_c ... tau_c; 0 in between.
+    c*x, tau_d = d*dx/dt within -tau_c ... tau_c. In the gap the torque is 0.
 
     **Arguments:** `a`, `b`: as of a `RotationalSpring`; `c` >= 0 [N.m/rad], `d` >= 0 [N.m.s/rad],
-    `backlash` >= 0 [rad], Modelica's b, the whole of it; `phi_rel0` [rad].
+    `backlash` >= 0 [rad], the total backlash, Modelica's b; `phi_rel0` [rad].
 
     **Raises:** `ValueError` for a value outside its domain.
 

@@ -1,4 +1,4 @@
-"""Gears: relations between the angles of bodies, without losses and without play."""
+"""Gears: relations between the angles of bodies, ideal or with losses, without backlash."""
 
 import abc
 from typing import Any, ClassVar
@@ -38,11 +38,11 @@ class AbstractGear(CheckedModule):
 
     @abc.abstractmethod
     def joined(self) -> tuple[str, ...]:
-        """The names of the bodies, the follower last."""
+        """Return the names of the bodies, the following body last."""
 
     @abc.abstractmethod
     def factors(self) -> tuple[ScalarLike, ...]:
-        """The factor of each body's angle."""
+        """Return the factor of each body's angle."""
 
 
 class AbstractPairGear(AbstractGear):
@@ -65,19 +65,19 @@ class AbstractPairGear(AbstractGear):
 
 
 class IdealGear(AbstractPairGear):
-    """A gear between two bodies: phi_a = ratio*phi_b, and the torque on b is ratio times that from
-    a.
+    """A gear between two bodies: phi_a = ratio*phi_b. The torque on b is ratio times the torque
+    from a.
 
     Body `b` follows `a`: start values are those of `a`.
 
-    **Arguments:** `a`, `b`: names of the bodies; `ratio`, not 0: phi_a/phi_b, negative where they
-    turn against each other.
+    **Arguments:** `a`, `b`: names of the bodies; `ratio`, not 0: phi_a/phi_b, negative if the
+    bodies turn in opposite directions.
 
     **Raises:** `ValueError` for a ratio of 0.
 
     **Source:** Modelica.Mechanics.Rotational.Components.IdealGear.
 
-    A motor of 1 kg.m2 through a gear 2:1 on a load of 4 kg.m2 has the inertia 1 + 4/2^2 = 2:
+    A motor of 1 kg.m2 with a load of 4 kg.m2 behind a gear 2:1 has the inertia 1 + 4/2^2 = 2:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> drive = fx.Mechanism(
@@ -95,11 +95,11 @@ class IdealGear(AbstractPairGear):
 class IdealPlanetary(AbstractGear):
     """A planetary gear: (1 + ratio)*phi_carrier = phi_sun + ratio*phi_ring.
 
-    The carrier follows the sun and the ring: start values are theirs. Hold one of the three by a
-    `Brake`, or by `Position`.
+    The carrier follows the sun and the ring: start values are those of sun and ring. Hold one of
+    the three bodies by a `Brake` or by a `Position`.
 
-    **Arguments:** `sun`, `carrier`, `ring`: names of the bodies; `ratio` > 0: teeth of the ring
-    over teeth of the sun.
+    **Arguments:** `sun`, `carrier`, `ring`: names of the bodies; `ratio` > 0: number of teeth of
+    the ring over that of the sun.
 
     **Raises:** `ValueError` for a ratio <= 0.
 
@@ -128,11 +128,11 @@ class IdealPlanetary(AbstractGear):
         return 1.0, self.ratio, -(1 + self.ratio)
 
 
-_LEAST_ETA = 0.01  # [1] least efficiency that the lines beyond the last row lead to
+_LEAST_ETA = 0.01  # [1] the extrapolation beyond the last row stops at this efficiency
 
 
 class _Corners(AbstractLaw):
-    """Where the loss table has corners."""
+    """A law without friction whose breaks are the corners of the loss table."""
 
     speeds: Float[Array, " n"]
 
@@ -155,24 +155,25 @@ class _Corners(AbstractLaw):
 class LossyGear(AbstractContact, AbstractPairGear):
     """A gear with losses in its meshing and its bearings: phi_a = ratio*phi_b, and it may stick.
 
-    With tau_a the torque that enters at a, the torque at b is ratio*(tau_a - tauLoss). Where a
-    turns forward,
+    With the torque tau_a that enters at a, the torque at b is ratio*(tau_a - tauLoss). While a
+    turns forward, tauLoss is the greater of two lines:
 
         tauLoss = (1 - eta_mf1)*tau_a + tau_bf1     while the power flows from a to b
-        tauLoss = (1 - 1/eta_mf2)*tau_a + tau_bf2   while it flows back
+        tauLoss = (1 - 1/eta_mf2)*tau_a + tau_bf2   while the power flows from b to a
 
-    which is the greater of the two; backward it is the lesser of (1 - eta_mf1)*tau_a - tau_bf1 and
-    (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest it holds any tauLoss between the least and the
-    greatest. Efficiencies and bearing torques are straight lines between the given speeds. Beyond
-    the last row the lines through the last two rows go on. From the speed on at which one of them
-    leads to an efficiency above 1 or below 0.01, or to a bearing torque below 0, all stay as they
-    are there: losses never drive.
+    While a turns backward, tauLoss is the lesser of (1 - eta_mf1)*tau_a - tau_bf1 and
+    (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest the gear holds any tauLoss between these limits.
 
-    Body `b` follows `a`: start values are those of `a`. On body `a` no other gear may act.
+    Efficiencies and bearing torques are interpolated linearly between the given speeds, and
+    extrapolated linearly beyond the last row. The extrapolation of all columns stops at the speed
+    at which an efficiency would exceed 1 or fall below 0.01, or a bearing torque would be negative.
+    Therefore losses never drive.
 
-    A friction between its own two bodies takes torque past the gear, whose losses may fall by more
-    than that friction brakes: for some loads no modes fit the forces then, and the run ends as
-    `Result.inconsistent`.
+    Body `b` follows `a`: start values are those of `a`. No other gear may act on body `a`.
+
+    A friction element between the two bodies of the gear transmits torque past the gear. The losses
+    may then fall by more than the friction brakes. For some loads no modes are consistent with the
+    forces, and the run ends as `Result.inconsistent`.
 
     **Arguments:**
 
@@ -181,12 +182,13 @@ class LossyGear(AbstractContact, AbstractPairGear):
       `eta_mf2` > 0 [1]; bearing torques `tau_bf1` and `tau_bf2` >= 0 [N.m]. Default [[0, 1, 1, 0,
       0]], no losses. The columns are parameters under these names.
 
-    **Raises:** `ValueError` for another shape and values outside their domain.
+    **Raises:** `ValueError` for another shape and for values outside their domain.
 
     **Source:** Modelica Standard Library 4.1.0; C. Pelchen, C. Schweiger, M. Otter, Proc. 2nd Int.
     Modelica Conference, 2002.
 
-    A gear of 80 % that lifts: 1 N.m against 0.5 N.m, of which 0.8*1 - 0.5 = 0.3 N.m accelerate
+    A hoist with an efficiency of 80 %: 1 N.m lifts against 0.5 N.m, and 0.8*1 - 0.5 = 0.3 N.m
+    accelerate:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> hoist = fx.Mechanism(
@@ -253,7 +255,9 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     @property
     def _end(self) -> Array:
-        """The speed from which on the columns stay as they are [rad/s], inf where they never do."""
+        """The speed at which the extrapolation of all columns stops [rad/s]; inf if it never
+        does.
+        """
         last, ends = self.w[-1], []
         for column, low, high in (
             (self.eta_mf1, _LEAST_ETA, 1.0),
@@ -269,8 +273,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
         return jnp.min(jnp.stack(ends))
 
     def continued(self) -> np.ndarray:
-        """Rows of the loss table that other programs, which extend the last two, take for the same
-        gear.
+        """Return rows of the loss table for programs that extrapolate the last two rows without a
+        limit.
         """
         columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
         rows = np.column_stack(list(map(np.asarray, columns)))
@@ -288,10 +292,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
     def lines(
         self, v: Number, piece: Integer | None
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Forward, tauLoss is the greater of two straight lines k*tau_a + d at the speed `v` >= 0:
-        (k, d) of each.
-
-        Backward it is the lesser of both with -d.
+        """Return the two lines k*tau_a + d at speed `v` >= 0 as (k, d). Forward, tauLoss is the
+        greater of them; backward it is the lesser of both with -d.
         """
         eta1, eta2, bf1, bf2 = (
             self._at(column, v, piece)
@@ -314,7 +316,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
 
 def _slope(column: Any, speeds: Any, k: int) -> Any:
-    """How steeply a column rises from row k to the next; 0 of a table of one row."""
+    """Return the slope of a column from row k to the next row; 0 for a table of one row."""
     if column.shape[0] == 1:
         return 0.0
     return (column[k + 1] - column[k]) / (speeds[k + 1] - speeds[k])

@@ -1,5 +1,7 @@
-"""What a part of a mechanism is attached to: flanges of bodies, checked by name and by kind of
-motion.
+"""Layout of a mechanism: which flanges, bodies, contacts and signals belong together.
+
+The layout depends on the structure of a mechanism only, and not on its parameter values. Names that
+do not fit together raise an error here.
 """
 
 import dataclasses
@@ -20,6 +22,7 @@ from .bodies import AbstractBody, Fixed
 from .forces import AbstractCompliant, AbstractMotion, AbstractSource
 from .gaps import AbstractGap
 from .gears import AbstractGear
+from .sparse import SparseRow, add_scaled
 from .thermal import HeatCapacitor, ThermalConductor
 
 BODIES = (AbstractBody, MassWithStopAndFriction)
@@ -27,8 +30,8 @@ BODIES = (AbstractBody, MassWithStopAndFriction)
 
 @dataclasses.dataclass(frozen=True)
 class Flange:
-    """An end of a body: the body's number, or None and the part's number of a `Fixed`; `side` is
-    -1, 0 or +1 times L/2.
+    """An end of a body. `body` is the number of the body, or None for a `Fixed`; `part` is the
+    number of the part; `side` is -1, 0 or 1, times L/2 from the centre.
     """
 
     body: int | None
@@ -38,16 +41,17 @@ class Flange:
 
 @dataclasses.dataclass(frozen=True)
 class Contact:
-    """Where a friction contact stands: what `flange` does relative to `support` (None: the housing)
-    is its motion.
+    """Place of a friction contact in the machine. Its motion is that of `flange` relative to
+    `support` (None: the housing).
 
-    `part` is its number, `signal` the number of the signal that presses it on. `group`: the
-    contacts that it acts on through bodies and gears, itself among them. `alone`: it has no such
-    neighbour, and holds one coordinate that no gear ties to another. `redundant`: others in its
-    group can hold the same motion. `wall`, `piece`, `side`: where in the mode vector its stop, the
-    piece of its law and the line of its torque stand, and `face` the sign of what presses it on
-    from either side; None where it has none. `is_pressed`: a normal force presses it on, by a
-    signal or by the motion.
+    - `part`: the number of the part. `signal`: the number of the signal of its normal force.
+    - `group`: the contacts that it acts on through bodies and gears, with itself. `alone`: it does
+      not have such a neighbour, and it holds one coordinate that no gear couples to another.
+      `redundant`: other contacts of its group can hold the same motion.
+    - `wall`, `piece`, `side`, `face`: places in the mode vector of its stop, of the segment of its
+      law, of the line of its torque, and of the side from which it is pressed; None if it does not
+      have one.
+    - `is_pressed`: it has a normal force, by a signal or by the motion.
     """
 
     part: int
@@ -65,14 +69,14 @@ class Contact:
 
     @property
     def ends(self) -> list[tuple[int, float]]:
-        """The bodies that it acts on, each with the sign of its motion in that of the contact."""
+        """The bodies that it acts on, each with the sign of its motion in the contact's motion."""
         flanges = (self.flange, 1.0), (self.support, -1.0)
         return [(f.body, sign) for f, sign in flanges if f is not None and f.body is not None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Gear:
-    """A relation between the positions of `bodies`; the last of them follows the others."""
+    """A gear between `bodies`, by number. The last body follows the others."""
 
     part: int
     bodies: tuple[int, ...]
@@ -80,8 +84,8 @@ class Gear:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A thermal node: its part, and the numbers of the contacts, compliants and contacts with a
-    bristle that heat it.
+    """A thermal node: the number of its part, and the numbers of the contacts, compliants and
+    contacts with a bristle that heat it.
     """
 
     part: int
@@ -90,26 +94,26 @@ class Node:
     bristles: tuple[int, ...] = ()
 
 
-def misfit(sentence: str) -> ValueError:
-    """The error for parts that do not fit together."""
+def mechanism_error(sentence: str) -> ValueError:
+    """Return the error for parts that do not fit together."""
     return ValueError(f"`Mechanism`: {sentence}")
 
 
-def contact_of(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
-    """Where the friction of part i acts; `signal` numbers the signals of parts by their fields."""
+def build_contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
+    """Return the `Contact` of part i; `signal`(part, field) returns the number of a signal."""
     plus, minus = part.between()
     flange, support = (
-        flange_of(mechanism, i, plus, 1),
-        None if minus is None else flange_of(mechanism, i, minus, 1),
+        find_flange(mechanism, i, plus, 1),
+        None if minus is None else find_flange(mechanism, i, minus, 1),
     )
     name = mechanism.names[i]
     if flange.body is None and (support is None or support.body is None):
-        raise misfit(
+        raise mechanism_error(
             f"the friction {name!r} must act on a body that moves, got {plus!r}, which"
             " is fixed. Name the mass instead."
         )
     if support is not None and support.body == flange.body and flange.body is not None:
-        raise misfit(
+        raise mechanism_error(
             f"the friction {name!r} must act between two bodies, got {plus!r} and"
             f" {minus!r}. Leave out one."
         )
@@ -120,11 +124,11 @@ def contact_of(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], i
     )
 
 
-def gear_of(mechanism: Any, i: int, part: AbstractGear) -> Gear:
-    """The bodies that gear i ties together."""
+def build_gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
+    """Return the `Gear` that part i is."""
     numbers = tuple(moving_body(mechanism, i, name) for name in part.joined())
     if len(set(numbers)) < len(numbers):
-        raise misfit(
+        raise mechanism_error(
             f"the gear {mechanism.names[i]!r} must join different bodies, got"
             f" {', '.join(part.joined())}. Add the other one."
         )
@@ -132,10 +136,10 @@ def gear_of(mechanism: Any, i: int, part: AbstractGear) -> Gear:
 
 
 def moving_body(mechanism: Any, i: int, name: str) -> int:
-    """The number of the body that part i calls `name`, which must not be fixed."""
-    body = flange_of(mechanism, i, name, 0).body
+    """Return the number of the body that part i calls `name`, which must not be fixed."""
+    body = find_flange(mechanism, i, name, 0).body
     if body is None:
-        raise misfit(
+        raise mechanism_error(
             f"{mechanism.names[i]!r} must name bodies that move, got {name!r}, which"
             " is fixed. Hold a body by a `Brake` or a `Position`."
         )
@@ -143,22 +147,24 @@ def moving_body(mechanism: Any, i: int, name: str) -> int:
 
 
 def body_parts(mechanism: Any) -> list[int]:
-    """The parts that are bodies, in the order of the bodies' numbers."""
+    """Return the parts that are bodies, in the order of the bodies' numbers."""
     return [i for i, p in enumerate(mechanism.parts) if isinstance(p, BODIES)]
 
 
 def coordinates_of(body: Any) -> tuple[str, str]:
-    """What position and velocity of a body are called."""
+    """Return the names of the position and of the velocity of a body."""
     return ("phi", "w") if body.rotational else ("s", "v")
 
 
 def is_rotational(part: Any) -> bool | None:
-    """Whether a part turns (True) or slides (False); None for one that does either."""
+    """Return whether a part turns (True) or slides (False); None for a part that can do both."""
     return getattr(type(part), "rotational", None)
 
 
 def turns_about(mechanism: Any, name: str) -> bool | None:
-    """Whether the part called `name`, or the body that it is on, turns; None for one on nothing."""
+    """Return whether the part called `name`, or the body that it acts on, turns; None for a part
+    without body.
+    """
     part = mechanism[name]
     turns = is_rotational(part)
     if turns is None:
@@ -168,22 +174,24 @@ def turns_about(mechanism: Any, name: str) -> bool | None:
     return turns
 
 
-def flange_of(mechanism: Any, part: int, name: Any, side: int) -> Flange:
-    """The flange that a part calls `name`, on that side of its body where the name says none."""
+def find_flange(mechanism: Any, part: int, name: Any, side: int) -> Flange:
+    """Return the flange that a part calls `name`; `side`: the flange if `name` is that of a
+    body.
+    """
     owner = mechanism.names[part]
     if not isinstance(name, str):
-        raise misfit(
+        raise mechanism_error(
             f"{owner!r} must name the body it is attached to as text, got {name!r}. Write 'mass'."
         )
     body, _, end = name.partition(".")
     attachable = [n for n, p in mechanism.named_parts() if isinstance(p, (*BODIES, Fixed))]
     if body not in attachable:
-        raise misfit(
+        raise mechanism_error(
             f"{owner!r} is attached to {name!r}, which is no"
             f" body.{suggestion(body, attachable)} Bodies are: {', '.join(attachable)}."
         )
     if end not in ("", "flange_a", "flange_b", "flange"):
-        raise misfit(
+        raise mechanism_error(
             f"{owner!r} is attached to {name!r}; write {body!r}, '{body}.flange_a' or"
             f" '{body}.flange_b'."
         )
@@ -205,7 +213,7 @@ def _check_kind(mechanism, part: int, index: int) -> None:
         return
     kind, body = type(mechanism.parts[part]).__name__, type(mechanism.parts[index]).__name__
     does = ("slides", "turns")
-    raise misfit(
+    raise mechanism_error(
         f"{mechanism.names[part]!r}, a {kind}, acts on what {does[bool(here)]}, got"
         f" {mechanism.names[index]!r}, which is of kind {body} and {does[bool(there)]}. Take the"
         f" {'translational' if here else 'rotational'} part."
@@ -227,13 +235,16 @@ PARTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The parts by number.
+    """The parts of a mechanism by number.
 
-    `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or
-    `motions`; `conductors`: part, node and node or None; `gaps`: the compliants that do not always
-    touch; `bristles`: the contacts that have one, which are a force like any other: none of
-    `contacts`; `elements`: how many each of these has that stick and slip, with a mode each; 0: it
-    has one force and no mode.
+    - `bodies`: the parts that are bodies. `coordinates`: the bodies whose positions are the
+      coordinates. The other bodies follow `gears` or `motions` (part, body, signal).
+    - `contacts`: the contacts that stick. `bristles`: the contacts with a bristle, which act like
+      forces. `elements`: for each bristle the number of its elements, each with a mode; 0 for a
+      bristle with one force and without modes.
+    - `compliants`: part and two flanges. `gaps`: the compliants that do not always touch.
+    - `forces`: part, flange, signal. `signals`: part and field.
+    - `nodes`: thermal nodes. `conductors`: part, node, and node or None.
     """
 
     bodies: tuple[int, ...]
@@ -252,99 +263,78 @@ class Layout:
 
     @property
     def first_bristle(self) -> int:
-        """Where in the state vector the forces in the bristles begin."""
+        """Place in the state vector where the forces in the bristles begin."""
         return 2 * len(self.coordinates) + len(self.nodes)
 
     @property
     def first_signal(self) -> int:
-        """Where in the mode vector the pieces of the signals begin."""
+        """Place in the mode vector where the segments of the signals begin."""
         return self.first_gap + len(self.gaps)
 
     @property
     def first_gap(self) -> int:
-        """Where in the mode vector the pieces of the gaps begin."""
+        """Place in the mode vector where the segments of the gaps begin."""
         return self.first_press + sum(c.is_pressed for c in self.bristles)
 
     @property
     def first_press(self) -> int:
-        """Where in the mode vector it stands which contacts with a bristle are pressed on."""
+        """Place in the mode vector where the flags of pressed contacts with a bristle begin."""
         return self.first_element + sum(self.elements)
 
     @property
     def first_element(self) -> int:
-        """Where in the mode vector the modes of the bristles' elements begin."""
+        """Place in the mode vector where the modes of the bristles' elements begin."""
         return len(self.contacts) + sum(
             place is not None for c in self.contacts for place in (c.wall, c.piece, c.side, c.face)
         )
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The contacts by groups that do not act on each other."""
+        """The contacts in groups that do not act on each other."""
         return tuple(dict.fromkeys(c.group for c in self.contacts))
 
 
-# A linear form in the coordinates: the factor of each that has one.
-Form = dict[int, Any]
-
-
-def forms(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[Form]:
-    """The position of each body as a linear form in the coordinates, but for what motions add;
-    `factors` of a gear's relation.
+def body_rows(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[SparseRow]:
+    """Return the position of each body as a linear form in the coordinates, without given motions.
+    `factors`(part) returns the factors of a gear's relation.
     """
-    found: dict[int, Form] = {b: {i: 1.0} for i, b in enumerate(lay.coordinates)}
+    found: dict[int, SparseRow] = {b: {i: 1.0} for i, b in enumerate(lay.coordinates)}
     found |= {body: {} for _, body, _ in lay.motions}
     for gear in lay.gears:
         *others, last = zip(gear.bodies, factors(gear.part), strict=True)
         found[last[0]] = {}
         for body, factor in others:
-            found[last[0]] = added(found[last[0]], found[body], -factor / last[1])
+            found[last[0]] = add_scaled(found[last[0]], found[body], -factor / last[1])
     return [found[b] for b in range(len(lay.bodies))]
 
 
-def added(a: Form, b: Form, factor: Any = 1.0) -> Form:
-    """a + factor*b."""
-    total = dict(a)
-    for i, x in b.items():
-        scaled = x if _is(factor, 1.0) else factor if _is(x, 1.0) else factor * x
-        total[i] = total[i] + scaled if i in total else scaled
-        if _is(total[i], 0.0):  # of two flanges of one body
-            del total[i]
-    return total
-
-
-def _is(x, number: float) -> bool:
-    return isinstance(x, float) and x == number
-
-
-def row_of(contact: Contact, bodies: list[Form]) -> Form:
-    """The relative motion of a contact as a linear form in the coordinates."""
-    row: Form = {}
+def contact_row(contact: Contact, bodies: list[SparseRow]) -> SparseRow:
+    """Return the relative motion of a contact as a linear form in the coordinates."""
+    row: SparseRow = {}
     for body, sign in contact.ends:
-        row = added(row, bodies[body], sign)
+        row = add_scaled(row, bodies[body], sign)
     return row
 
 
 def layout(mechanism: Any) -> Layout:
-    """The `Layout` of a mechanism; raises `ValueError` where the names do not fit together."""
+    """Return the `Layout` of a mechanism. Raise `ValueError` if the names do not fit together."""
     leaves, structure = jax.tree.flatten(mechanism)
-    # a part of the user's own may hold names in them
+    # A user's part may have names in its leaves.
     if not all(eqx.is_array_like(leaf) for leaf in leaves):
-        return _layout(mechanism)
-    remembered = _remembered((structure, *map(np.shape, leaves)))
+        return _build_layout(mechanism)
+    remembered = _layout_cache((structure, *map(np.shape, leaves)))
     if not remembered:
-        remembered.append(_layout(mechanism))
+        remembered.append(_build_layout(mechanism))
     return remembered[0]
 
 
 @functools.lru_cache(maxsize=256)
-def _remembered(structure) -> list[Layout]:
-    """A place for the layout of all mechanisms of one structure, which their values have no part
-    in.
-    """
+def _layout_cache(structure) -> list[Layout]:
+    """Return the list for the layout of all mechanisms of one structure; empty at first."""
     return []
 
 
-def _layout(mechanism) -> Layout:
+def _build_layout(mechanism) -> Layout:
     parts = mechanism.parts
     bodies = tuple(i for i, p in enumerate(parts) if isinstance(p, BODIES))
     if not bodies:
@@ -352,8 +342,9 @@ def _layout(mechanism) -> Layout:
     signals: list[tuple[int, str]] = []
 
     def signal(part: int, field: str) -> int:
+        """Return the number of the signal in `field` of part number `part`."""
         if isinstance(getattr(parts[part], field), MotionDependent):
-            raise misfit(
+            raise mechanism_error(
                 f"`{field}` of {mechanism.names[part]!r} must be a signal over time,"
                 " got a `MotionDependent`, which presses brakes and clutches on. Write a spring, a"
                 " damper or an axis of your own for a force that depends on the motion."
@@ -364,48 +355,27 @@ def _layout(mechanism) -> Layout:
     compliants, forces, contacts, bristles, gears, motions = [], [], [], [], [], []
     for i, part in enumerate(parts):
         if isinstance(part, AbstractCompliant):
-            a, b = flange_of(mechanism, i, part.a, 1), flange_of(mechanism, i, part.b, -1)
-            if a.body is not None and a.body == b.body:
-                raise misfit(
-                    f"{mechanism.names[i]!r} must join two bodies, got {part.a!r} and"
-                    f" {part.b!r}. Hold one end with `wall=Fixed()`."
-                )
-            compliants.append((i, a, b))
+            compliants.append(_build_compliant(mechanism, i, part))
         elif isinstance(part, AbstractSource):
             field = part.signal_name()
-            forces.append(
-                (
-                    i,
-                    flange_of(mechanism, i, part.body, 1),
-                    None if field is None else signal(i, field),
-                )
-            )
+            flange = find_flange(mechanism, i, part.body, 1)
+            forces.append((i, flange, None if field is None else signal(i, field)))
         elif isinstance(part, AbstractMotion):
             motions.append((i, moving_body(mechanism, i, part.body), signal(i, part.signal_name())))
         elif isinstance(part, AbstractGear):
-            gears.append(gear_of(mechanism, i, part))
+            gears.append(build_gear(mechanism, i, part))
             if isinstance(part, AbstractContact):
-                contacts.append(contact_of(mechanism, i, part, signal))
+                contacts.append(build_contact(mechanism, i, part, signal))
         elif isinstance(part, MassWithStopAndFriction):
             contacts.append(Contact(i, Flange(bodies.index(i), i, 0), None, None))
         elif isinstance(part, AbstractContact):
             kind = contacts if bristle_of(part) is None else bristles
-            kind.append(contact_of(mechanism, i, part, signal))
+            kind.append(build_contact(mechanism, i, part, signal))
     followers = _followers(mechanism, gears, motions)
-    for gear in (g for g in gears if getattr(parts[g.part], "depends_on_torque", False)):
-        others = [
-            mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies
-        ]
-        if others:
-            name = mechanism.names[gear.part]
-            raise misfit(
-                f"body {parts[gear.part].a!r} must hand its torque on to {name!r}"
-                f" alone, got {others[0]!r} as well."
-            )
-    coordinates = tuple(b for b in range(len(bodies)) if b not in followers)
+    _check_lossy_gears(mechanism, gears)
     lay = Layout(
         bodies,
-        coordinates,
+        tuple(b for b in range(len(bodies)) if b not in followers),
         tuple(gears),
         tuple(motions),
         tuple(contacts),
@@ -414,22 +384,45 @@ def _layout(mechanism) -> Layout:
         tuple(signals),
         bristles=tuple(bristles),
         elements=tuple(parts[b.part].bristle.elements for b in bristles),
+        gaps=tuple(k for k, c in enumerate(compliants) if isinstance(parts[c[0]], AbstractGap)),
     )
-    nodes, conductors = thermal_nodes(mechanism, lay)
-    gaps = tuple(
-        k for k, (part, _, _) in enumerate(compliants) if isinstance(parts[part], AbstractGap)
-    )
+    nodes = _thermal_nodes(mechanism, lay)
     return dataclasses.replace(
         lay,
-        contacts=_placed(parts, _grouped(mechanism, lay)),
+        contacts=_number_modes(parts, _group_contacts(mechanism, lay)),
         nodes=nodes,
-        conductors=conductors,
-        gaps=gaps,
+        conductors=_conductors(mechanism, nodes),
     )
+
+
+def _build_compliant(mechanism, i: int, part: AbstractCompliant) -> tuple[int, Flange, Flange]:
+    """Return the number of a compliant and its two flanges."""
+    a, b = find_flange(mechanism, i, part.a, 1), find_flange(mechanism, i, part.b, -1)
+    if a.body is not None and a.body == b.body:
+        raise mechanism_error(
+            f"{mechanism.names[i]!r} must join two bodies, got {part.a!r} and"
+            f" {part.b!r}. Hold one end with `wall=Fixed()`."
+        )
+    return i, a, b
+
+
+def _check_lossy_gears(mechanism, gears: list[Gear]) -> None:
+    """Raise `ValueError` if another gear acts on the first body of a gear with losses."""
+    parts = mechanism.parts
+    for gear in (g for g in gears if getattr(parts[g.part], "depends_on_torque", False)):
+        others = [
+            mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies
+        ]
+        if others:
+            name = mechanism.names[gear.part]
+            raise mechanism_error(
+                f"body {parts[gear.part].a!r} must hand its torque on to {name!r}"
+                f" alone, got {others[0]!r} as well."
+            )
 
 
 def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
-    """The bodies whose position is no coordinate, each with the name of the part that it
+    """Return the bodies whose position is not a coordinate, each with the name of the part that it
     follows.
     """
     followers: dict[int, str] = {}
@@ -438,7 +431,7 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
     ]:
         name = mechanism.names[body_parts(mechanism)[body]]
         if body in followers:
-            raise misfit(
+            raise mechanism_error(
                 f"the motion of {name!r} must be given once, got it from"
                 f" {followers[body]!r} and {mechanism.names[part]!r}. Drop one of them, or name the"
                 " gear's other bodies last."
@@ -449,7 +442,7 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
         unknown = [b for b in gear.bodies[:-1] if b not in known]
         if unknown:
             late = mechanism.names[body_parts(mechanism)[unknown[0]]]
-            raise misfit(
+            raise mechanism_error(
                 f"the gear {mechanism.names[gear.part]!r} must follow bodies that are"
                 f" known before it, got {late!r}, which follows a gear written later. Write that"
                 " gear first."
@@ -458,9 +451,9 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
     return followers
 
 
-def _placed(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
-    """The contacts with their places in the mode vector: after the mode of each all stops, then all
-    pieces of laws, sides, and faces.
+def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
+    """Return the contacts with their places in the mode vector: after the modes all stops, then all
+    segments of laws, sides, and faces.
     """
     place = len(contacts)
     for field, has in (
@@ -478,18 +471,19 @@ def _placed(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
     return contacts
 
 
-def _grouped(mechanism, lay: Layout) -> tuple[Contact, ...]:
-    # Any numbers will do for the ratios: they only must not cancel by accident.
+def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
+    """Return the contacts with their groups, and whether each is alone or redundant."""
+    # The ratios of gears may be any numbers that do not cancel by accident.
     draw = np.random.default_rng(0)
-    at = forms(
+    at = body_rows(
         lay, lambda part: tuple(draw.uniform(0.5, 2.0) for _ in mechanism.parts[part].joined())
     )
-    rows = [row_of(c, at) for c in lay.contacts]
+    rows = [contact_row(c, at) for c in lay.contacts]
     for c, row in zip(lay.contacts, rows, strict=True):
         if not row:
-            raise misfit(
+            raise mechanism_error(
                 f"the friction {mechanism.names[c.part]!r} must act on a motion that"
-                f" is not given, got {_ends(mechanism, c)}. Name a body that moves freely."
+                f" is not given, got {_names_of_ends(mechanism, c)}. Name a body that moves freely."
             )
     tied = [set(form) for form in at if form] + [set(row) for row in rows]
     sets = {i: {i} for i in range(len(lay.coordinates))}
@@ -505,7 +499,7 @@ def _grouped(mechanism, lay: Layout) -> tuple[Contact, ...]:
             not mechanism.parts[c.part].depends_on_torque
             and len(group) == 1
             and len(component) == 1
-            and _is(next(iter(row.values())), 1.0)
+            and next(iter(row.values())) == 1.0
         )
         contacts.append(
             dataclasses.replace(
@@ -518,7 +512,7 @@ def _grouped(mechanism, lay: Layout) -> tuple[Contact, ...]:
     return tuple(contacts)
 
 
-def _ends(mechanism, contact: Contact) -> str:
+def _names_of_ends(mechanism, contact: Contact) -> str:
     part = mechanism.parts[contact.part]
     names = [
         getattr(part, f)
@@ -528,61 +522,60 @@ def _ends(mechanism, contact: Contact) -> str:
     return " and ".join(repr(n) for n in names)
 
 
-def thermal_nodes(
-    mechanism: Any, lay: Any
-) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
-    """The thermal nodes of a mechanism of layout `lay`, with what heats them, and what conducts
-    between them.
-    """
+def _thermal_nodes(mechanism: Any, lay: Layout) -> tuple[Node, ...]:
+    """Return the thermal nodes of a mechanism, with the contacts and compliants that heat them."""
     names, parts = mechanism.names, mechanism.parts
     contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
     compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
     bristles = {names[contact.part]: b for b, contact in enumerate(lay.bristles)}
-    everything = contacts | compliants | bristles
+    kinds = (contacts, compliants, bristles)
+    sources = contacts | compliants | bristles
     nodes, heats = [], {}
     for i, part in enumerate(parts):
         if not isinstance(part, HeatCapacitor):
             continue
         for source in part.sources:
-            if source not in everything:
-                raise misfit(
+            if source not in sources:
+                raise mechanism_error(
                     f"{names[i]!r} must be heated by friction elements or dampers, got"
-                    f" {source!r}. Here are: {', '.join(everything) or 'none'}."
+                    f" {source!r}. Here are: {', '.join(sources) or 'none'}."
                 )
             if source in heats:
-                raise misfit(
+                raise mechanism_error(
                     f"{source!r} must heat one node, got {heats[source]!r} and"
                     f" {names[i]!r}. Drop one of them."
                 )
             heats[source] = names[i]
-        mine = [
-            tuple(known[s] for s in part.sources if s in known)
-            for known in (contacts, compliants, bristles)
-        ]
-        nodes.append(Node(i, *mine))
+        nodes.append(Node(i, *(tuple(k[s] for s in part.sources if s in k) for k in kinds)))
+    return tuple(nodes)
+
+
+def _conductors(mechanism: Any, nodes: tuple[Node, ...]) -> tuple[tuple[int, int, int | None], ...]:
+    """Return the number of each thermal conductor and its two nodes (None: the surroundings)."""
+    names = mechanism.names
     numbers = {names[node.part]: k for k, node in enumerate(nodes)}
     conductors = []
-    for i, part in enumerate(parts):
+    for i, part in enumerate(mechanism.parts):
         if isinstance(part, ThermalConductor):
             for end in (part.a, part.b):
                 if end is not None and end not in numbers:
                     known = ", ".join(numbers) or "none"
-                    raise misfit(
+                    raise mechanism_error(
                         f"{names[i]!r} must conduct between heat capacitors, got"
                         f" {end!r}. Here are: {known}."
                     )
             conductors.append((i, numbers[part.a], None if part.b is None else numbers[part.b]))
-    return tuple(nodes), tuple(conductors)
+    return tuple(conductors)
 
 
 def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:
-    """The signal in field `place[1]` of part `place[0]`."""
+    """Return the signal in field `place[1]` of part `place[0]`."""
     return getattr(mechanism.parts[place[0]], place[1])
 
 
 def state_names(mechanism: Any) -> tuple[str, ...]:
-    """The names of the entries of the state vector: positions of the bodies that follow no other,
-    their velocities, temperatures, forces in bristles.
+    """Return the names of the entries of the state vector: positions and velocities of the bodies
+    that do not follow others, temperatures, forces in bristles.
     """
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
     moving = (lay.bodies[b] for b in lay.coordinates)
@@ -593,5 +586,6 @@ def state_names(mechanism: Any) -> tuple[str, ...]:
         turns = parts[lay.bodies[b.ends[0][0]]].rotational
         name = f"{names[b.part]}.{'tau_z' if turns else 'f_z'}"
         own = [f"{name}[{i}]" for i in range(n)] if n else [name]
-        held += [""] * len(own) if b.is_pressed else own  # of which the state is no force yet
+        # With a normal force the state is not a force, so it does not have the name of one.
+        held += [""] * len(own) if b.is_pressed else own
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

@@ -1,4 +1,4 @@
-"""Parts put together by name."""
+"""`Mechanism`: parts put together by name, and the same machine without the names."""
 
 import copy
 import functools
@@ -16,17 +16,17 @@ from frictax.pytree import readable
 from frictax.text import suggestion
 from frictax.verbs import MechanismVerbs
 
-from .layout import PARTS, layout, misfit
+from .layout import PARTS, layout, mechanism_error
 
 
 class Mechanism(MechanismVerbs, eqx.Module):
     """A machine: parts under the names that its user gives them.
 
-    A body's name attaches a part to it; ``"mass.flange_a"`` and ``"mass.flange_b"`` name its ends.
-    Parts are read back by ``machine["mass"]``, in `eqx.tree_at` as well.
+    A part is attached to a body by the body's name; ``"mass.flange_a"`` and ``"mass.flange_b"`` are
+    the ends of a body. ``machine["mass"]`` returns a part, also in `eqx.tree_at`.
 
-    **Raises:** `ValueError` for a name that no part has, for something that is not a part, for
-    parts that do not fit together.
+    **Raises:** `ValueError` for a name that is not the name of a part, for something that is not a
+    part, and for parts that do not fit together.
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -48,12 +48,12 @@ class Mechanism(MechanismVerbs, eqx.Module):
     """
 
     parts: tuple[Any, ...]
-    # Static and in the order written: a dict would come back sorted by name after a flatten.
+    # Static and in the order written. A dict would be sorted by name after a flatten.
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, /, *unnamed: Part, **parts: Part) -> None:
         if unnamed:
-            raise misfit(
+            raise mechanism_error(
                 f"every part needs a name, got {unnamed[0]!r} without one. Write"
                 " `mass=Mass(m=1.0)`."
             )
@@ -63,12 +63,12 @@ class Mechanism(MechanismVerbs, eqx.Module):
     def __check_init__(self) -> None:
         for name, part in zip(self.names, self.parts, strict=True):
             if not name.isidentifier():
-                raise misfit(
+                raise mechanism_error(
                     f"a part's name must be a Python name, got {name!r}. Paths join"
                     " names by dots: 'mass.m'."
                 )
             if not isinstance(part, PARTS):
-                raise misfit(
+                raise mechanism_error(
                     f"{name!r} must be a part such as `Mass`, `Spring`, `Force` or"
                     f" `SupportFriction`, got {part!r}. Signals and laws go inside a part."
                 )
@@ -90,7 +90,7 @@ class Mechanism(MechanismVerbs, eqx.Module):
         return list(self.names)
 
     def named_parts(self) -> Iterator[tuple[str, Any]]:
-        """The parts with their names, in the order written."""
+        """Return the parts with their names, in the order written."""
         return zip(self.names, self.parts, strict=True)
 
     _repr_svg_ = Verb("frictax.report.mechanism_figure:mechanism_svg")
@@ -99,50 +99,57 @@ class Mechanism(MechanismVerbs, eqx.Module):
 Machine = Mechanism | AbstractHybridSystem
 
 
-def unnamed(mechanism: Mechanism) -> Mechanism:
-    """`mechanism` with its parts called by their numbers, "part0", "part1", so that machines that
-    differ in names alone are of one structure and share their programs.
+def structure_only(mechanism: Mechanism) -> Mechanism:
+    """Return `mechanism` with the names "part0", "part1", ... so that machines that differ only in
+    names have one structure and share compiled programs.
 
-    It is `mechanism` itself where a part is of the user's own: what its text means is not known.
+    Return `mechanism` itself if a part is a user's class, because it is not known which of its
+    texts are names.
     """
     own = (type(part).__module__.startswith("frictax.") for part in mechanism.parts)
     if type(mechanism) is not Mechanism or not all(own):
         return mechanism
     leaves, structure = jax.tree.flatten(mechanism)
-    return jax.tree.unflatten(_numbered(structure), leaves)
+    return jax.tree.unflatten(_number_names(structure), leaves)
 
 
 @functools.lru_cache(maxsize=256)
-def _numbered(structure: Any) -> Any:
+def _number_names(structure: Any) -> Any:
     mechanism = jax.tree.unflatten(structure, [0.0] * structure.num_leaves)
     number = {name: f"part{i}" for i, name in enumerate(mechanism.names)}
 
-    def renamed(name: Any) -> Any:
-        """A part's name, with the end of it that is meant; names; what else is no text."""
+    def rename(name: Any) -> Any:
+        """Return a part's name, with its flange, or a tuple of names, by numbers; other values as
+        they are.
+        """
         if isinstance(name, tuple):
-            return tuple(map(renamed, name))
+            return tuple(map(rename, name))
         if not isinstance(name, str):
             return name
         part, dot, end = name.partition(".")
         return f"{number[part]}{dot}{end}"
 
     parts = tuple(
-        _with(part, {name: renamed(getattr(part, name)) for name in names_of_others(type(part))})
+        _copy_with(
+            part, {name: rename(getattr(part, name)) for name in names_of_others(type(part))}
+        )
         for part in mechanism.parts
     )
-    return jax.tree.structure(_with(mechanism, {"parts": parts, "names": tuple(number.values())}))
+    return jax.tree.structure(
+        _copy_with(mechanism, {"parts": parts, "names": tuple(number.values())})
+    )
 
 
 def names_of_others(part: type) -> tuple[str, ...]:
-    """The fields of a part that hold names of other parts."""
+    """Return the fields of a part that have names of other parts."""
     return tuple(name for name in _NAMES if name in getattr(part, "__dataclass_fields__", {}))
 
 
 _NAMES = ("body", "support", "a", "b", "sun", "carrier", "ring", "sources")
 
 
-def _with(thing: Any, fields: dict[str, Any]) -> Any:
-    """A copy with these fields; unlike `dataclasses.replace` it checks nothing."""
+def _copy_with(thing: Any, fields: dict[str, Any]) -> Any:
+    """Return a copy with these fields. Unlike `dataclasses.replace` it does not check them."""
     other = copy.copy(thing)
     vars(other).update(fields)
     return other

@@ -1,4 +1,6 @@
-"""What the contacts do after an event: which hold, which slide, and whether that is consistent."""
+"""Modes of the contacts after an event: which are stuck, which slide, and whether that is
+consistent.
+"""
 
 from typing import Any
 
@@ -13,23 +15,27 @@ from .contact_margins import (
     FORWARD,
     FREE,
     STUCK,
-    is_off,
+    is_sliding,
+    is_unpressed,
     margin_names,
     reserves,
-    rounding,
-    slides_in,
+    velocity_rounding,
 )
 from .layout import Layout
 from .snapshot import Snapshot
-from .sparse import Sparse, product, scaled
+from .sparse import SparseRow, dot, scale
 from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
-_SHORT = 1e4  # times the rounding of a velocity: a lever is short that turns it into more than this
-_THROWN = 1e-7  # of what a contact holds: a load that exceeds it by more is no located event
+# A lever is short if stopping its contact changes a coordinate's rate by more than this many times
+# the rounding error of a velocity.
+_SHORT_LEVER = 1e4
+# [breakaway force] A load that exceeds the breakaway force by more than this is not an event
+# located in time: it was there at the start.
+_SUDDEN_LOAD = 1e-7
 
 
-def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
-    """Which margin of each contact fell, where the margin number `fired` did."""
+def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
+    """Return for each contact which of its margins, by name, is the margin number `fired`."""
     events, first = [], 0
     for contact in layout.contacts:
         names = margin_names(contact, parts[contact.part])
@@ -38,47 +44,48 @@ def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
     return events
 
 
-def settled(
+def modes_after_event(
     before: Snapshot, now: Snapshot, events: list[dict[str, Array]], fired: Array, new: list[Array]
 ) -> tuple[dict[int, Array], Array]:
-    """The modes of all contacts in the state and with the loads of `now`, written to `new`; which
-    of them come to rest; whether the modes are consistent. None of it has a derivative.
+    """Write the modes of all contacts in the state and with the loads of `now` to `new`. Return
+    which contacts come to rest, and whether the modes are consistent. Nothing has a derivative.
     """
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
-        # A group that nothing happened to goes on, also at the very start of its motion, at v = 0.
+        # A group without event keeps its modes, also at the very start of its motion, at v = 0.
         touched = fired == DEADLINE
         for c in group:
             for event in events[c].values():
                 touched = touched | event
         off = [_is_free(now, c, before.mode[c], events[c], fired) for c in group]
         at_rest = [_is_at_rest(before, now, c, events[c]) for c in group]
-        # A freewheel at rest holds also while nothing presses it on.
+        # A freewheel at rest also holds without a normal force.
         at_rest = [
             rest if now.part(c).blocks_backward else rest & ~f
             for c, f, rest in zip(group, off, at_rest, strict=True)
         ]
         off = [f & ~rest for f, rest in zip(off, at_rest, strict=True)]
-        thrown = (fired != DEADLINE) & _is_thrown_off(before, group)
-        leaving, first, consistent = _chosen(before, now, group, at_rest, events)
+        sudden = (fired != DEADLINE) & _has_sudden_load(before, group)
+        leaving, first, consistent = _group_modes_at_rest(before, now, group, at_rest, events)
         ok = ok & (consistent | ~touched)
         for c, free, rest, direction in zip(group, off, at_rest, leaving, strict=True):
-            rests[c] = _settled_one(
-                before, now, c, events[c], (touched, free, rest, direction, thrown), new
+            rests[c] = _mode_after_event(
+                before, now, c, events[c], (touched, free, rest, direction, sudden), new
             )
         if now.contact(group[0]).redundant:
-            # Those that hold say how fast the others slide, a rounding before they turn as well.
+            # The stuck contacts determine the velocity of the others, which may turn its sign by a
+            # rounding error.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {
                 c: rests[c] & (~sticks | (new[c] == STUCK) | _was_held(before, c)) for c in group
             }
-            u = stopped(now, {c: rests[c] for c in group})
+            u = inelastic_impact(now, {c: rests[c] for c in group})
             change = {
                 i: after - before for i, (before, after) in enumerate(zip(now.u, u, strict=True))
             }
             for c in group:
-                v = now.v_rel[c] + product(now.contact_jacobian[c], change)
-                against = sticks & slides_in(new[c]) & (new[c] * v < -rounding(now, c))
+                v = now.v_rel[c] + dot(now.contact_jacobian[c], change)
+                against = sticks & is_sliding(new[c]) & (new[c] * v < -velocity_rounding(now, c))
                 new[c] = jnp.where(touched & against, -new[c], new[c])
                 _write_law_piece(before, now, c, events[c], new)
         for c in group:
@@ -86,19 +93,19 @@ def settled(
                 found = jnp.where(
                     events[c]["side"], -now.side[c], jnp.where(first[c], new[c], -new[c])
                 )
-                new[side] = jnp.where(touched & slides_in(new[c]), found, now.side[c])
+                new[side] = jnp.where(touched & is_sliding(new[c]), found, now.side[c])
     return rests, ok
 
 
-def at_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
-    """The state `y` of `now` after the contacts that `rests` names were brought to rest at once."""
+def bring_to_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
+    """Return the state `y` of `now` after the contacts in `rests` were brought to rest at once."""
     n = len(now.q)
-    return jnp.concatenate([y[:n], jnp.stack(stopped(now, rests)), y[2 * n :]])
+    return jnp.concatenate([y[:n], jnp.stack(inelastic_impact(now, rests)), y[2 * n :]])
 
 
-def stopped(now: Snapshot, which: dict[int, Array]) -> list[Array]:
-    """The rates of the coordinates after the contacts that `which` names were brought to rest
-    at once, with no loss elsewhere.
+def inelastic_impact(now: Snapshot, which: dict[int, Array]) -> list[Array]:
+    """Return the rates of the coordinates after the contacts in `which` were brought to rest at
+    once, by impulses at these contacts only.
     """
     u = dict(enumerate(now.u))
     for group in now.layout.groups:
@@ -117,16 +124,16 @@ def stopped(now: Snapshot, which: dict[int, Array]) -> list[Array]:
             continue
         zeros = [now.zero] * len(group)
         impulses = now.contact_forces(group, here, [now.v_rel[c] for c in group], zeros)
-        along: Sparse = {}
+        along: SparseRow = {}
         for c, p in zip(group, impulses, strict=True):
             for i, x in now.contact_jacobian[c].items():
-                along[i] = along[i] - scaled(x, p) if i in along else -scaled(x, p)
+                along[i] = along[i] - scale(x, p) if i in along else -scale(x, p)
         for i, change in now.accelerations_by(along).items():
             u[i] = u[i] + change
     return [u[i] for i in range(len(now.u))]
 
 
-def _settled_one(
+def _mode_after_event(
     before: Snapshot,
     now: Snapshot,
     c: int,
@@ -134,20 +141,20 @@ def _settled_one(
     found: tuple[Array, ...],
     new: list[Array],
 ) -> Array:
-    """The new mode of contact c, and those of its stop and its law, written to `new`; whether it
-    comes to rest.
+    """Write the new mode of contact c, and those of its stop and its law, to `new`. Return whether
+    the contact comes to rest.
 
-    `found`: whether something happened to its group, whether nothing presses it on, whether it is
-    at rest, the mode in which it would leave that, and whether a load throws off its group at once.
+    `found` has the group's event flag, whether the normal force is 0, whether the contact is at
+    rest, the mode in which it would leave rest, and whether its group has a sudden load.
     """
-    (touched, off, rest, direction, thrown), part, contact = found, now.part(c), now.contact(c)
+    (touched, off, rest, direction, sudden), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]
     if (wall := contact.wall) is not None:
         off = off | (_is_frictionless(part) & rest & (direction != STUCK))
         new[wall] = jnp.where(
             touched, jnp.where(rest & (direction == STUCK), now.mode[wall], 0), new[wall]
         )
-    goes_on = slides_in(old) & (old * v > -rounding(now, c))
+    goes_on = is_sliding(old) & (old * v > -velocity_rounding(now, c))
     moving = jnp.where(goes_on, old, jnp.where(v > 0, FORWARD, BACKWARD))
     if part.blocks_backward:
         off = off | (rest & (direction != STUCK) & _is_off_now(now, c))
@@ -155,29 +162,31 @@ def _settled_one(
         touched, jnp.where(off, FREE, jnp.where(rest, direction, moving)), old
     )
     _write_law_piece(before, now, c, event, new)
-    # One that slides on from rest, or begins to, keeps its velocity: how that moves with the
-    # parameters counts.
-    came = event["forward"] | (mode == STUCK) | (slides_in(old) & (mode == -old))
-    came = jnp.where(old == STUCK, ~(thrown & slides_in(mode)), came)
+    # A contact that slides on from rest, or begins to slide, keeps its velocity, because the
+    # derivative of the velocity by the parameters counts.
+    came = event["forward"] | (mode == STUCK) | (is_sliding(old) & (mode == -old))
+    came = jnp.where(old == STUCK, ~(sudden & is_sliding(mode)), came)
     if now.levers_vary:
-        came = came & ~(slides_in(mode) & _is_short(now, c))
+        came = came & ~(is_sliding(mode) & _is_short(now, c))
     came = came | _was_held(before, c)
     return touched & rest & ~off & came
 
 
-def _chosen(
+def _group_modes_at_rest(
     before: Snapshot,
     now: Snapshot,
     group: tuple[int, ...],
     at_rest: list[Array],
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """For each contact of a group that is at rest whether and in which direction it begins to
-    slide; whether the friction of those by torque then is on its first line; whether that is
-    consistent.
+    """Return the modes of a group, whether they are consistent, and the lines of friction by
+    torque.
+
+    Contacts that are not `at_rest` keep sliding. The lines are True for a friction that is on its
+    first line. The order is: modes, lines, consistency.
     """
     if any(now.contact(c).side is not None for c in group):
-        return _chosen_by_torque(before, now, group, at_rest, events)
+        return _group_modes_by_torque(before, now, group, at_rest, events)
     hold, slide = _limits(before, now, group, events)
     if len(group) == 1:
         (c,) = group
@@ -192,39 +201,41 @@ def _chosen(
         if now.levers_vary:
             alone = direction_without_lever(before.mode[c], rate)
             away = jnp.where(now.has_lever(c), away, alone)
-        return [_released(before, c, events[c], away)], {}, jnp.array(True)
+        return [_leave_by_own_margin(before, c, events[c], away)], {}, jnp.array(True)
     others = [jnp.where(rest, 0.0, now.sliding(c)) for c, rest in zip(group, at_rest, strict=True)]
     matrix, free = _equations(now, group)
     passing = None
     if now.levers_vary:
         rates = _rates(free, matrix, others)
-        passing = _passing(before, now, group, at_rest, (matrix, rates, hold))
+        passing = _directions_without_hold(before, now, group, at_rest, (matrix, rates, hold))
         others = [
             jnp.where(m == 0, f, jnp.where(m > 0, slide[1][i], -slide[-1][i]))
             for i, (m, f) in enumerate(zip(passing, others, strict=True))
         ]
         at_rest = [rest & (m == 0) for rest, m in zip(at_rest, passing, strict=True)]
-        # What remains of a velocity turns the levers of redundant contacts each by another rate.
-        turning = now.turning_at(stopped(now, dict(zip(group, at_rest, strict=True))))
+        # A remaining velocity turns the lever of each redundant contact at a different rate.
+        turning = now.turning_at(inelastic_impact(now, dict(zip(group, at_rest, strict=True))))
         free = [p - now.turning[c] + turning[c] for c, p in zip(group, free, strict=True)]
     b = _rates(free, matrix, others)
     found = modes_at_rest(
-        jnp.stack([_row(row) for row in matrix]),
-        _row(b),
-        _both_ways(hold),
-        _both_ways(slide),
-        _row(now.shares(group)),
+        jnp.stack([_stack(row) for row in matrix]),
+        _stack(b),
+        _stack_both_ways(hold),
+        _stack_both_ways(slide),
+        _stack(now.shares(group)),
         jnp.stack(at_rest),
     )
     modes = [found.modes[i] for i in range(len(group))]
     if passing is not None:
         modes = [jnp.where(m == 0, mode, m) for m, mode in zip(passing, modes, strict=True)]
-    chosen = [_released(before, c, events[c], m) for c, m in zip(group, modes, strict=True)]
+    chosen = [
+        _leave_by_own_margin(before, c, events[c], m) for c, m in zip(group, modes, strict=True)
+    ]
     if now.contact(group[0]).redundant:
-        # One that slid at no speed while others held, and now holds as well, may relieve the one
-        # that broke away.
+        # A contact that slid at zero speed while others held, and that now holds as well, may
+        # relieve the contact that broke away.
         relieves = [
-            rest & slides_in(before.mode[c]) & (found.modes[i] == STUCK)
+            rest & is_sliding(before.mode[c]) & (found.modes[i] == STUCK)
             for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
         ]
         chosen = [
@@ -235,26 +246,28 @@ def _chosen(
 
 
 def direction_without_lever(old: Array, rate: Array) -> Array:
-    """The direction in which a contact slides that nothing can hold: that of the `rate` of its
-    velocity.
+    """Return the direction in which a contact slides that no friction can hold: the sign of the
+    `rate` of its velocity.
 
-    Where that is 0, it slides on, or forward: a wrong direction ends at a rounding of the velocity.
+    At rate 0 the contact keeps its direction, or slides forward. A wrong direction ends at once,
+    when the velocity reaches its rounding error.
     """
-    moves = jnp.where(slides_in(old), old, FORWARD)
+    moves = jnp.where(is_sliding(old), old, FORWARD)
     return jnp.where(rate > 0, FORWARD, jnp.where(rate < 0, BACKWARD, moves))
 
 
-def _passing(
+def _directions_without_hold(
     before: Snapshot,
     now: Snapshot,
     group: tuple[int, ...],
     at_rest: list[Array],
     known: tuple[Any, Any, Any],
 ) -> list[Array]:
-    """The directions of the contacts at rest that no friction can hold, 0 for the others.
+    """Return the directions of the contacts at rest that no friction can hold, 0 for the others.
 
-    They have no lever, or one so short that all that the group holds does not stop the rate of
-    their velocity. The velocity of such a contact passes through 0 because its lever does.
+    These contacts do not have a lever, or their lever is so short that the forces of the whole
+    group cannot stop the rate of their velocity. The velocity of such a contact passes through 0
+    because its lever does.
     """
     matrix, rates, hold = known
     most = [
@@ -269,50 +282,52 @@ def _passing(
 
 
 def _is_short(now: Snapshot, c: int) -> Array:
-    """Whether the lever of contact c is so short that to stop it would stop more than a
-    rounding.
+    """Return whether the lever of contact c is so short that stopping the contact would change the
+    rates of the coordinates by more than a rounding error.
     """
     along = now.accelerations_by(now.contact_jacobian[c]).values()
     most = jnp.max(jnp.stack([jnp.abs(x) for x in along])) * jnp.abs(now.v_rel[c])
-    return most > _SHORT * rounding(now, c) * now.delassus[c][c]
+    return most > _SHORT_LEVER * velocity_rounding(now, c) * now.delassus[c][c]
 
 
-def _is_thrown_off(before: Snapshot, group: tuple[int, ...]) -> Array:
-    """Whether a load is greater than what a stuck contact of the group holds, as at a start from
-    rest.
+def _has_sudden_load(before: Snapshot, group: tuple[int, ...]) -> Array:
+    """Return whether a load exceeds the breakaway force of a stuck contact of the group, which
+    happens at a start from rest.
     """
-    thrown = jnp.array(False)
+    sudden = jnp.array(False)
     if before.begins_stuck:
         for c in group:
-            least = jnp.minimum(*reserves(before, c)) < -_THROWN * before.share(c)
-            thrown = thrown | ((before.mode[c] == STUCK) & least)
-    return thrown
+            least = jnp.minimum(*reserves(before, c)) < -_SUDDEN_LOAD * before.share(c)
+            sudden = sudden | ((before.mode[c] == STUCK) & least)
+    return sudden
 
 
 def _rates(free: list[Array], matrix: list[list[Array]], forces: list[Array]) -> list[Array]:
-    """The relative accelerations under `forces` at the contacts."""
+    """Return the relative accelerations under `forces` at the contacts."""
     return [
         p - sum(g * f for g, f in zip(row, forces, strict=True))
         for p, row in zip(free, matrix, strict=True)
     ]
 
 
-def _chosen_by_torque(
+def _group_modes_by_torque(
     before: Snapshot,
     now: Snapshot,
     group: tuple[int, ...],
     at_rest: list[Array],
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """`_chosen` where what a contact holds depends on a torque, and that on the forces of all."""
+    """Do what `_group_modes_at_rest` does where the limits of a contact depend on a torque, and the
+    torque on the forces of all contacts.
+    """
     hold, slide = _limits(before, now, group, events)
     matrix, free = _equations(now, group)
     modes, known, rests, rows = [], [], [], []
     for i, (c, rest) in enumerate(zip(group, at_rest, strict=True)):
-        gone = _released(before, c, events[c], jnp.asarray(STUCK))
+        gone = _leave_by_own_margin(before, c, events[c], jnp.asarray(STUCK))
         old, v = before.mode[c], now.v_rel[c]
         moves = jnp.where(
-            old == FREE, 0, jnp.where(slides_in(old), old, jnp.where(v > 0, FORWARD, BACKWARD))
+            old == FREE, 0, jnp.where(is_sliding(old), old, jnp.where(v > 0, FORWARD, BACKWARD))
         )
         modes.append(jnp.where(rest, gone, moves))
         rests.append(rest & (gone == STUCK))
@@ -322,29 +337,29 @@ def _chosen_by_torque(
             rows.append((now.zero, [now.zero] * len(group), *[(now.zero, now.zero)] * 2))
             continue
         known.append(now.zero)
-        torque, by = now.transmitted(c)
+        torque, by = now.torque_terms(c)
         (k1, d1), (k2, d2) = now.part(c).lines(
             jnp.where(rest, 0.0, modes[-1] * v),
             None if now.piece[c] is None else now.piece[c] * ~rest,
         )
         rows.append((torque, [by.get(d, now.zero) for d in group], (k1, k2), (d1, d2)))
     at, by, slopes, offsets = zip(*rows, strict=True)
-    table = lambda rows: jnp.stack([_row(row) for row in rows])  # noqa: E731
+    table = lambda rows: jnp.stack([_stack(row) for row in rows])  # noqa: E731
     friction = Lines(
         is_by_torque=jnp.array([now.contact(c).side is not None for c in group]),
-        at=_row(at),
+        at=_stack(at),
         by=table(by),
         slope=table(slopes).T,
         offset=table(offsets).T,
         factor=table([_factor(before, c, events[c], m) for c in group] for m in (-1, 1)),
     )
-    given, redundant = (jnp.stack(modes), _row(known)), now.contact(group[0]).redundant
+    given, redundant = (jnp.stack(modes), _stack(known)), now.contact(group[0]).redundant
     found = modes_by_torque(
         table(matrix),
-        _row(free),
-        _both_ways(hold),
-        _both_ways(slide),
-        _row(now.shares(group)),
+        _stack(free),
+        _stack_both_ways(hold),
+        _stack_both_ways(slide),
+        _stack(now.shares(group)),
         jnp.stack(rests),
         given,
         friction,
@@ -360,7 +375,9 @@ def _chosen_by_torque(
 def _limits(
     before: Snapshot, now: Snapshot, group: tuple[int, ...], events: list[dict[str, Array]]
 ) -> tuple[Any, Any]:
-    """What each contact holds and what it slides with, by direction; 0 for friction by torque."""
+    """Return the breakaway and the sliding force of each contact by direction; 0 for friction by
+    torque.
+    """
     hold, slide = {}, {}
     for m in (-1, 1):
         hold[m], slide[m] = [], []
@@ -382,11 +399,12 @@ def _limits(
 
 
 def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
-    """A little less than 1 for a contact that slides in direction m but for a rounding, else 1.
+    """Return the factor on the limits of a contact in direction m: slightly below 1 if it slides in
+    this direction up to a rounding error, else 1.
 
-    A contact that was stuck leaves it by its own margin, located in time, unless a switch of a
-    drive throws it off. One that leaves so, and one that slides at no speed beside others that
-    held, slide on where the load is their friction but for a rounding.
+    A stuck contact breaks away by its own margin, located in time, unless a switch of a drive
+    releases it. Such a contact, and a contact that slides at zero speed while others held, slide on
+    if the load equals their friction up to a rounding error.
     """
     old = before.mode[c]
     leaves, goes_on = (
@@ -397,24 +415,24 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
 
 
 def _equations(now: Snapshot, group: tuple[int, ...]) -> tuple[list[list[Array]], list[Array]]:
-    """The relative accelerations of the contacts of a group by unit forces at each, and without any
-    force.
+    """Return the relative accelerations of the contacts of a group by unit forces at each contact,
+    and without forces at the contacts.
     """
     matrix = [[now.delassus[c].get(d, now.zero) for d in group] for c in group]
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
 
 
-def _row(values) -> Array:
+def _stack(values) -> Array:
     return jnp.stack([jnp.asarray(x) for x in values])
 
 
-def _both_ways(limits: dict[int, list[Array]]) -> tuple[Array, Array]:
-    return _row(limits[-1]), _row(limits[1])
+def _stack_both_ways(limits: dict[int, list[Array]]) -> tuple[Array, Array]:
+    return _stack(limits[-1]), _stack(limits[1])
 
 
-def _released(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:
-    """One that was stuck and whose margin fell leaves in that direction, for the value of the
-    margin is a rounding then.
+def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:
+    """Return the mode `chosen`, or the direction of the margin that fell if the contact was stuck:
+    the value of this margin is a rounding error only.
     """
     stuck = before.mode[c] == STUCK
     return jnp.where(
@@ -423,10 +441,11 @@ def _released(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) 
 
 
 def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]) -> Array:
-    """Whether contact c, if it is pressed on, has no velocity."""
-    old, least = before.mode[c], rounding(now, c)
-    # The margin of another that slides along with it falls at a rounding below 0. A stuck contact,
-    # or one that others hold, has the velocity that the integration left, unless that jumps.
+    """Return whether the velocity of contact c is 0, which counts if it has a normal force."""
+    old, least = before.mode[c], velocity_rounding(now, c)
+    # If another contact slides along with this one, its margin falls at a rounding error below 0. A
+    # stuck contact, or one that others hold, has the velocity error of the integration, unless the
+    # velocity jumps.
     still = jnp.abs(now.v_rel[c]) <= 10 * least
     held = (old == STUCK) | _was_held(before, c)
     still = jnp.where(held, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
@@ -439,29 +458,29 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
 
 
 def _was_held(before: Snapshot, c: int) -> Array:
-    """Whether others held contact c, though it was not stuck."""
+    """Return whether other contacts held contact c, which was not stuck itself."""
     return jnp.array(False) if (held := before.is_held[c]) is None else held
 
 
 def _write_law_piece(
     before: Snapshot, now: Snapshot, c: int, event: dict[str, Array], new: list[Array]
 ) -> None:
-    """The piece of its law that contact c is on in its new mode, where the law has corners."""
+    """Write to `new` the segment of its law that contact c is on in its new mode."""
     if (piece := now.contact(c).piece) is None:
         return
     old, mode = before.mode[c], new[c]
-    direction = jnp.where(slides_in(mode), mode, 0)
+    direction = jnp.where(is_sliding(mode), mode, 0)
     begun = piece_at(now.part(c), direction, direction * now.v_rel[c])
     step = jnp.where(event["faster"], 1, 0) - jnp.where(event["slower"], 1, 0)
-    new[piece] = jnp.where(slides_in(old) & (mode == old), before.mode[piece] + step, begun)
+    new[piece] = jnp.where(is_sliding(old) & (mode == old), before.mode[piece] + step, begun)
 
 
 def _is_free(now: Snapshot, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
-    """Whether nothing presses contact c on."""
+    """Return whether the normal force of contact c is 0, or its law has no friction."""
     contact, part = now.contact(c), now.part(c)
     if contact.is_pressed and contact.face is None:
         by_value = _is_off_now(now, c)
-        # A margin that fell is at 0 but for a rounding: the value says nothing then.
+        # The value of a margin that fell is a rounding error, so it does not count.
         crossed = jnp.where(event["normal"], old != FREE, old == FREE)
         unknown = (old == STUCK) if part.blocks_backward else jnp.array(False)
         return jnp.where((fired == DEADLINE) | unknown, by_value, crossed)
@@ -474,7 +493,7 @@ def _is_off_now(now: Snapshot, c: int) -> Array:
     signal = now.contact(c).signal
     if signal is None:
         return now.normal[c] <= 0
-    return is_off(
+    return is_unpressed(
         now.mechanism,
         now.layout,
         now.t,

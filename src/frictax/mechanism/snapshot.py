@@ -1,4 +1,8 @@
-"""The forces and accelerations of a mechanism at one moment, in given modes."""
+"""Forces and accelerations of a machine at one time, in given modes of its contacts.
+
+`Snapshot` has the equations of motion with friction. `MachineSnapshot` (dynamics.py) evaluates what
+they need of a `Mechanism`, and `AbstractLinkage` (user_machines.py) of a user's machine.
+"""
 
 from functools import cached_property
 from typing import Any
@@ -10,41 +14,34 @@ from frictax.contacts.contact import f0, law_value
 from frictax.contacts.mode import STUCK
 from frictax.parameters.arrays import larger, least
 
-from .layout import Contact, Form, Layout
-from .sparse import Sparse, product, scaled, solved, spanned
+from .layout import Contact, Layout
+from .sparse import SparseRow, dot, scale, solve_in_span, solve_sparse
 
-_LEAST_SHARE = 1e-4  # of the greatest in its group
-# Of the acceleration by a unit force: a contact that moves less is held by the others. True ones
-# are above the ratio of the least to the sum of all masses.
+_LEAST_SHARE = 1e-4  # [largest share in the group] smallest share of a redundant contact
+# [acceleration by a unit force] A contact that a unit force accelerates by less than this, while
+# others are stuck, is held by them. Contacts that are not held are above the ratio of the smallest
+# mass to the sum of all masses.
 _HELD = 1e-11
 
 
 class Snapshot:
-    """A mechanism at one time: lists over its coordinates, bodies, signals, sources and contacts,
-    all scalars.
+    """A machine at one time. Its attributes are lists of scalars over coordinates, bodies and
+    contacts.
 
-    - `mode`: as it is numbered in the layout. `q`, `u`: coordinates and their rates. `s`, `v`: of
-      all bodies; `forms`: these as linear forms in the coordinates; `given`: acceleration of a body
-      that motions give it, None where there is none.
-    - `drive`: values of the signals; `driven`: the part of a source's force that has no
-      potential.
-    - `load`: the sum of the forces on a body but for friction [N].
-    - `contact_jacobian`: the motions of the contacts as linear forms; `v_rel`: their velocities;
-      `direction`: 1, -1, or 0 for one that does not slide; `piece` of the law; `normal`: normal
-      force [N] or None; `scale`: the factor on the law; `side`: which of two lines the friction is
-      on that depends on a torque, 1 or -1, None elsewhere; `elements`: the friction elements, their
-      laws at their temperatures.
-    - `temperature`: of the thermal nodes [K].
-    - of the contacts with a bristle, which are in `load`: `bristle_elements`, `bristle_force` in
-      them [N], `bristle_rate` [N/s], `bristle_v` [m/s], `bristle_friction` [N], `bristle_stores`
-      [W], `bristle_energy` [J], `bristle_press` and `bristle_normal` [N] of those that are pressed
-      on; `element_modes`, `element_slip`, `element_force` [N] of those with elements, which have n
-      forces each.
+    - `mode`: the mode vector, numbered as in the layout. `q`, `u`: coordinates and their rates.
+      `s`, `v`: positions and velocities of all bodies. `body_rows`: the positions as linear forms in
+      the coordinates. `given`: the acceleration of a body by given motions, or None.
+    - `load`: the sum of the forces on a body without friction [N].
+    - `contact_jacobian`: the motions of the contacts as linear forms. `v_rel`: their velocities.
+      `direction`: 1, -1, or 0 for a contact that does not slide. `piece`: the segment of its law.
+      `normal`: the normal force [N] or None. `scale`: the factor on the law. `side`: on which of
+      two lines (1 or -1) a friction that depends on a torque is, None for other contacts.
+      `elements`: the friction elements, with their laws at their temperatures.
     """
 
-    # whether the jacobian of the contacts is a function of the position, and may vanish
+    # Whether the Jacobian of the contacts depends on the position, and may vanish.
     levers_vary = False
-    # whether a run from rest begins with stuck contacts, which a load may release at once
+    # Whether a run from rest begins with stuck contacts, which a load may release at once.
     begins_stuck = False
 
     mechanism: Any
@@ -55,12 +52,10 @@ class Snapshot:
     u: list[Array]
     s: list[Array]
     v: list[Array]
-    forms: list[Form]
+    body_rows: list[SparseRow]
     given: list[Any]
-    drive: list[Array]
-    driven: list[Array]
     load: list[Array]
-    contact_jacobian: list[Form]
+    contact_jacobian: list[SparseRow]
     v_rel: list[Array]
     direction: list[Array]
     piece: list[Any]
@@ -69,20 +64,6 @@ class Snapshot:
     side: list[Any]
     elements: list[Any]
     turning: Any
-    temperature: list[Array]
-    bristle_elements: list[Any]
-    bristle_force: list[Array]
-    bristle_v: list[Array]
-    bristle_rate: list[Array]
-    bristle_friction: list[Array]
-    bristle_stores: list[Array]
-    bristle_energy: list[Array]
-    bristle_press: list[Any]
-    bristle_normal: list[Any]
-    bristle_scale: list[Any]
-    element_modes: list[Any]
-    element_slip: list[Any]
-    element_force: list[Any]
 
     @cached_property
     def zero(self) -> Array:
@@ -96,82 +77,80 @@ class Snapshot:
         return [self.mechanism.parts[i].inertia() for i in self.layout.bodies]
 
     @cached_property
-    def mass_matrix(self) -> dict[int, Sparse]:
-        """The inertia that each coordinate feels."""
-        rows: dict[int, Sparse] = {i: {} for i in range(len(self.q))}
-        for m, form in zip(self.inertias, self.forms, strict=True):
+    def mass_matrix(self) -> dict[int, SparseRow]:
+        """The mass matrix of the coordinates."""
+        rows: dict[int, SparseRow] = {i: {} for i in range(len(self.q))}
+        for m, form in zip(self.inertias, self.body_rows, strict=True):
             for i, x in form.items():
                 for j, y in form.items():
-                    term = scaled(scaled(x, y), m)
+                    term = scale(scale(x, y), m)
                     rows[i][j] = rows[i][j] + term if j in rows[i] else term
         return rows
 
-    def accelerations_by(self, force: Sparse) -> Sparse:
-        """The accelerations of the coordinates by forces along them."""
+    def accelerations_by(self, force: SparseRow) -> SparseRow:
+        """Return the accelerations of the coordinates by forces along the coordinates."""
         if all(len(row) == 1 for row in self.mass_matrix.values()):
             return {i: f / self.mass_matrix[i][i] for i, f in force.items()}
-        return solved(self.mass_matrix, [force])[0]
+        return solve_sparse(self.mass_matrix, [force])[0]
 
     @cached_property
     def coordinate_force(self) -> list[Array]:
-        """The force along each coordinate but for friction."""
-        total: Sparse = {}
+        """The force along each coordinate without friction."""
+        total: SparseRow = {}
         for m, load, form, given in zip(
-            self.inertias, self.load, self.forms, self.given, strict=True
+            self.inertias, self.load, self.body_rows, self.given, strict=True
         ):
             force = load if given is None else load - m * given
             for i, x in form.items():
-                total[i] = total[i] + scaled(x, force) if i in total else scaled(x, force)
+                total[i] = total[i] + scale(x, force) if i in total else scale(x, force)
         return [total[i] for i in range(len(self.q))]
 
     @cached_property
-    def free_acceleration(self) -> Sparse:
-        """The accelerations of the coordinates were there no friction."""
+    def free_acceleration(self) -> SparseRow:
+        """The accelerations of the coordinates without friction."""
         return self.accelerations_by(dict(enumerate(self.coordinate_force)))
 
     # -- contacts
 
     def contact(self, c: int) -> Contact:
-        """Where contact c stands."""
+        """Return the layout's entry of contact c."""
         return self.layout.contacts[c]
 
     def gap_piece(self, k: int) -> Array:
-        """The piece that compliant number k is on; 0 where it has but one."""
+        """Return which segment of its law compliant number k is on (0 if the law has one)."""
         gaps = self.layout.gaps
         return self.mode[self.layout.first_gap + gaps.index(k)] if k in gaps else jnp.asarray(0)
 
     def part(self, c: int) -> Any:
-        """The part that contact c is."""
+        """Return the part that contact c is."""
         return self.elements[c]
 
     def position_of(self, c: int) -> Array:
-        """The position of the first body of contact c."""
+        """Return the position of the first body of contact c."""
         body = self.contact(c).flange.body
         assert body is not None
         return self.s[body]
 
     def f0_max(self, c: int, direction: int) -> Array:
-        """The force that breaks contact c away in `direction` [N]."""
+        """Return the breakaway force of contact c in `direction` [N]."""
         if self.part(c).depends_on_torque:
             return self._greater_line(c, direction, self.transmitted_torque(c))
         return self.part(c).holds(direction, self.scale[c])
 
     def f0(self, c: int, direction: int) -> Array:
-        """The friction of contact c when it begins to slide in `direction`, as a size [N]."""
-        return (
-            self.f0_max(c, direction)
-            if self.part(c).depends_on_torque
-            else f0(self.part(c), direction, self.scale[c])
-        )
+        """Return the friction of contact c when it begins to slide in `direction`, >= 0 [N]."""
+        if self.part(c).depends_on_torque:
+            return self.f0_max(c, direction)
+        return f0(self.part(c), direction, self.scale[c])
 
     def _greater_line(self, c: int, direction: int, torque: Array) -> Array:
         lines = self.part(c).lines(self.zero, None)
         first, second = (direction * k * torque + d for k, d in lines)
         return larger(first, second)
 
-    def transmitted(self, c: int) -> tuple[Array, Sparse]:
-        """The torque that the first body of contact c hands on to it: a constant, and the part of
-        each contact's force.
+    def torque_terms(self, c: int) -> tuple[Array, SparseRow]:
+        """Return the torque that the first body of contact c transmits: its constant part, and its
+        coefficients of the forces of all contacts.
         """
         contact = self.contact(c)
         body = contact.flange.body
@@ -185,123 +164,123 @@ class Snapshot:
         return self.load[body] - m * self.relative_acceleration(c, self.free_acceleration), by
 
     def transmitted_torque(self, c: int) -> Array:
-        """That torque [N.m]."""
+        """Return the torque that the first body of contact c transmits [N.m]."""
         return sum(self._torques(c), self.zero)
 
     def transmitted_size(self, c: int) -> Array:
-        """The sum of the sizes of what makes that torque [N.m]."""
+        """Return the sum of the absolute values of the terms of the transmitted torque [N.m]."""
         return sum((jnp.abs(torque) for torque in self._torques(c)), self.zero)
 
     def _torques(self, c: int) -> list[Any]:
-        torque, by = self.transmitted(c)
+        torque, by = self.torque_terms(c)
         return [torque, *(b * self.friction[d] for d, b in by.items())]
 
     def _lines(self, c: int) -> Any:
         return self.part(c).lines(self.direction[c] * self.v_rel[c], self.piece[c])
 
     def line(self, c: int) -> tuple[Array, Array]:
-        """The line (k, d) that the friction of a contact with a torque is on while it slides."""
+        """Return the line (k, d) that the friction by torque of contact c is on while it slides."""
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
-        # Backward the first line is that of the torque's other sign.
+        # For backward motion the first line belongs to the other sign of the torque.
         first = m * self.side[c] > 0
         return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
 
     def side_margin(self, c: int) -> Array:
-        """How much greater the friction is than it would be on its other line, negative on the
-        wrong one [N.m].
+        """Return the friction minus the friction on the other line [N.m], negative on the wrong
+        line.
         """
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         torque = m * self.transmitted_torque(c)
-        # Two parallel lines change places where the torque changes its sign.
+        # Two parallel lines change places when the torque changes its sign.
         ahead = jnp.where(k1 == k2, torque - 0.5 * d1, (k1 - k2) * torque + d1 - d2)
         return m * self.side[c] * ahead
 
     def share(self, c: int) -> Array:
-        """In proportion to what contact c bears part of a load that others bear as well [N]."""
+        """Return the capacity of contact c [N]. Redundant contacts share a load in proportion to
+        their capacities.
+        """
         if self.part(c).depends_on_torque:
-            body = self.contact(c).flange.body  # what others take of its load is not known yet
+            # The share of the other contacts in its load is not known yet.
+            body = self.contact(c).flange.body
             assert body is not None
             return self._greater_line(c, 1, self.load[body]) + self._greater_line(
                 c, -1, self.load[body]
             )
-        return (
-            self.f0_max(c, 1)
-            if self.part(c).blocks_backward
-            else self.f0_max(c, 1) + self.f0_max(c, -1)
-        )
+        if self.part(c).blocks_backward:
+            return self.f0_max(c, 1)
+        return self.f0_max(c, 1) + self.f0_max(c, -1)
 
     def shares(self, group: tuple[int, ...]) -> list[Array]:
-        """The shares of a group relative to its greatest, none of them 0."""
+        """Return the shares of a group relative to the largest share, each at least 1e-4."""
         sizes = [self.share(c) for c in group]
         most = -least(-jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
         return [larger(size / most, _LEAST_SHARE) for size in sizes]
 
     def sliding(self, c: int) -> Array:
-        """The friction of contact c while it slides; 0 where it is stuck or free."""
+        """Return the friction of contact c while it slides; 0 if it is stuck or free."""
         m, part = self.direction[c], self.part(c)
         if part.depends_on_torque:
             return self.friction[c]
         return m * law_value(part, m, m * self.v_rel[c], self.piece[c]) * self.scale[c]
 
     def given_acceleration(self, c: int) -> Any:
-        """The relative acceleration that motions give contact c; None where there is none."""
+        """Return the relative acceleration of contact c by given motions; None without one."""
         terms = [
-            scaled(sign, self.given[body])
+            scale(sign, self.given[body])
             for body, sign in self.contact(c).ends
             if self.given[body] is not None
         ]
         return sum(terms[1:], terms[0]) if terms else None
 
-    def relative_acceleration(self, c: int, a: Sparse) -> Array:
-        """The relative acceleration of contact c where the coordinates have the
-        accelerations `a`.
+    def relative_acceleration(self, c: int, a: SparseRow) -> Array:
+        """Return the relative acceleration of contact c for accelerations `a` of the
+        coordinates.
         """
-        along, drift = product(self.contact_jacobian[c], a), self.given_acceleration(c)
+        along, drift = dot(self.contact_jacobian[c], a), self.given_acceleration(c)
         along = self.zero if along is None else along
         return along if drift is None else along + drift
 
     @cached_property
-    def delassus(self) -> dict[int, Sparse]:
-        """Relative accelerations of the contacts by forces at the contacts, as far as one reaches
-        the other.
+    def delassus(self) -> dict[int, SparseRow]:
+        """The Delassus matrix: relative accelerations of the contacts by unit forces at contacts of
+        the same group.
         """
-        rows: dict[int, Sparse] = {}
+        rows: dict[int, SparseRow] = {}
         for c, row in enumerate(self.contact_jacobian):
             by = self.accelerations_by(row)
             rows[c] = {
                 d: g
                 for d in self.contact(c).group
-                if (g := product(self.contact_jacobian[d], by)) is not None
+                if (g := dot(self.contact_jacobian[d], by)) is not None
             }
         return rows
 
     def turning_at(self, u: list[Array]) -> Any:
-        """The accelerations of the contacts that the turn of their levers makes of the rates `u`.
-
-        Where the jacobian is constant there are none.
+        """Return the accelerations of the contacts by the change of their Jacobian at the rates
+        `u`; 0 for a constant Jacobian.
         """
         return [self.zero] * len(self.contact_jacobian)
 
     def has_lever(self, c: int) -> Array:
-        """Whether a force at contact c moves anything along it.
+        """Return whether a force at contact c accelerates the contact.
 
-        It does not where both bodies always turn alike, or at a dead centre.
+        A contact does not have a lever if its bodies always move together, or at a dead centre.
         """
-        least = jnp.finfo(self.t.dtype).tiny ** 0.5  # far below all squares of levers over masses
+        least = jnp.finfo(self.t.dtype).tiny ** 0.5  # far below any squared lever over a mass
         return self.delassus[c].get(c, self.zero) > least
 
     @cached_property
     def is_held(self) -> list[Any]:
-        """Whether contacts that are stuck hold the motion of each contact; None where none can."""
+        """For each contact whether stuck contacts hold its motion; None if they never can."""
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
-            # A motion that is given moves the one against what the others hold.
+            # A given motion moves a contact although the others hold it.
             is_moved = any(self.given_acceleration(c) is not None for c in group)
             if is_moved or not self.contact(group[0]).redundant:
                 continue
             rows = {c: dict(self.delassus[c]) for c in group}
             own = {c: rows[c][c] for c in group}
-            # Eliminate the stuck ones. Nothing remains of a motion that they hold.
+            # Eliminate the stuck contacts: the remainder of a motion that they hold is 0.
             for p in group:
                 is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > _HELD * own[p])
                 pivot = jnp.where(is_pivot, rows[p][p], 1.0)
@@ -323,24 +302,24 @@ class Snapshot:
         others: list[Array],
         lines: dict[int, Array] | None = None,
     ) -> list[Array]:
-        """Forces at the contacts of `group`: where `which`, those of which the relative
-        accelerations by all sum to `aims`; else `others`.
+        """Return the forces at the contacts of `group`: forces that cause the relative
+        accelerations `aims` for contacts in `which`, and `others` for the rest.
 
-        A contact without a lever holds nothing, and bears its part of `others`.
-        To `others` of a contact in `lines` comes that factor times what the forces make of the
-        torque that it bears. Contacts that hold the same motion share it in proportion to their
-        capacity.
+        A contact without a lever does not hold, and its force is that of `others`. The force of a
+        contact in `lines` is `others` plus the factor in `lines` times the torque by the forces of
+        all contacts. Contacts that hold the same motion share the load in proportion to their
+        capacities.
         """
         lines = lines or {}
         if not self.contact(group[0]).alone:
             which = [hold & self.has_lever(c) for c, hold in zip(group, which, strict=True)]
         rows = {}
         for c, hold in zip(group, which, strict=True):
-            own: Sparse = {c: 1.0}
+            own: SparseRow = {c: 1.0}
             if c in lines:
                 own = {
                     d: (1.0 if c == d else 0.0) - lines[c] * b
-                    for d, b in self.transmitted(c)[1].items()
+                    for d, b in self.torque_terms(c)[1].items()
                 }
             rows[c] = {d: jnp.where(hold, g, own.get(d, 0.0)) for d, g in self.delassus[c].items()}
         right = {
@@ -348,10 +327,10 @@ class Snapshot:
             for c, hold, aim, other in zip(group, which, aims, others, strict=True)
         }
         if not self.contact(group[0]).redundant:
-            return list(solved(rows, [right])[0].values())
-        # Of all solutions the one of least sum(force^2/share) of those that hold: their forces = W
-        # G z, W = diag(share), G their delassus. What of z the singular G leaves open, G takes to
-        # 0.
+            return list(solve_sparse(rows, [right])[0].values())
+        # Of all solutions take the one with the least sum(force^2/share) over the holding contacts:
+        # forces = W G z with W = diag(share) and the Delassus matrix G of these contacts. Where a
+        # singular G does not determine z, G z is 0.
         weighed = dict(zip(group, self.shares(group), strict=True))
         held = dict(zip(group, which, strict=True))
         slanted = {}
@@ -362,12 +341,12 @@ class Snapshot:
                 )
                 for d, g in self.delassus[c].items()
             }
-        return list(spanned(rows, right, slanted, self.zero).values())
+        return list(solve_in_span(rows, right, slanted, self.zero).values())
 
     @cached_property
     def friction(self) -> list[Array]:
-        """Force [N] of each contact, positive against positive velocity; while stuck,
-        what holds.
+        """Friction force [N] of each contact, positive against positive velocity; of a stuck
+        contact the force that holds it.
         """
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
@@ -375,7 +354,7 @@ class Snapshot:
             for c in group:
                 if self.part(c).depends_on_torque:
                     lines[c], beside = self.line(c)
-                    sliding.append(beside + lines[c] * self.transmitted(c)[0])
+                    sliding.append(beside + lines[c] * self.torque_terms(c)[0])
                 else:
                     sliding.append(self.sliding(c))
             if self.contact(group[0]).alone:
@@ -389,27 +368,22 @@ class Snapshot:
         return found
 
     def held_force(self, c: int) -> Array:
-        """What contact c bears where it is stuck [N]; of a contact that alone holds its coordinate,
-        without looking at how it slides.
+        """Return the force of contact c if it is stuck [N]. For a contact that alone holds its
+        coordinate, the sliding friction is not evaluated.
         """
         if not self.contact(c).alone:
             return self.friction[c]
         (i,), drift = self.contact_jacobian[c], self.given_acceleration(c)
-        return (
-            self.coordinate_force[i]
-            if drift is None
-            else self.coordinate_force[i] + self.mass_matrix[i][i] * drift
-        )
+        force = self.coordinate_force[i]
+        return force if drift is None else force + self.mass_matrix[i][i] * drift
 
     @cached_property
     def coordinate_acceleration(self) -> list[Array]:
-        """The accelerations of the coordinates; of one that a contact holds by itself exactly what
-        that asks for.
-        """
-        total: Sparse = dict(enumerate(self.coordinate_force))
+        """The accelerations of the coordinates, exact for a coordinate that one contact holds."""
+        total: SparseRow = dict(enumerate(self.coordinate_force))
         for row, f in zip(self.contact_jacobian, self.friction, strict=True):
             for i, x in row.items():
-                total[i] = total[i] - scaled(x, f)
+                total[i] = total[i] - scale(x, f)
         a = self.accelerations_by(total)
         for c, contact in enumerate(self.layout.contacts):
             if contact.alone:
@@ -419,9 +393,9 @@ class Snapshot:
 
     @cached_property
     def accelerations(self) -> list[Array]:
-        """Those of the bodies."""
+        """The accelerations of the bodies."""
         a = dict(enumerate(self.coordinate_acceleration))
-        by_coordinates = [product(form, a) for form in self.forms]
+        by_coordinates = [dot(form, a) for form in self.body_rows]
         return [
             (self.zero if by is None else by) + (0.0 if given is None else given)
             for by, given in zip(by_coordinates, self.given, strict=True)

@@ -1,4 +1,8 @@
-"""Small systems of linear equations, written out."""
+"""Sparse rows and small systems of linear equations, written out entry by entry.
+
+The equations of a machine have few unknowns and many zeros by structure. Written out, they cost
+what the entries cost, and XLA sees every entry.
+"""
 
 from typing import Any
 
@@ -6,17 +10,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-# A row of a matrix, or a vector, by the numbers of the entries that are not 0 by structure.
-Sparse = dict[int, Any]
+# A row of a matrix, or a vector: number of the entry -> entry, without the zeros by structure.
+SparseRow = dict[int, Any]
 
 
-def solved(matrix: dict[int, Sparse], right: list[Sparse]) -> list[Sparse]:
-    """The vectors x with matrix x = right, one for each right side, by Gauss's elimination without
-    pivoting.
+def solve_sparse(matrix: dict[int, SparseRow], right: list[SparseRow]) -> list[SparseRow]:
+    """Solve matrix x = right for each right side by Gaussian elimination without pivoting.
 
-    Zeros by structure are never touched: of a chain of bodies this costs as much as the chain is
-    long. No pivots are needed where the matrix is symmetric and positive definite, or has some rows
-    of the unit matrix in place of its own.
+    Zeros by structure are skipped, so the cost for a chain of bodies is proportional to its length.
+    A symmetric positive definite matrix does not need pivoting, also if some of its rows are
+    replaced by rows of the unit matrix.
     """
     rows = {i: dict(row) for i, row in matrix.items()}
     sides = [dict(side) for side in right]
@@ -42,30 +45,45 @@ def solved(matrix: dict[int, Sparse], right: list[Sparse]) -> list[Sparse]:
     return sides
 
 
-def product(a: Sparse, b: Sparse) -> Any:
-    """The scalar product; None where it is 0 by structure."""
-    terms = [scaled(a[i], b[i]) for i in a if i in b]
+def add_scaled(a: SparseRow, b: SparseRow, factor: Any = 1.0) -> SparseRow:
+    """Return a + factor*b."""
+    total = dict(a)
+    for i, x in b.items():
+        scaled = x if _is_number(factor, 1.0) else factor if _is_number(x, 1.0) else factor * x
+        total[i] = total[i] + scaled if i in total else scaled
+        if _is_number(total[i], 0.0):  # two flanges of one body cancel
+            del total[i]
+    return total
+
+
+def _is_number(x, number: float) -> bool:
+    return isinstance(x, float) and x == number
+
+
+def dot(a: SparseRow, b: SparseRow) -> Any:
+    """Return the scalar product; None if it is 0 by structure."""
+    terms = [scale(a[i], b[i]) for i in a if i in b]
     return sum(terms[1:], terms[0]) if terms else None
 
 
-def scaled(factor: Any, x: Any) -> Any:
-    """factor*x, without the multiplication by a plain 1.0 or -1.0."""
+def scale(factor: Any, x: Any) -> Any:
+    """Return factor*x, without a multiplication if one of them is the Python number 1.0 or -1.0."""
     for one, other in ((factor, x), (x, factor)):
         if isinstance(one, float) and abs(one) == 1.0:
             return other if one == 1.0 else -other
     return factor * x
 
 
-def spanned(
-    rows: dict[int, Sparse], right: dict[int, Array], span: dict[int, Sparse], zero: Array
+def solve_in_span(
+    rows: dict[int, SparseRow], right: dict[int, Array], span: dict[int, SparseRow], zero: Array
 ) -> dict[int, Array]:
-    """The solution x of `rows` x = `right` that is a sum of the columns of `span`, column d times
-    z_d, where the matrix of all z may be singular.
+    """Return the solution x of `rows` x = `right` that is a sum of the columns of `span`: column d
+    times z_d. The matrix of the equations for z may be singular.
     """
-    matrix = {c: {d: p for d in rows if (p := product(rows[c], span[d])) is not None} for c in rows}
-    # A little on the diagonal makes it regular. What that changes is taken back by repetition, with
-    # a matrix that has no derivative: that of the nearly singular elimination is worth nothing,
-    # while that of what remains is exact.
+    matrix = {c: {d: p for d in rows if (p := dot(rows[c], span[d])) is not None} for c in rows}
+    # A small term on the diagonal makes the matrix regular, and iterative refinement removes the
+    # error of this term. The regular matrix is a constant, because the derivative of a nearly
+    # singular elimination is inaccurate. The derivative of the residual is exact.
     slack = jnp.finfo(zero.dtype).eps ** 0.75
     regular = {
         c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
@@ -74,5 +92,5 @@ def spanned(
     z = dict.fromkeys(rows, zero)
     for _ in range(3):
         remains = {c: right[c] - sum(x * z[d] for d, x in matrix[c].items()) for c in rows}
-        z = {c: z[c] + step for c, step in solved(regular, [remains])[0].items()}
+        z = {c: z[c] + step for c, step in solve_sparse(regular, [remains])[0].items()}
     return {c: sum((span[d][c] * z[d] for d in rows if c in span[d]), zero) for c in rows}

@@ -1,4 +1,8 @@
-"""Which of the contacts at rest begin to slide, and in which direction."""
+"""Contacts at rest: which of them stay stuck, which begin to slide, and in which direction.
+
+`modes_at_rest` solves the problem for limits that are known. `modes_by_torque` solves it where the
+limits of some contacts depend on a torque that the forces of the others change.
+"""
 
 from typing import Any
 
@@ -9,40 +13,50 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.parameters import Integer
 
-# In units in which every contact has G_ii = 1. Values are for 64 bits; nothing is tested in 32.
-# eps**0.7 = 1e-11: a pivot below it is 0. True ones are above the ratio of the least to the sum of
-# all masses.
+# Tolerances are powers of the machine precision eps. Values in words are for 64 bits.
+# `modes_at_rest` applies them in units in which every contact has G_ii = 1.
+
+# eps**0.7 = 1e-11: a smaller pivot counts as 0. Other pivots are above the ratio of the smallest
+# mass to the sum of all masses.
 _RANK = 0.7
-# 1e-9 of its terms: an acceleration below it is 0, where the others determine it
+# eps**0.75 = 2e-12 of a pivot, added to the pivots of redundant contacts in `modes_by_torque`
+_REGULARIZATION = 0.75
+# eps**0.57 = 1e-9 of the terms: a smaller acceleration of a redundant contact counts as 0
 _CONSISTENT = 0.57
-AT_LIMIT = 0.57  # 1e-9 of a limit: a force that exceeds it by less is held
-# 1.5e-8 of its terms: an acceleration below it, in the wrong direction, passes in `ok`
+AT_LIMIT = 0.57  # eps**0.57 = 1e-9 of a limit: a force that exceeds the limit by less is held
+# eps**0.5 = 1.5e-8 of the terms: a smaller acceleration in the wrong direction is accepted in `ok`
 _MOTION = 0.5
-# times eps, 1.5e-11 of the largest acceleration: a force below it is held without friction
+# 2**16 eps = 1.5e-11 of the force of the largest acceleration: a smaller force is held by any
+# contact
 _ZERO = 2**16
-_ROUNDING = 512  # times eps, of the largest of the accelerations
-# times k. The rule of least index may take 3**k; 7 k was the most in 36 kinds of random problems,
-# 20000 each, with k = 4 to 12
-_LOOKS = 64
+_ROUNDING = 512  # 512 eps = 1e-13 of the largest acceleration or force: rounding error of a sum
+# Largest number of solutions per contact. The rule of least index may need 3**k solutions. The
+# largest number was 7 k in 36 kinds of random problems, 20000 each, with k = 4 to 12.
+_MOST_SOLUTIONS = 64
+_CYCLING = 8  # solutions per contact after which `modes_by_torque` changes the order of its rule
 
 
 PerContact = Float[Array, " k"]
 BothWays = tuple[PerContact, PerContact]  # backward, forward
 
 
-class Chosen(eqx.Module):
-    """What each contact does after an event.
+class ContactModes(eqx.Module):
+    """The modes of the contacts at rest after an event.
 
-    modes: -1 sliding backward, 0 stuck or not in the rest set, 1 sliding forward. ok: whether these
-    modes are consistent. rounds: how often the limits were looked at anew because contacts had
-    broken away, plus 1; at most k + 1. looks: how often the equations of the stuck contacts were
-    solved.
+    - `modes`: -1 sliding backward, 0 stuck or not at rest, 1 sliding forward.
+    - `ok`: whether the modes are consistent with forces and accelerations.
+    - `looks`: how many times the equations of the stuck contacts were solved.
+    - `rounds`, of `modes_at_rest`: 1 and the number of times that limits fell because contacts had
+      broken away, at most k + 1 in all.
+    - `lines`, of `modes_by_torque`: on which of its two lines (0 or 1) the friction is, or would
+      leave rest.
     """
 
     modes: Int[Array, " k"]
     ok: Bool[Array, ""]
-    rounds: Integer
     looks: Integer
+    rounds: Any = None
+    lines: Any = None
 
 
 def modes_at_rest(
@@ -52,52 +66,51 @@ def modes_at_rest(
     slide: BothWays,
     share: PerContact,
     in_rest: Bool[Array, " k"],
-) -> Chosen:
+) -> ContactModes:
     """Choose the modes of k contacts at rest so that forces and accelerations fit each other.
 
-    The forces f and relative accelerations a_rel = b - G f satisfy, for each contact in the rest
-    set,
+    The forces f and the relative accelerations a_rel = b - G f satisfy for each contact at rest
 
         stuck:     a_rel  = 0  and  -hold[0] <= f <= hold[1]
         forward:   a_rel >= 0  and  f =  slide[1]
         backward:  a_rel <= 0  and  f = -slide[0]
 
-    First every limit is `hold`: then f minimises f'G f/2 - b'f between the limits. Each contact
-    found at a limit has broken away, its limits (both) fall to `slide`, and the rest is looked at
-    again, until no limit falls: after k + 1 rounds at most. With hold = slide and G regular the
-    answer is unique. With hold > slide it need not be: this one lets all go that would together.
+    At first every limit is `hold`. Then f minimises f'G f/2 - b'f between the limits. A contact
+    whose force is at a limit has broken away, and both of its limits fall to `slide`. This is
+    repeated until no limit falls, at most k + 1 times. With hold = slide and a regular G the
+    solution is unique. With hold > slide it need not be unique: in the solution found here all
+    contacts break away that can break away together.
 
-    **Redundant contacts.** Where G is singular, several contacts can hold the same motion. Of the
-    forces that hold it those with the least sum of f**2/share are meant: two brakes on one mass
-    bear the load in proportion to `share`. A contact at its limit whose motion others hold has
-    a_rel = 0; it counts as sliding, its force being at the limit.
+    **Redundant contacts.** If G is singular, several contacts can hold the same motion. Of the
+    forces that hold the motion, those with the least sum of f**2/share are chosen: two brakes on
+    one mass carry the load in proportion to `share`. A contact at its limit whose motion others
+    hold has a_rel = 0. It counts as sliding, because its force is at the limit.
 
     **Arguments:** for translation; for rotation read N.m, rad/s2 and 1/(kg.m2).
 
     - `G`: J M^-1 J' [1/kg], the relative accelerations by unit forces on the contacts; symmetric,
       positive semidefinite.
-    - `b`: relative accelerations [m/s2] but for the friction of these contacts; that of sliding
-      ones is in it.
+    - `b`: relative accelerations [m/s2] without the friction of the contacts at rest, and with the
+      friction of the sliding contacts.
     - `hold`: the largest force [N] with which a stuck contact opposes motion (backward, forward),
-      >= 0; inf at a stop or freewheel. For a contact that has broken away already it is `slide`.
+      >= 0; inf at a stop or freewheel. For a contact that has already broken away, `slide`.
     - `slide`: the force [N] of sliding friction at rest (backward, forward), 0 <= slide <= hold.
     - `share`: capacity [N] of each contact by which redundant ones share a load, > 0 and finite.
-    - `in_rest`: which contacts are at rest; the others have no force here and the mode 0.
+    - `in_rest`: which contacts are at rest. The others have no force here, and their mode is 0.
 
-    **Returns:** `Chosen`. Integers only: no derivative passes through. They are those of limits
-    raised by up to 1e-9 of `hold` and 1.5e-11 of the force that gives the largest |b|: a contact at
-    its limit holds, and its own breakaway margin sees to it. `ok` is False where no modes fit (a
-    motion is prescribed, and inf limits would stop it) or a number is not finite; it allows
-    accelerations wrong by 1.5e-8 of |b| + |G| |f|. All these are for 64 bits.
+    **Returns:** `ContactModes`, which are whole numbers and have no derivative. The limits are
+    raised by up to 1e-9 of `hold` and 1.5e-11 of the force of the largest |b|. Therefore a contact
+    at its limit holds, and its own breakaway margin ends that. `ok` is False if no modes fit (a
+    motion is prescribed that infinite limits would stop) or if a number is not finite. `ok` accepts
+    accelerations that are wrong by 1.5e-8 of |b| + |G| |f|. These values are for 64 bits.
 
     **Method:** principal pivoting by least index. Of the contacts whose mode contradicts the force
-    that would hold them, the first changes its mode: stuck to sliding, or sliding to stuck. It
-    ends, by induction over k: the last contact changes only when all before it fit; the
-    acceleration of the last one, as a function of its force with the others fitting, falls
-    strictly; so it changes twice at most. G becomes strictly definite by the term e/share on its
-    diagonal, in the limit e -> 0+, which is taken by algebra: the basis of the stuck equations
-    comes from elimination with the largest pivot first, the redundant rest from its own, well posed
-    equations.
+    that would hold them, the first changes its mode from stuck to sliding or back. The iteration
+    ends, by induction over k. The last contact changes only when all contacts before it fit. Its
+    acceleration is then a strictly decreasing function of its force, so it changes at most twice. G
+    becomes positive definite by a term e/share on its diagonal, in the limit e -> 0+. The limit is
+    taken by algebra. The basis of the stuck equations comes from elimination with the largest pivot
+    first, and the redundant contacts have well-posed equations of their own.
 
     **Source:** the problem: M. Otter, H. Elmqvist, S. E. Mattsson, Hybrid Modeling in Modelica
     based on the Synchronous Data Flow Principle, CACSD 1999. The rule of least index: K. G. Murty,
@@ -115,7 +128,7 @@ def modes_at_rest(
     [[0, 0], [1, 1], [-1, -1]]
     """
     G, b, hold, slide, share = jax.lax.stop_gradient((G, b, hold, slide, share))
-    # Units in which G_ii = 1, or 0 for a contact on which no force acts: force*unit,
+    # Units in which G_ii = 1, or G_ii = 0 for a contact on which no force acts: force*unit and
     # acceleration/unit.
     among = in_rest[:, None] & in_rest
     root = jnp.sqrt(jnp.where(in_rest, jnp.diagonal(G), 0.0))
@@ -124,22 +137,17 @@ def modes_at_rest(
     most, least = (jnp.where(in_rest, jnp.stack(pair), 0.0) * unit for pair in (hold, slide))
     weight = 1.0 / (jnp.where(in_rest, share, 1.0) * unit**2)
     eps = jnp.finfo(G.dtype).eps
-    # Every limit is raised a little, each contact's by another part, so that no two are reached at
-    # the same time.
-    part = jnp.exp(-jnp.arange(b.shape[0]) / b.shape[0])
-    raised = part * (
-        eps**AT_LIMIT * jnp.where(jnp.isfinite(most), most, 0.0) + _ZERO * eps * jnp.max(jnp.abs(b))
-    )
+    raised = _raise_of_limits(most, _ZERO * eps * jnp.max(jnp.abs(b)))
     most, least = most + raised, least + raised
-    # more than any contact holds
+    # A force that is larger than any contact can hold.
     beyond = 1e10 * (jnp.max(jnp.abs(b)) + jnp.max(jnp.where(jnp.isfinite(most), most, 0.0)))
 
     def look(state) -> Any:
         modes, limits, rounds, looks, _, _ = state
         sliding = modes != 0
         limit = jnp.where(modes > 0, limits[1], limits[0])
-        wish = _wish(G, b, weight, modes, jnp.where(sliding, modes * limit, 0.0), beyond)
-        # Rounding sends no contact to and fro.
+        wish = _holding_forces(G, b, weight, modes, jnp.where(sliding, modes * limit, 0.0), beyond)
+        # A sliding contact has a slightly lower limit, so that rounding does not make it alternate.
         lower = limits - jnp.where(sliding, 1e-3 * raised, 0.0)
         side = jnp.where(wish > lower[1], 1, jnp.where(wish < -lower[0], -1, 0))
         wrong = side != modes
@@ -159,31 +167,43 @@ def modes_at_rest(
     k, one = b.shape[0], jnp.ones((), jnp.int32)
     start = jnp.zeros(k, jnp.int32), most, one, 0 * one, jnp.zeros_like(b), jnp.array(False)
     modes, limits, rounds, looks, wish, settled = jax.lax.while_loop(
-        lambda s: ~s[-1] & (s[3] < _LOOKS * k), look, start
+        lambda s: ~s[-1] & (s[3] < _MOST_SOLUTIONS * k), look, start
     )
     force = jnp.where(modes == 0, wish, modes * jnp.where(modes > 0, limits[1], limits[0]))
+    return ContactModes(modes, settled & jnp.all(_fits(G, b, force, modes)), looks, rounds)
+
+
+def _raise_of_limits(most: Array, zero: Array) -> Array:
+    """Return by how much the limits `most` (2, k) are raised: `zero` is a force that any contact
+    holds. Each contact has a different factor, so that no two limits are reached at the same time.
+    """
+    k, eps = most.shape[1], jnp.finfo(most.dtype).eps
+    finite = jnp.where(jnp.isfinite(most), most, 0.0)
+    return jnp.exp(-jnp.arange(k) / k) * (eps**AT_LIMIT * finite + zero)
+
+
+def _fits(G: Array, b: Array, force: Array, modes: Array) -> Array:
+    """Return for each contact whether its acceleration is consistent with its mode."""
+    eps = jnp.finfo(G.dtype).eps
     a_rel, terms = b - G @ force, jnp.abs(b) + jnp.abs(G) @ jnp.abs(force)
     error = jnp.where(modes == 0, jnp.abs(a_rel), -modes * a_rel)
-    return Chosen(
-        modes,
-        settled & jnp.all(error <= eps**_MOTION * terms + _ROUNDING * eps * jnp.max(terms)),
-        rounds,
-        looks,
-    )
+    return error <= eps**_MOTION * terms + _ROUNDING * eps * jnp.max(terms)
 
 
-def _wish(G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyond: Array) -> Array:
-    """The force with which each contact would be stuck, the others staying as they are: of a stuck
-    one, its force.
+def _holding_forces(
+    G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyond: Array
+) -> Array:
+    """Return the force with which each contact would be stuck while the others keep their modes.
+    For a stuck contact this is its force.
 
-    `at_limit` are the forces of the sliding ones, 0 for the others; of redundant ones the sum of
-    weight*f**2 is least. A motion that no force stops, being prescribed, asks for about the force
-    `beyond`.
+    `at_limit` are the forces of the sliding contacts, 0 for the others. The forces of redundant
+    contacts have the least sum of weight*f**2. For a prescribed motion, which no force stops, the
+    result is about `beyond`.
     """
     eps, stuck = jnp.finfo(G.dtype).eps, modes == 0
-    table, basis = eliminated(jnp.column_stack([G, b - G @ at_limit]), stuck, eps**_RANK)
-    # Of the rest j of the contacts: row j of G is the basis' rows combined by mix[:, j], but for
-    # the pivot on the diagonal.
+    table, basis = eliminate(jnp.column_stack([G, b - G @ at_limit]), stuck, eps**_RANK)
+    # For a contact j outside of the basis, row j of G is the combination mix[:, j] of the rows of
+    # the basis, except for the pivot on the diagonal.
     mix = jnp.where(
         basis[:, None] & ~basis & (jnp.abs(table[:, :-1]) > eps**_RANK), table[:, :-1], 0.0
     )
@@ -200,10 +220,10 @@ def _wish(G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyo
     push = jnp.where(redundant & prescribed, a_rel, 0.0)
     largest = jnp.max(jnp.abs(push))
     push = push / jnp.where(largest > 0, largest, 1.0) * beyond * jnp.max(weight)
-    # Each redundant stuck contact takes from the basis what makes the weighted sum of squares
-    # least.
+    # Each redundant stuck contact relieves the basis by the force of the least weighted sum of
+    # squares.
     squares = mix.T @ (weight[:, None] * mix) + jnp.diag(weight)
-    table, extra = eliminated(
+    table, extra = eliminate(
         jnp.column_stack([squares, mix.T @ (weight * alone) + push]), stuck & ~basis, 0.0
     )
     taken = jnp.where(extra, table[:, -1], 0.0)
@@ -215,11 +235,11 @@ def _wish(G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyo
     return jnp.where(stuck, force, at_limit + more)
 
 
-def eliminated(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
-    """Gauss-Jordan elimination of the rows `among`, the largest diagonal element first, down to
-    `least`; and which rows were pivots.
+def eliminate(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
+    """Eliminate the rows `among` by Gauss-Jordan, with the largest diagonal element first, down to
+    pivots of `least`. Return the table and which rows were pivots.
 
-    Not LAPACK, which would cost the import of scipy and much compilation.
+    LAPACK would need the import of scipy and a long compilation.
     """
     rows = jnp.arange(table.shape[0])
 
@@ -235,23 +255,17 @@ def eliminated(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
     return jax.lax.fori_loop(0, table.shape[0], step, (table, jnp.zeros_like(among)))
 
 
-# eps**0.75 = 2e-12 of a pivot: what makes the equations of redundant contacts regular
-_SLACK = 0.75
-_CIRCLES = 8  # times k: more looks go round in circles
-
-
 class Lines(eqx.Module):
-    """Friction by a torque tau = at + by f: forward the greater of slope*tau + offset, backward the
-    lesser of slope*tau - offset.
+    """Friction by a torque tau = at + by f: the greater of two lines slope*tau + offset forward,
+    the lesser of slope*tau - offset backward.
 
-    - `is_by_torque`: which of the k contacts have such a friction; of the others the rest does not
-      matter.
-    - `at` [N.m], `by` [1] (k x k): the torque that a contact bears, by the forces f of all
+    - `is_by_torque`: which of the k contacts have such a friction. The other fields matter for
+      these contacts only.
+    - `at` [N.m], `by` [1] (k x k): the torque at a contact as a function of the forces f of all
       contacts.
-    - `slope` [1], `offset` [N.m] (2 x k): of the two lines, in the first row that which holds while
-      the power flows on.
-    - `factor` [1] (2 x k): what the limits (backward, forward) of a stuck contact are multiplied
-      by.
+    - `slope` [1], `offset` [N.m] (2 x k): the two lines. The first row is for power flow from a to
+      b.
+    - `factor` [1] (2 x k): factors on the limits (backward, forward) of a stuck contact.
     """
 
     is_by_torque: Bool[Array, " k"]
@@ -260,20 +274,6 @@ class Lines(eqx.Module):
     slope: Float[Array, "2 k"]
     offset: Float[Array, "2 k"]
     factor: Float[Array, "2 k"]
-
-
-class ChosenByTorque(eqx.Module):
-    """What each contact does after an event.
-
-    modes: -1 sliding backward, 0 stuck, 1 sliding forward; lines: 0 or 1, on which of its two lines
-    the friction is or would leave rest. ok: whether these are consistent. looks: how often the
-    equations were solved.
-    """
-
-    modes: Int[Array, " k"]
-    lines: Int[Array, " k"]
-    ok: Bool[Array, ""]
-    looks: Integer
 
 
 def modes_by_torque(
@@ -286,15 +286,16 @@ def modes_by_torque(
     given: tuple[Int[Array, " k"], PerContact],
     friction: Lines,
     redundant: bool,
-) -> ChosenByTorque:
-    """As `modes_at_rest`, for contacts of which some have a friction by torque.
+) -> ContactModes:
+    """Solve the problem of `modes_at_rest` where some contacts have a friction by torque.
 
-    **Arguments:** those of `modes_at_rest`, but that `b` is without the forces of all contacts;
-    `given`: mode and force of the contacts that are not `in_rest`, the force for those without
-    `friction`; `redundant`: whether G may be singular.
+    **Arguments:** those of `modes_at_rest`, except that `b` is without the forces of all contacts.
+    `given`: mode and force of the contacts that are not `in_rest`; the force counts for contacts
+    without friction by torque. `redundant`: whether G may be singular.
 
-    **Method:** the rule of least index, as there. A contact by torque that slides is on one of two
-    lines; one that is on the lesser of them is wrong too, and changes it.
+    **Method:** the rule of least index of `modes_at_rest`. A sliding contact with friction by
+    torque is on one of two lines. If it is on the lesser line, its state is wrong, and it changes
+    the line.
     """
     G, b, hold, slide, share, given, friction = jax.lax.stop_gradient(
         (G, b, hold, slide, share, given, friction)
@@ -303,9 +304,8 @@ def modes_by_torque(
     own = jnp.diagonal(G)
     most, least = jnp.stack(hold), jnp.stack(slide)
     unit = jnp.where(own > 0, own, 1.0)
-    part = jnp.exp(-jnp.arange(k) / k)  # no two limits are reached at the same time
     zero = _ZERO * eps * jnp.max(jnp.abs(b) / jnp.sqrt(unit)) / jnp.sqrt(unit)
-    raised = part * (eps**AT_LIMIT * jnp.where(jnp.isfinite(most), most, 0.0) + zero)
+    raised = _raise_of_limits(most, zero)
     most, least = most + raised, least + raised
 
     def forces(modes: Array, line: Array, limits: Array) -> tuple[Array, Array, Array]:
@@ -313,13 +313,12 @@ def modes_by_torque(
         slope, offset = pick(lines.slope), pick(lines.offset)
         limit = jnp.where(modes > 0, limits[1], limits[0])
         at_limit = jnp.where(in_rest, modes * jnp.where(jnp.isfinite(limit), limit, 0.0), given[1])
-        # A contact on which no force acts holds nothing.
+        # A contact on which no force can act does not hold.
         stuck, by_torque = in_rest & (modes == 0) & (own > 0), lines.is_by_torque & (modes != 0)
         row = jnp.eye(k) - jnp.where(by_torque, slope, 0.0)[:, None] * lines.by
         right = jnp.where(by_torque, slope * lines.at + modes * offset, at_limit)
         matrix, right = jnp.where(stuck[:, None], G, row), jnp.where(stuck, b, right)
-        # As everywhere, the stuck ones bear share*(G z): what of z a singular G leaves open, G
-        # takes to 0.
+        # The stuck contacts carry share*(G z). Where a singular G does not determine z, G z is 0.
         elastic = jnp.where(stuck, G, 0.0)
         spread = (
             jnp.where(stuck[:, None], share[:, None] * elastic, jnp.eye(k))
@@ -328,17 +327,17 @@ def modes_by_torque(
         )
         product = matrix @ spread
         slack = (
-            jnp.where(stuck, eps**_SLACK * jnp.diagonal(product), 0.0)
+            jnp.where(stuck, eps**_REGULARIZATION * jnp.diagonal(product), 0.0)
             if redundant
             else jnp.zeros(k)
         )
         product = product + jnp.diag(slack)
 
-        def solved(right):
-            return eliminated(jnp.column_stack([product, right]), jnp.ones(k, bool), 0.0)[0][:, -1]
+        def solve(right):
+            return eliminate(jnp.column_stack([product, right]), jnp.ones(k, bool), 0.0)[0][:, -1]
 
         z = jax.lax.fori_loop(
-            0, 4 if redundant else 1, lambda _, z: solved(right + slack * z), jnp.zeros(k)
+            0, 4 if redundant else 1, lambda _, z: solve(right + slack * z), jnp.zeros(k)
         )
         f = spread @ z
         return f, lines.at + lines.by @ f, share * (elastic @ z)
@@ -352,21 +351,21 @@ def modes_by_torque(
         by_torque = jnp.stack([lower, upper])
         threshold = jnp.where(
             lines.is_by_torque,
-            by_torque * lines.factor + part * (eps**AT_LIMIT * jnp.abs(by_torque) + zero),
+            by_torque * lines.factor + _raise_of_limits(jnp.abs(by_torque), zero),
             limits,
         )
         away = jnp.where(f > threshold[1], 1, jnp.where(f < -threshold[0], -1, 0))
         little = 1e-3 * jnp.where(modes > 0, raised[1], raised[0])
         a_rel = b - G @ f
         turns = modes * a_rel < -little * own
-        # what others hold turns where it would bear less than its limit, were it one of them
+        # A contact whose motion the others hold sticks if its share is below its limit.
         if redundant:
             still = jnp.abs(a_rel) <= little * own + _ROUNDING * eps * (
                 jnp.abs(b) + jnp.abs(G) @ jnp.abs(f)
             )
             turns = jnp.where(still, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
-        # Of a contact that holds, the line that it would leave on.
+        # For a stuck contact, the line on which it would break away.
         towards = jnp.where(wished == 0, jnp.where(f >= 0, 1, -1), wished)
         values = towards * along + lines.offset
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (
@@ -376,8 +375,8 @@ def modes_by_torque(
         kept = jnp.where(line == 0, values[0] - values[1], values[1] - values[0]) >= -tie
         better = jnp.where(lines.is_by_torque & ~kept, 1 - line, line)
         wrong = (wished != modes) | ((better != line) & (modes != 0))
-        # Where the rule goes round in circles another contact's turn comes.
-        order = (jnp.arange(k) - jnp.where(looks < _CIRCLES * k, 0, looks)) % k
+        # If the rule cycles, it begins at another contact each time.
+        order = (jnp.arange(k) - jnp.where(looks < _CYCLING * k, 0, looks)) % k
         first = jnp.argmin(jnp.where(wrong, order, k))
         fit = ~jnp.any(wrong)
         fallen = jnp.where((modes != 0) & in_rest, least, limits)
@@ -398,10 +397,8 @@ def modes_by_torque(
         jnp.array(False),
     )
     modes, line, limits, looks, settled = jax.lax.while_loop(
-        lambda s: ~s[-1] & (s[3] < _LOOKS * k), look, start
+        lambda s: ~s[-1] & (s[3] < _MOST_SOLUTIONS * k), look, start
     )
     f, _, _ = forces(modes, line, limits)
-    a_rel, terms = b - G @ f, jnp.abs(b) + jnp.abs(G) @ jnp.abs(f)
-    error = jnp.where(modes == 0, jnp.abs(a_rel), -modes * a_rel)
-    fits = (error <= eps**_MOTION * terms + _ROUNDING * eps * jnp.max(terms)) | ~in_rest
-    return ChosenByTorque(modes, line, settled & jnp.all(fits), looks)
+    fits = _fits(G, b, f, modes) | ~in_rest
+    return ContactModes(modes, settled & jnp.all(fits), looks, lines=line)

@@ -1,4 +1,4 @@
-"""Thermal parts of a mechanism: nodes, and what conducts between them."""
+"""Thermal parts of a mechanism: heat capacitors and thermal conductors."""
 
 import equinox as eqx
 
@@ -11,21 +11,21 @@ def _names(value) -> tuple[str, ...]:
 
 class HeatCapacitor(CheckedModule):
     """A body of one temperature that friction and dampers heat: C*dT/dt = sum of the loss powers
-    and of the heat that is conducted here.
+    and of the conducted heat flows.
 
-    A law that depends on temperature takes that of the node that its element heats. What a hit at a
-    stop takes heats nothing.
+    A law that depends on temperature uses the temperature of the node that its element heats. The
+    energy lost at a stop does not heat any node.
 
     **Arguments:** `sources`: the name of the friction element or damper that heats it, or several
     names; `C` > 0 [J/K]; `T` > 0 [K], its temperature at the start.
 
-    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for a source that
-    loses no power or heats another node too.
+    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for a source that is
+    not a friction element or damper, or that also heats another node.
 
     **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer, where each element has a heat
     port.
 
-    A brake that stops 2 kg from 3 m/s has 9 J to lose:
+    A brake that stops 2 kg from 3 m/s converts 9 J to heat:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(
@@ -43,13 +43,13 @@ class HeatCapacitor(CheckedModule):
 
 
 class ThermalConductor(CheckedModule):
-    """Heat flows from a to b with the power G*(T_a - T_b).
+    """A heat flow from a to b of G*(T_a - T_b).
 
     **Arguments:** `a`, `b`: names of two `HeatCapacitor`; without `b`, heat flows to surroundings
     of the temperature `T_ambient` > 0 [K]; `G` >= 0 [W/K].
 
-    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for names of
-    something else.
+    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for names of other
+    parts.
 
     **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer.
 

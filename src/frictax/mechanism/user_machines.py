@@ -1,4 +1,6 @@
-"""One degree of freedom with dry friction, of the user's own kind."""
+"""Machines whose equations a user writes: one degree of freedom (`AbstractAxis`), several degrees
+of freedom (`AbstractLinkage`), and a hybrid system with signals (`Driven`).
+"""
 
 import abc
 import dataclasses
@@ -13,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
-from frictax.contacts.contact import ends, has_breaks, law_value, piece_at
+from frictax.contacts.contact import has_breaks, law_value, piece_at, piece_limits
 from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK, mode_vector
 from frictax.contacts.rubbing import no_bristle
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
@@ -21,21 +23,26 @@ from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant
 from frictax.signals import AbstractSignal
 from frictax.signals.as_signal import as_signal
-from frictax.signals.signal import first_end, moved_on
+from frictax.signals.signal import first_end, next_piece
 
 from .contact_margins import all_margins
 from .layout import Contact, Flange, Layout
-from .mode_transition import at_rest, direction_without_lever, fallen, settled
+from .mode_transition import (
+    bring_to_rest,
+    crossed_guards,
+    direction_without_lever,
+    modes_after_event,
+)
 from .snapshot import Snapshot
-from .sparse import Sparse
+from .sparse import SparseRow
 
 
 class AbstractOwnMotion(AbstractHybridSystem):
-    """A machine whose user writes how it moves, and the names of its states."""
+    """A machine whose user writes the motion and the names of the states."""
 
     def others(self, t: Number, y: State, args: PyTree) -> Float[Array, " k"]:
-        """The rates of the states after positions and velocities, such as the integral of a
-        controller's error; none by default.
+        """Return the rates of the states after positions and velocities, such as the integral of a
+        controller's error. By default the state does not have further entries.
         """
         return jnp.zeros(0)
 
@@ -44,20 +51,20 @@ class AbstractOwnMotion(AbstractHybridSystem):
 
 
 class AbstractAxis(AbstractOwnMotion):
-    """One degree of freedom with dry friction, which turns or slides: its user writes the inertia
+    """One degree of freedom with dry friction, which turns or slides. The user writes the inertia
     and the load.
 
         inertia(t, y, args) * dv/dt = load(t, y, args) - friction
 
-    The state is y = (position, velocity, further states whose rates `others` gives). The mode's
-    first entry is -1, 0 or 1: backward, stuck, forward; then, where there is a `pressing`, its
-    sign, and, where the law has corners, its piece.
+    The state is y = (position, velocity, further states with the rates of `others`). The first
+    entry of the mode is -1, 0 or 1: backward, stuck, forward. With `pressing` its sign follows, and
+    for a law with corners the law's segment.
 
     **To be written:** a field `friction`, a `SupportFriction` (the name of its body is not used);
-    `inertia`, `load` and `states`; `start` for a fit, in one line by `begin`. `pressing` and
-    `others` where needed.
+    `inertia`, `load` and `states`; for a fit `start`, one line with `begin`; `pressing` and
+    `others` if needed.
 
-    **Raises:** `ValueError` where `friction` is something else.
+    **Raises:** `ValueError` if `friction` is not a `SupportFriction`.
 
     A sledge on an incline, released from rest, with 4.905 N pulling and 3 N of friction:
 
@@ -93,30 +100,29 @@ class AbstractAxis(AbstractOwnMotion):
 
     @abc.abstractmethod
     def inertia(self, t: Number, y: State, args: PyTree) -> ScalarLike:
-        """The mass [kg] or moment of inertia [kg.m2] that moves, > 0."""
+        """Return the moving mass [kg] or moment of inertia [kg.m2], > 0."""
 
     @abc.abstractmethod
     def load(self, t: Number, y: State, args: PyTree) -> Number:
-        """The sum of all forces [N] or torques [N.m] but friction, smooth in t and y: gravity,
-        springs, a motor, a controller.
+        """Return the sum of all forces [N] or torques [N.m] except friction, smooth in t and y:
+        gravity, springs, a motor, a controller.
         """
 
     @abc.abstractmethod
     def states(self) -> tuple[str, ...]:
-        """The names of the states: ``("phi", "w")`` where it turns, ``("s", "v")`` where it slides,
-        then those of `others`.
+        """Return the names of the states: ``("phi", "w")`` if it turns, ``("s", "v")`` if it
+        slides, then those of `others`.
         """
 
     def pressing(self, t: Number, y: State, args: PyTree) -> ScalarLike:
-        """A force or torque, signed and smooth, whose size adds to the friction, as a load does in
-        gears; none by default.
+        """Return a force or torque, signed and smooth, whose absolute value adds to the friction,
+        like a load in gears; 0 by default.
         """
         return 0.0
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """State and mode of a run from state `y`: sliding where the velocity says so, else stuck.
-
-        A load that is too great for that breaks it away at once.
+        """Return state and mode of a run from state `y`: sliding if the velocity is not 0, else
+        stuck. A load above the breakaway force breaks it away at once.
         """
         y = jnp.asarray(y, dtype=float)
         direction = jnp.sign(y[1]).astype(jnp.int32)
@@ -126,13 +132,17 @@ class AbstractAxis(AbstractOwnMotion):
         return y, mode_vector(mode)
 
     def friction_force(self, t: Number, y: State, mode: Modes, args: PyTree) -> Number:
-        """What friction opposes to forward motion [N or N.m]; stuck, what holds."""
+        """Return the friction [N or N.m], positive against forward motion; if stuck, the force that
+        holds.
+        """
         m = mode[0]
         sliding = law_value(
             self.friction, m, m * y[1], mode[-1] if has_breaks(self.friction) else None
         )
         return jnp.where(
-            m == STUCK, self.load(t, y, args), m * (sliding + self._added(t, y, mode, args))
+            m == STUCK,
+            self.load(t, y, args),
+            m * (sliding + self._pressed_friction(t, y, mode, args)),
         )
 
     # -- the contract with the engine
@@ -143,8 +153,8 @@ class AbstractAxis(AbstractOwnMotion):
         )
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
-        # All margins start a rounding above 0, so that none of a new mode is found at 0. In 32 bits
-        # `eps` is no small velocity.
+        # A rounding error is added to each margin, so that no margin of a new mode begins at 0. In
+        # 32 bits `eps` is not a small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
         forward, backward = self._reserves(t, y, mode, args)
         slack = self._slack(t, y, mode, args)
@@ -153,9 +163,9 @@ class AbstractAxis(AbstractOwnMotion):
             jnp.where(m == STUCK, backward + 0.016 * slack, inf),
         ]
         if self._is_pressed:
-            margins.append(self._added(t, y, mode, args) + slack)
+            margins.append(self._pressed_friction(t, y, mode, args) + slack)
         if has_breaks(self.friction):
-            (begins, stops), v = ends(self.friction, m, mode[-1]), m * y[1]
+            (begins, stops), v = piece_limits(self.friction, m, mode[-1]), m * y[1]
             margins += [
                 jnp.where(m == STUCK, inf, stops - v + eps),
                 jnp.where(m == STUCK, inf, v - begins + eps),
@@ -168,14 +178,14 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # whether the margin that fell was computed with the right sign of `pressing`
+        # Whether the margin that fell was computed with the right sign of `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
-            own = self._added(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
+            own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
             new[1] = jnp.where((fired == 2) | ~own, -mode[1], mode[1])
         forward, backward = self._reserves(t, y, mode_vector(new), args)
-        # Stuck, it leaves by its own margin, located in time, unless a switch of a drive throws it
-        # off.
+        # A stuck axis breaks away by its own margin, located in time, unless a switch of a drive
+        # releases it.
         located = (old == STUCK) & own
         slack = jnp.where(old == STUCK, 1e-9 * (jnp.abs(forward) + jnp.abs(backward)), 0.0)
         forward = (forward < -slack) | (located & (fired == 0))
@@ -188,7 +198,7 @@ class AbstractAxis(AbstractOwnMotion):
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
             first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
-        # A load may release it at the very start. The derivative by the start velocity lasts then.
+        # A load may release it at the very start. Then the derivative by the start velocity counts.
         leaves = (old == STUCK) & (new[0] != STUCK)
         y = y.at[1].set(jnp.where(leaves, arrived[1], y[1]))
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
@@ -201,14 +211,14 @@ class AbstractAxis(AbstractOwnMotion):
     def mode_size(self) -> int:
         return 1 + self._is_pressed + has_breaks(self.friction)
 
-    # -- what these are made of
+    # -- terms of the equations
 
     @property
     def _is_pressed(self) -> bool:
         return type(self).pressing is not AbstractAxis.pressing
 
-    def _added(self, t: Array, y: Array, mode: Array, args: PyTree) -> Any:
-        """What the load adds to the friction: the size of `pressing` while its sign lasts."""
+    def _pressed_friction(self, t: Array, y: Array, mode: Array, args: PyTree) -> Any:
+        """Return what `pressing` adds to the friction: its absolute value while its sign lasts."""
         return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
 
     def _acceleration(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:
@@ -216,44 +226,42 @@ class AbstractAxis(AbstractOwnMotion):
         return jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
-        """How much more load it holds at rest, forward and backward."""
-        load, added = (
-            self.load(t, y, args),
-            self.friction.breakaway() * self._added(t, y, mode, args),
-        )
-        return (
-            self.friction.holds(1, 1.0) + added - load,
-            self.friction.holds(-1, 1.0) + added + load,
-        )
+        """Return how much more load it holds at rest, forward and backward."""
+        load = self.load(t, y, args)
+        added = self.friction.breakaway() * self._pressed_friction(t, y, mode, args)
+        forward, backward = self.friction.holds(1, 1.0), self.friction.holds(-1, 1.0)
+        return forward + added - load, backward + added + load
 
     def _slack(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:
-        """A rounding [N] of the loads."""
+        """Return the rounding error [N] of the loads."""
         forward, backward = self._reserves(t, y, mode, args)
-        size = jnp.abs(forward) + jnp.abs(backward) + jnp.abs(self._added(t, y, mode, args))
+        size = (
+            jnp.abs(forward) + jnp.abs(backward) + jnp.abs(self._pressed_friction(t, y, mode, args))
+        )
         return 500 * jnp.finfo(y.dtype).eps * jax.lax.stop_gradient(size) + jnp.finfo(y.dtype).tiny
 
 
 class AbstractLinkage(AbstractOwnMotion):
-    """Several degrees of freedom with dry friction, such as an arm: its user writes the mass matrix
-    and the force.
+    """Several degrees of freedom with dry friction, such as a robot arm. The user writes the mass
+    matrix and the force.
 
         M(q) du/dt = force(t, q, u, args) - J(q)' friction,    dq/dt = u
 
-    Friction contact c moves with the velocity (J u)[c]; by default J is the unit matrix: friction c
-    is that of joint c. The contacts act on each other through M: whether one holds depends on what
-    the others bear, and that is found out at every event.
+    Friction contact c moves with the velocity (J u)[c]. By default J is the unit matrix, and
+    friction c is that of joint c. The contacts act on each other through M: whether a contact holds
+    depends on the forces of the others, which is solved at every event.
 
-    The state is y = (q, u, further states whose rates `others` gives). The mode has an entry for
-    each contact, a `Mode`, then the piece of each law that has corners.
+    The state is y = (q, u, further states with the rates of `others`). The mode has a `Mode` for
+    each contact, then the segment of each law with corners.
 
     **To be written:** a field `frictions`, a tuple of `SupportFriction` (the names of their bodies
-    are not used); `mass_matrix`, `force` and `states`; `start` for a fit, in one line by `begin`.
-    `jacobian` where contacts are not the joints; `others` and `degrees_of_freedom` where there are
+    are not used); `mass_matrix`, `force` and `states`; for a fit `start`, one line with `begin`;
+    `jacobian` if the contacts are not the joints; `others` and `degrees_of_freedom` if there are
     further states.
 
-    **Raises:** `ValueError` where `frictions` holds something else.
+    **Raises:** `ValueError` if `frictions` is not such a tuple.
 
-    Two sledges on a track, joined by a rod without mass: 2 kg, 6 N, and 1 N of friction at either
+    Two sledges on a track, joined by a rod without mass: 2 kg, 6 N, and 1 N of friction each:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Sledges(fx.AbstractLinkage):
@@ -296,26 +304,23 @@ class AbstractLinkage(AbstractOwnMotion):
 
     @abc.abstractmethod
     def mass_matrix(self, q: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """M(q), symmetric and positive definite [kg, kg.m, kg.m2]."""
+        """Return M(q), symmetric and positive definite [kg, kg.m, kg.m2]."""
 
     @abc.abstractmethod
     def force(
         self, t: Number, q: Float[Array, " n"], u: Float[Array, " n"], args: PyTree
     ) -> Float[Array, " n"]:
-        """All forces [N] or torques [N.m] along the coordinates but friction, smooth: motors,
-        gravity, and -C(q, u)u of the motion itself.
-
-        `velocity_terms` computes the last from M.
+        """Return all forces [N] or torques [N.m] along the coordinates except friction, smooth:
+        motors, gravity, and the velocity terms -C(q, u)u, see `velocity_terms`.
         """
 
     @abc.abstractmethod
     def states(self) -> tuple[str, ...]:
-        """The names of the states: first those of q, then those of u, then those of `others`."""
+        """Return the names of the states: those of q, then those of u, then those of `others`."""
 
     def jacobian(self, q: Float[Array, " n"]) -> Float[Array, "k n"]:
-        """J(q): the velocities of the k contacts are J u.
-
-        The unit matrix by default, a contact for each coordinate.
+        """Return J(q): the velocities of the k contacts are J u. By default J is the unit matrix,
+        with one contact for each coordinate.
         """
         return jnp.eye(q.shape[0], dtype=q.dtype)
 
@@ -325,15 +330,15 @@ class AbstractLinkage(AbstractOwnMotion):
         return len(self.states()) // 2
 
     def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
-        """What the motion itself asks for, C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq, of the mass
-        matrix's derivatives.
+        """Return the Coriolis and centrifugal terms C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq, by
+        derivatives of the mass matrix.
         """
         _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
         return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """State and mode of a run from state `y`: contacts that move slide, the others hold what
-        they can. A load that is too great for that breaks them away at once.
+        """Return state and mode of a run from state `y`: contacts that move slide, the others are
+        stuck. A load above their breakaway force breaks them away at once.
         """
         y = jnp.asarray(y, dtype=float)
         n = self.degrees_of_freedom
@@ -347,7 +352,9 @@ class AbstractLinkage(AbstractOwnMotion):
         return y, mode_vector(mode)
 
     def friction_forces(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " k"]:
-        """What friction opposes to forward motion at each contact [N or N.m]; stuck, what holds."""
+        """Return the friction of each contact [N or N.m], positive against forward motion; if
+        stuck, the force that holds.
+        """
         return jnp.stack(self._snapshot(t, y, mode, args).friction)
 
     # -- the contract with the engine
@@ -363,10 +370,10 @@ class AbstractLinkage(AbstractOwnMotion):
 
     def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
         if not self.is_by_joint:
-            mode = self._started(*constant((self, t, y, mode, args)))
+            mode = self._slide_without_lever(*constant((self, t, y, mode, args)))
         held = jnp.all(self.guard(t, y, mode, args) > 0)
         stuck = {c: held & (mode[c] == STUCK) for c in range(len(self.frictions))}
-        return at_rest(self._snapshot(t, y, mode, args), y, stuck), mode
+        return bring_to_rest(self._snapshot(t, y, mode, args), y, stuck), mode
 
     @property
     def mode_size(self) -> int:
@@ -377,15 +384,19 @@ class AbstractLinkage(AbstractOwnMotion):
     ) -> tuple[State, Modes, Integer]:
         new, (still, *at) = list(mode), constant((self, t, y, mode, args))
         now = still._snapshot(*at)
-        rests, ok = settled(now, now, fallen(now.layout, still.frictions, fired), fired, new)
-        y = at_rest(self._snapshot(t, y, mode, args), y, rests) if rests else y
+        rests, ok = modes_after_event(
+            now, now, crossed_guards(now.layout, still.frictions, fired), fired, new
+        )
+        y = bring_to_rest(self._snapshot(t, y, mode, args), y, rests) if rests else y
         return y, mode_vector(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
-    # -- what these are made of
+    # -- terms of the equations
 
     @staticmethod
-    def _started(still: "AbstractLinkage", t: Array, y: Array, mode: Array, args: PyTree) -> Array:
-        """The mode in which no contact is stuck that has no lever."""
+    def _slide_without_lever(
+        still: "AbstractLinkage", t: Array, y: Array, mode: Array, args: PyTree
+    ) -> Array:
+        """Return the mode in which contacts without lever slide."""
         now, new = still._snapshot(t, y, mode, args), list(mode)
         for c, contact in enumerate(now.layout.contacts):
             rate = now.relative_acceleration(c, now.free_acceleration)
@@ -401,11 +412,11 @@ class AbstractLinkage(AbstractOwnMotion):
         q, u = y[:n], y[n : 2 * n]
         jacobian, turning = jax.jvp(self.jacobian, (q,), (u,))
         speeds = jacobian @ u
-        laid = _layout(self.frictions, n, not self.is_by_joint)
+        laid = _contact_layout(self.frictions, n, not self.is_by_joint)
         v_rel = [speeds[c] for c in range(k)]
         direction = [jnp.where(mode[c] == FREE, 0, mode[c]) for c in range(k)]
         pieces = [None if c.piece is None else mode[c.piece] for c in laid.contacts]
-        contact_jacobian: list[Sparse] = [
+        contact_jacobian: list[SparseRow] = [
             {c: 1.0} if self.is_by_joint else {i: jacobian[c, i] for i in range(n)}
             for c in range(k)
         ]
@@ -429,15 +440,17 @@ class AbstractLinkage(AbstractOwnMotion):
 
     @property
     def is_by_joint(self) -> bool:
-        """Whether contact c is that of coordinate c, as it is unless `jacobian` says otherwise."""
+        """True if contact c is that of coordinate c, because `jacobian` is not overridden."""
         return type(self).jacobian is AbstractLinkage.jacobian
 
 
 @dataclasses.dataclass(frozen=True)
 class _LinkageSnapshot(Snapshot):
-    """A linkage at one time: `dense_mass` is M [kg or kg.m2], n x n; `force` has n entries [N or
-    N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact; `jacobian`: J as a function
-    of q; `mechanism`: the frictions. The others are those of `Snapshot`.
+    """A linkage at one time, with the attributes of `Snapshot` and these:
+
+    - `mechanism`: the frictions; `jacobian`: J as a function of q.
+    - `dense_mass`: M [kg or kg.m2], n x n; `force`: n forces [N or N.m]; `turning`: dJ/dt u [m/s2
+      or rad/s2], for each contact.
     """
 
     mechanism: Any
@@ -446,7 +459,7 @@ class _LinkageSnapshot(Snapshot):
     mode: list[Array]
     q: list[Array]
     u: list[Array]
-    contact_jacobian: list[Sparse]
+    contact_jacobian: list[SparseRow]
     v_rel: list[Array]
     direction: list[Array]
     piece: list[Any]
@@ -482,7 +495,7 @@ class _LinkageSnapshot(Snapshot):
         return self.v_rel
 
     @cached_property
-    def mass_matrix(self) -> dict[int, Sparse]:
+    def mass_matrix(self) -> dict[int, SparseRow]:
         numbers = range(len(self.q))
         return {i: {j: self.dense_mass[i, j] for j in numbers} for i in numbers}
 
@@ -495,11 +508,11 @@ class _LinkageSnapshot(Snapshot):
         return jax.jvp(self.jacobian, (jnp.stack(self.q),), (rates,))[1] @ rates
 
     def given_acceleration(self, c: int) -> Any:
-        """What the motion itself makes of the relative acceleration of contact c."""
+        """Return the relative acceleration of contact c by the change of J."""
         return self.turning[c]
 
 
-def _layout(frictions: tuple[SupportFriction, ...], n: int, redundant: bool) -> Layout:
+def _contact_layout(frictions: tuple[SupportFriction, ...], n: int, redundant: bool) -> Layout:
     k = len(frictions)
     contacts, place = [], k
     for c, friction in enumerate(frictions):
@@ -514,14 +527,13 @@ def _layout(frictions: tuple[SupportFriction, ...], n: int, redundant: bool) -> 
 
 
 class Driven(AbstractHybridSystem):
-    """A hybrid system of the user's own, with signals: its `args` are the signals' values by name,
-    ``args["motor"]``, and their rates as ``args["der(motor)"]``.
+    """A user's hybrid system with signals. Its `args` are the values of the signals by name,
+    ``args["motor"]``, and their rates, ``args["der(motor)"]``.
 
-    The engine stops at the signals' switches by itself; the system need not know of them. Where a
-    drive may break a contact away at a switch, the margin is down when the mode goes on, and `jump`
-    is called for it.
+    The engine stops at the switches of the signals by itself. If a switch breaks a contact away,
+    its margin is negative when the mode goes on, and `jump` is called for this margin.
 
-    **Arguments:** `system`; then each signal under its name: signals, functions of time or numbers.
+    **Arguments:** `system`; then each signal by its name: signals, functions of time or numbers.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Rotor(fx.AbstractHybridSystem):
@@ -551,8 +563,8 @@ class Driven(AbstractHybridSystem):
         self.names = tuple(signals)
 
     def with_pieces(self, y: Array, mode: Array, t: Array) -> tuple[Array, Array]:
-        """`y` and the system's mode followed by the signals' pieces at time `t`, as a
-        run begins.
+        """Return `y` and the mode at the start of a run: the system's mode, then the segments of
+        the signals at time `t`.
         """
         return y, jnp.concatenate(
             [
@@ -564,7 +576,7 @@ class Driven(AbstractHybridSystem):
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree
     ) -> tuple[State, Int[Array, " k"]]:
-        if self.system.mode_size == mode.shape[0]:  # of the system's own `begin`
+        if self.system.mode_size == mode.shape[0]:  # the mode of the system's own `begin`
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)
         y, own = self.system.prepare_start(t, y, self._own(mode), self._values(t, mode))
@@ -586,7 +598,7 @@ class Driven(AbstractHybridSystem):
     ) -> tuple[State, Modes, Integer]:
         switch = jnp.argmin(jnp.stack([signal.end(k) for signal, k in self._pieces(mode)]))
         pieces = [
-            moved_on(signal, k, t, (fired == DEADLINE) & (switch == j))
+            next_piece(signal, k, t, (fired == DEADLINE) & (switch == j))
             for j, (signal, k) in enumerate(self._pieces(mode))
         ]
         after = jnp.concatenate([self._own(mode), jnp.stack(pieces).astype(jnp.int32)])
@@ -645,7 +657,7 @@ class Driven(AbstractHybridSystem):
         return self.system.states()
 
     def _check(self, t: Array, y: Array, mode: Array) -> None:
-        """Raise `ValueError` where `mode` lacks the pieces of the signals."""
+        """Raise `ValueError` if `mode` is without the segments of the signals."""
         name, size, got = type(self.system).__name__, self.mode_size, mode.shape[0]
         wants = f"the mode of `{name}` and a piece for each signal ({', '.join(self.names)})"
         remedy = "Write driven.begin(t, y), or driven.with_pieces(y, mode, t) with its own mode."
@@ -670,7 +682,7 @@ class Driven(AbstractHybridSystem):
         return mode[: mode.shape[0] - len(self.signals)]
 
     def _pieces(self, mode: Array) -> list[tuple[AbstractSignal, Array]]:
-        """The signals, each with the piece that it is on."""
+        """Return the signals, each with the number of its segment."""
         return list(zip(self.signals, mode[mode.shape[0] - len(self.signals) :], strict=True))
 
     def _values(self, t: Array, mode: Array) -> dict[str, Array]:

@@ -17,7 +17,8 @@ from frictax.pytree import pytree_dataclass
 
 from . import dynamics
 from .bodies import AbstractBody, Fixed
-from .energy import bristle_loss, conducted, loss
+from .dynamics import MachineSnapshot
+from .energy import bristle_loss, conducted_heat, loss
 from .forces import (
     AbstractMotion,
     AbstractSource,
@@ -27,7 +28,6 @@ from .forces import (
 )
 from .gears import AbstractGear, IdealGear, LossyGear
 from .layout import Layout
-from .snapshot import Snapshot
 from .thermal import HeatCapacitor, ThermalConductor
 from .variable_table import VARIABLES, rotational_name
 
@@ -69,17 +69,10 @@ class Breakaway:
         return (jnp.abs(v) <= _SPEED_AT_REST) & (direction * a >= -_ACCELERATION_ERROR)
 
 
-class NoBreakaway:
+class NoBreakaway(Breakaway):
     """A contact with a bristle moves before it slides: Modelica's two flags are never true."""
 
-    mode: Modes
-
-    @property
-    def startForward(self) -> Flags:
-        return jnp.zeros(jnp.shape(self.mode), bool)
-
-    @property
-    def startBackward(self) -> Flags:
+    def _begins(self, direction: int) -> Flags:
         return jnp.zeros(jnp.shape(self.mode), bool)
 
 
@@ -134,9 +127,7 @@ def _variable_class(kind: str, description: str, names: str, *bases: type, turns
     types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}
     # Only a brake or a clutch has a normal force, only a mass with stops can be at a stop.
     types |= {name: types[name] | None for name in ("fn", "stopped") if name in types}
-    inherited = [
-        f.name for base in bases for f in getattr(base, "__dataclass_fields__", {}).values()
-    ]
+    inherited = [name for base in bases for name in getattr(base, "__dataclass_fields__", ())]
     rows = [(name, VARIABLES[name]) for name in [*inherited, *own]]
     listed = "\n".join(
         f"- `{name}`: {row.meaning} [{row.rotational_unit if turns else row.unit}]"
@@ -150,8 +141,8 @@ def _variable_class(kind: str, description: str, names: str, *bases: type, turns
     return pytree_dataclass(type(kind, bases, members))
 
 
-_sliding = functools.partial(_variable_class, turns=False)
-_turning = functools.partial(_variable_class, turns=True)
+_translational = functools.partial(_variable_class, turns=False)
+_rotational = functools.partial(_variable_class, turns=True)
 
 _FRICTION = "f mode sa locked free f0 f0_max v_relfric a_relfric lossPower fn"
 _OF_FRICTION = """
@@ -169,95 +160,99 @@ _OF_BRISTLE = """
     the forces of the elements. `lossPower` is what becomes heat: the power of the friction force
     without the power that bends the bristle."""
 
-MassVariables = _sliding("MassVariables", "Variables of a mass, `s` is its centre.", "s v a")
-InertiaVariables = _turning("InertiaVariables", "Variables of an inertia.", "s v a")
-FixedVariables = _sliding("FixedVariables", "Variables of a fixed flange or a given motion.", "s")
-FrictionVariables = _sliding(
+MassVariables = _translational("MassVariables", "Variables of a mass, `s` is its centre.", "s v a")
+InertiaVariables = _rotational("InertiaVariables", "Variables of an inertia.", "s v a")
+FixedVariables = _translational(
+    "FixedVariables", "Variables of a fixed flange or a given motion.", "s"
+)
+FrictionVariables = _translational(
     "FrictionVariables",
     f"Variables of a friction element, relative to its support.{_OF_FRICTION}",
     f"s v a {_FRICTION} stopped",
     Breakaway,
     Flanges,
 )
-RotationalFrictionVariables = _turning(
+RotationalFrictionVariables = _rotational(
     "RotationalFrictionVariables",
     f"Variables of a friction element on a body that turns.{_OF_FRICTION}",
     f"s v a {_FRICTION}",
     Breakaway,
     RotationalFlanges,
 )
-BristleVariables = _sliding(
+BristleVariables = _translational(
     "BristleVariables",
     f"Variables of a friction element with a bristle.{_OF_BRISTLE}",
     "z f_z",
     NoBreakaway,
     FrictionVariables,
 )
-RotationalBristleVariables = _turning(
+RotationalBristleVariables = _rotational(
     "RotationalBristleVariables",
     f"Variables of a friction element with a bristle on a body that turns.{_OF_BRISTLE}",
     "z f_z",
     NoBreakaway,
     RotationalFrictionVariables,
 )
-ClutchVariables = _turning(
+ClutchVariables = _rotational(
     "ClutchVariables",
     "Variables of a clutch between a and b: phi_rel = phi_b - phi_a. The torque slows b and drives"
     f" a.{_OF_FRICTION}",
     f"s_rel v_rel a_rel {_FRICTION}",
     Breakaway,
 )
-BristleClutchVariables = _turning(
+BristleClutchVariables = _rotational(
     "BristleClutchVariables",
     f"Variables of a clutch with a bristle.{_OF_BRISTLE}",
     "z f_z",
     NoBreakaway,
     ClutchVariables,
 )
-OneWayClutchVariables = _turning(
+OneWayClutchVariables = _rotational(
     "OneWayClutchVariables",
     "Variables of a freewheel: those of a clutch, with sa = a_rel + tau0 while it slides.",
     "stuck",
     ClutchVariables,
 )
-CompliantVariables = _sliding(
+CompliantVariables = _translational(
     "CompliantVariables", "Variables of a spring, a damper or a gap.", "s_rel v_rel f lossPower"
 )
-RotationalCompliantVariables = _turning(
+RotationalCompliantVariables = _rotational(
     "RotationalCompliantVariables",
     "Variables of a spring, a damper or a backlash between bodies that turn.",
     "s_rel v_rel f lossPower",
 )
-ForceVariables = _sliding(
+ForceVariables = _translational(
     "ForceVariables", "Variables of an external force, `s` is the flange's position.", "s f"
 )
-TorqueVariables = _turning("TorqueVariables", "Variables of an external torque.", "s f")
-ControllerVariables = _sliding(
+TorqueVariables = _rotational("TorqueVariables", "Variables of an external torque.", "s f")
+ControllerVariables = _translational(
     "ControllerVariables",
     "Variables of a position controller; `s_ref` is the reference.",
     "s_ref",
     ForceVariables,
 )
-IdealGearVariables = _turning("IdealGearVariables", "Variables of an ideal gear.", "phi_a phi_b")
-IdealPlanetaryVariables = _turning(
+IdealGearVariables = _rotational("IdealGearVariables", "Variables of an ideal gear.", "phi_a phi_b")
+IdealPlanetaryVariables = _rotational(
     "IdealPlanetaryVariables",
     "Variables of an ideal planetary gear.",
     "phi_sun phi_ring phi_carrier",
 )
-LossyGearVariables = _turning(
+LossyGearVariables = _rotational(
     "LossyGearVariables",
     "Variables of a `LossyGear`. `tau_a` is the torque that enters at a, and `tauLoss` is the part"
     " of it that is lost. `sa` is tauLoss while locked, else a_a + tauLoss.",
     "phi_a phi_b w_a a_a tau_a tauLoss mode sa locked lossPower",
     Breakaway,
 )
-HeatCapacitorVariables = _sliding("HeatCapacitorVariables", "Variables of a heat capacitor.", "T")
-ThermalConductorVariables = _sliding(
+HeatCapacitorVariables = _translational(
+    "HeatCapacitorVariables", "Variables of a heat capacitor.", "T"
+)
+ThermalConductorVariables = _translational(
     "ThermalConductorVariables", "Variables of a thermal conductor: heat from a to b.", "Q_flow"
 )
 
 
-def variables_at(now: Snapshot, part: int) -> Any:
+def variables_at(now: MachineSnapshot, part: int) -> Any:
     """Return the variables of part number `part`, all scalars."""
     lay, element = now.layout, now.mechanism.parts[part]
     kind = _class_of(now.mechanism, lay, part)
@@ -279,7 +274,7 @@ def variables_at(now: Snapshot, part: int) -> Any:
     if isinstance(element, HeatCapacitor):
         return kind(next(now.temperature[k] for k, n in enumerate(lay.nodes) if n.part == part))
     if isinstance(element, ThermalConductor):
-        return kind(next(conducted(now, *c) for c in lay.conductors if c[0] == part))
+        return kind(next(conducted_heat(now, *c) for c in lay.conductors if c[0] == part))
     k = next(k for k, (i, _, _) in enumerate(lay.compliants) if i == part)
     (s_rel, v_rel), (elastic, viscous) = dynamics.stretch(now, k), dynamics.forces(now, k)
     return kind(s_rel, v_rel, elastic + viscous, viscous * v_rel)
@@ -345,7 +340,7 @@ def _bristle_number(lay: Layout, part: int) -> int | None:
     return next((b for b, contact in enumerate(lay.bristles) if contact.part == part), None)
 
 
-def _source_at(now: Snapshot, k: int, kind: Any) -> Any:
+def _source_at(now: MachineSnapshot, k: int, kind: Any) -> Any:
     part, flange, signal = now.layout.forces[k]
     source, s = now.mechanism.parts[part], dynamics.position(now.mechanism, flange, now.s)
     f = now.driven[k] + source.elastic(s)
@@ -355,7 +350,7 @@ def _source_at(now: Snapshot, k: int, kind: Any) -> Any:
     return kind(s, f, now.drive[signal])
 
 
-def _friction_at(now: Snapshot, c: int, kind: Any) -> Any:
+def _friction_at(now: MachineSnapshot, c: int, kind: Any) -> Any:
     contact, mode = now.layout.contacts[c], now.mode[c]
     part, v, a, f = now.part(c), now.v_rel[c], now.a_rel[c], now.friction[c]
     locked, free = mode == STUCK, mode == FREE
@@ -366,7 +361,7 @@ def _friction_at(now: Snapshot, c: int, kind: Any) -> Any:
         return kind(
             phi_a, phi_b, v, a, now.transmitted_torque(c), f, mode, sa, locked, loss(now, c)
         )
-    # Of two laws, the one of the direction of motion, or of the direction about to slide.
+    # Of two laws take that of the direction of motion, or of the direction of breakaway.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
     scale = now.scale[c]
     low = jnp.where(forward, f0(part, 1, scale), f0(part, -1, scale))
@@ -382,14 +377,14 @@ def _friction_at(now: Snapshot, c: int, kind: Any) -> Any:
     return kind(*shared)
 
 
-def _bristle_at(now: Snapshot, b: int, kind: Callable[..., Any]) -> Any:
-    """The variables of contact number `b` with a bristle; `kind` is their class."""
+def _bristle_at(now: MachineSnapshot, b: int, kind: Callable[..., Any]) -> Any:
+    """Return the variables of contact number `b` with a bristle; `kind` is their class."""
     part, contact, modes = now.bristle_elements[b], now.layout.bristles[b], now.element_modes[b]
     v, f, f_z = now.bristle_v[b], now.bristle_friction[b], now.bristle_force[b]
     a = sum((sign * now.accelerations[body] for body, sign in contact.ends), now.zero)
     scale, normal = now.bristle_scale[b], now.bristle_normal[b]
     mode = jnp.where(v < 0, BACKWARD, FORWARD)
-    if modes is not None:  # it slides when all of its elements slip
+    if modes is not None:  # a bristle with elements slides when all of them slip
         mode = jnp.where(jnp.all(modes != 0), now.element_slip[b], STUCK)
         f_z = jnp.sum(now.element_force[b])
     z = f_z / part.bristle.sigma_0
@@ -400,21 +395,6 @@ def _bristle_at(now: Snapshot, b: int, kind: Callable[..., Any]) -> Any:
     locked, s = mode == STUCK, dynamics.contact_position(now, contact)
     size = 1.0 if scale is None else scale
     f0_ = jnp.where(v < 0, f0(part, -1, size), f0(part, 1, size))
-    shared: list[Any] = [
-        s,
-        v,
-        a,
-        f,
-        mode,
-        f,
-        locked,
-        free,
-        f0_,
-        f0_,
-        v,
-        a,
-        bristle_loss(now, b),
-        normal,
-    ]
-    stopped = [None] if "stopped" in getattr(kind, "__dataclass_fields__", ()) else []
+    shared = (s, v, a, f, mode, f, locked, free, f0_, f0_, v, a, bristle_loss(now, b), normal)
+    stopped = (None,) if kind is BristleVariables else ()
     return kind(*shared, *stopped, z, f_z)

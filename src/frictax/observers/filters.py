@@ -11,7 +11,7 @@ from frictax.contacts.mode import STUCK
 from frictax.engine import Engine, Result
 from frictax.parameters import Modes, Number
 from frictax.parameters.arrays import larger
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 
 from .interval import Interval, Uncertainties
 
@@ -190,7 +190,7 @@ def symmetrize(P: Covariance) -> Covariance:
     return 0.5 * (P + P.T)
 
 
-@jitted
+@interruptible_jit
 def run_filters(
     problem: FilterProblem, engine: Engine, saltation: bool, members: int, key: Array
 ) -> FilterOutput:

@@ -1,4 +1,9 @@
-"""Types of arrays that many functions take, and their rows."""
+"""Array types of many functions, and operations whose derivatives are controlled.
+
+JAX's own derivatives of a maximum ask which argument equals the result. The compiler may compute
+that argument twice and round it differently. Then no argument equals the result, and the derivative
+is 0 or NaN. `least`, `larger` and `smaller` have derivatives that do not depend on rounding.
+"""
 
 from typing import Any
 
@@ -12,18 +17,18 @@ from frictax.annotations import ScalarLike
 Number = Float[Array, ""]
 Integer = Int[Array, ""]
 Values = Float[Array, "..."]
-# Of a hybrid system.
+# State and mode vector of a hybrid system.
 State = Float[Array, " n"]
 Modes = Int[Array, " m"]
 
 
 def row_at(rows: Array, i: Any) -> Array:
-    """rows[i] for an i that is known to lie inside."""
+    """Return rows[i] for an index i that is in range."""
     return jax.lax.dynamic_index_in_dim(rows, i, keepdims=False, allow_negative_indices=False)
 
 
 def constant(tree: Any) -> Any:
-    """`tree` with its arrays as constants to differentiation."""
+    """Return `tree` with its arrays as constants, which do not have derivatives."""
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 

@@ -1,4 +1,4 @@
-"""Values outside their domain, said in words."""
+"""Checks of parameter values, with error messages."""
 
 import functools
 import inspect
@@ -17,12 +17,12 @@ from .paths import children
 
 
 def check(model: Any) -> None:
-    """Raise `ValueError` for the first parameter outside its domain, and for values that do not go
-    together.
+    """Raise `ValueError` for the first parameter outside its domain, and for values that are
+    inconsistent with each other.
 
-    The latter is what a class says in a method ``check_rules()``. `eqx.tree_at` bypasses a class's
-    own checks, so `simulate` and `fit` call this at their entry. Traced values cannot be looked at
-    and are passed over.
+    A class checks the consistency in a method ``check_rules()``. `eqx.tree_at` bypasses the checks
+    of a class, so `simulate` and `fit` call this function at their entry. Traced values cannot be
+    checked and are skipped.
     """
     for name, child, declaration in children(model):
         if isinstance(child, eqx.Module):
@@ -36,13 +36,13 @@ def check(model: Any) -> None:
 
 @functools.cache
 def _arguments(kind: type) -> tuple[str, ...]:
-    """The names of the arguments of a class; none where it takes any."""
+    """Return the names of the arguments of a class; empty for a class that accepts any names."""
     given = inspect.signature(kind).parameters.values()
     return () if any(p.kind is p.VAR_KEYWORD for p in given) else tuple(p.name for p in given)
 
 
 class CheckedModule(Pickled, eqx.Module):
-    """A module that is checked when it is made."""
+    """A module whose parameters are checked when it is created."""
 
     def __new__(cls, *args: Any, **fields: Any) -> Any:
         known = _arguments(cls) if fields else ()
@@ -59,7 +59,7 @@ class CheckedModule(Pickled, eqx.Module):
         check(self)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for values that do not go together."""
+        """Raise `ValueError` for values that are inconsistent with each other."""
 
     def __repr__(self) -> str:
         return readable(self)
@@ -107,7 +107,7 @@ def _shown(array: np.ndarray, unit: str, domain: AbstractDomain) -> str:
         return f"{float(array):g}{unit}"
     if array.size <= 12:
         return np.array2string(array) + unit
-    for i in range(array.size):  # the first that is wrong by itself, or after the one before
+    for i in range(array.size):  # the first entry that is wrong by itself, or after the previous
         if not domain.contains(array[i : i + 1]):
             return f"{array[i]:g}{unit} in row {i}, counted from 0"
         if not domain.contains(array[i - 1 : i + 1]) and i:

@@ -1,4 +1,4 @@
-"""What a field says of the parameter that it holds."""
+"""Declaration of a parameter at its field: domain, unit, and whether a fit moves it."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ from .domains import AbstractDomain, Real
 _KEY = "frictax_parameter"
 
 
-# What a parameter's field holds. A type checker, which does not run the field's converter, lets
-# numbers and lists pass.
+# Types of a parameter's field. A type checker does not run the field's converter, so it accepts
+# numbers and lists.
 if TYPE_CHECKING:
     Scalar = Any
     Vector = Any
@@ -28,13 +28,13 @@ else:
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """What a field says of its parameter.
+    """The declaration of a parameter at its field.
 
     - `domain`: the values allowed.
     - `unit`: SI unit of the translational element (see `rotational_unit`).
-    - `fit`: whether a fit that is given the parent's path (``"friction"``) moves this parameter;
-      named by its own path, it always may be moved.
-    - `ndim`: 0 for a number, 1 for a vector; `optional`: whether None may stand in its place.
+    - `fit`: whether a fit with the parent's path (``"friction"``) moves this parameter. A fit with
+      its own path always moves it.
+    - `ndim`: 0 for a number, 1 for a vector; `optional`: whether the value may be None.
     """
 
     domain: AbstractDomain
@@ -52,7 +52,7 @@ def parameter(
     ndim: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Declare a field that holds a parameter: ``peak: Array = parameter(AtLeast(1.0), "1",
+    """Declare a field for a parameter: ``peak: Array = parameter(AtLeast(1.0), "1",
     default=1.0)``.
 
     >>> import frictax as fx
@@ -75,19 +75,21 @@ def parameter(
     )
 
 
-def declared(field: Any) -> Declaration | None:
-    """What a dataclass field says of its parameter; None where it holds none."""
+def declaration_of(field: Any) -> Declaration | None:
+    """Return the declaration of a dataclass field; None for a field without parameter."""
     return field.metadata.get(_KEY)
 
 
 def as_array(value: Any) -> Any:
-    """A number or nested list as a float array; a traced value, an array or None as it is."""
+    """Return a number or nested list as a float array; return a traced value, an array or None
+    unchanged.
+    """
     if value is None or is_traced(value) or isinstance(value, str | bool):
         return value
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
     try:
-        # numpy converts faster than JAX, which compiles a program for each shape
+        # Numpy converts faster than JAX, which compiles a program for each shape.
         if isinstance(value, int | float | np.ndarray):
             return jax.device_put(np.array(value, dtype=jax.dtypes.canonicalize_dtype(float)))
         return jnp.asarray(value, dtype=float)
@@ -96,14 +98,14 @@ def as_array(value: Any) -> Any:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether `value` stands for a number that JAX does not know yet: such values cannot be
+    """Return whether `value` is a tracer of JAX, whose number is not known and cannot be
     checked.
     """
     return isinstance(value, Tracer)
 
 
 def rotational_unit(unit: str) -> str:
-    """The unit of the same parameter in a rotational element: N -> N.m, m -> rad."""
+    """Return the unit of the same parameter in a rotational element: N -> N.m, m -> rad."""
     special = {
         "N": "N.m",
         "N.s/m": "N.m.s/rad",

@@ -1,4 +1,4 @@
-"""The sets of values a parameter may take."""
+"""Domains of parameters, with a smooth map from the real line onto each."""
 
 import abc
 import dataclasses
@@ -9,60 +9,58 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-# of either kind: before a compiled search numpy's, which compile nothing
+# Arrays of JAX or of numpy. Numpy is used before a compiled search, because it does not compile.
 Numbers = Array | np.ndarray
 
 
 class AbstractDomain(abc.ABC):
-    """The set of values a parameter may take, with a smooth map onto it from the whole
-    real line.
-    """
+    """The set of values of a parameter, with a smooth map from the real line onto the set."""
 
-    # whether the map takes each entry by itself, whatever the shape
+    # Whether the map acts on each entry independently.
     entry_by_entry: ClassVar[bool] = True
 
     @abc.abstractmethod
     def rule(self) -> str:
-        """The rule in words, as in ``">= 1"``; an error says "must be" before it."""
+        """Return the rule in words, as in ``">= 1"``, for an error message "must be >= 1"."""
 
     def remedy(self) -> str:
-        """What to write instead of a value that breaks the rule, as a sentence; empty where the
-        rule says all.
+        """Return a sentence on what to write instead of a value that breaks the rule; empty if the
+        rule is sufficient.
         """
         return ""
 
     def contains(self, value: np.ndarray) -> bool:
-        """Whether every entry of `value` satisfies the rule."""
+        """Return whether every entry of `value` satisfies the rule."""
         inside = (value >= self.bound()) & (value <= self.upper())
         return bool(np.all(inside & np.isfinite(value)))
 
     def on_edge(self, value: np.ndarray) -> bool:
-        """Whether an entry lies where `to_unconstrained` is infinite, so that a fit could not leave
-        it.
+        """Return whether an entry is at the edge, where `to_unconstrained` is infinite. A fit could
+        not leave the edge.
         """
         return bool(np.any((value <= self.bound()) | (value >= self.upper())))
 
     def bound(self) -> float:
-        """What no entry lies below; -inf where there is no such number."""
+        """Return the lower bound of the entries; -inf without a bound."""
         return -np.inf
 
     def upper(self) -> float:
-        """What no entry lies above; inf where there is no such number."""
+        """Return the upper bound of the entries; inf without a bound."""
         return np.inf
 
     def interval(self, value: float, half: float) -> tuple[float, float]:
-        """The ends of an interval about `value`, half as wide as `half` to first order, as far as
-        the domain goes.
+        """Return the ends of an interval about `value` with the half-width `half` to first order,
+        limited to the domain.
         """
         return max(value - half, self.bound()), min(value + half, self.upper())
 
     @abc.abstractmethod
     def suggestion(self) -> str:
-        """Where a fit may start instead of on the edge."""
+        """Return, in words, a start value for a fit instead of the edge."""
 
     @abc.abstractmethod
     def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
-        """In numpy where `value` is numpy's."""
+        """Return the unconstrained value; a numpy array for a numpy array."""
 
     @abc.abstractmethod
     def from_unconstrained(self, z: Array) -> Array: ...
@@ -90,7 +88,7 @@ class Real(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Positive(AbstractDomain):
-    """A number > 0, moved on a logarithmic scale.
+    """A number > 0, which a fit moves on a logarithmic scale.
 
     **Example:** at `parameters.parameter`.
     """
@@ -119,10 +117,10 @@ class Positive(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class LogScale(Positive):
-    """A number > 0 that is known by factors: moved on a logarithmic scale as any `Positive`, with
-    intervals that are symmetric on that scale, from value/k to value*k, and never reach 0.
+    """A number > 0 with intervals that are symmetric on a logarithmic scale, from value/k to
+    value*k, and never reach 0. A fit moves it on a logarithmic scale, like any `Positive`.
 
-    What `fit(log_scale=[...])` gives the parameters that it names.
+    `fit(log_scale=[...])` uses this domain for the parameters that it names.
 
     >>> from frictax.parameters import LogScale, Positive
     >>> [round(end, 3) for end in LogScale().interval(1.0, 0.8)]
@@ -134,7 +132,7 @@ class LogScale(Positive):
     def interval(self, value: float, half: float) -> tuple[float, float]:
         if not (value > 0 and half >= 0):
             return np.nan, np.nan
-        if half > 20.0 * value:  # a factor of 5e8: its size is not known at all
+        if half > 20.0 * value:  # a factor above 5e8: the record does not identify the value
             return 0.0, np.inf
         factor = float(np.exp(half / value))
         return value / factor, value * factor
@@ -144,7 +142,7 @@ class LogScale(Positive):
 class AtLeast(AbstractDomain):
     """A number >= `lower`: lower + log(1 + exp(z)).
 
-    The bound itself is a valid value (`peak = 1`, `F_Stribeck = 0`) but not a place to start a fit.
+    The bound is a valid value (`peak = 1`, `F_Stribeck = 0`), but a fit cannot start there.
 
     **Example:** at `parameters.parameter`.
     """
@@ -167,7 +165,7 @@ class AtLeast(AbstractDomain):
 
     def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
         xp, x = value.__array_namespace__(), value - self.lower
-        # log(exp(x) - 1), written so that neither end overflows
+        # log(exp(x) - 1) in a form that does not overflow
         return x + xp.log(-xp.expm1(-x))
 
     def from_unconstrained(self, z: Array) -> Array:
@@ -176,8 +174,8 @@ class AtLeast(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Between(AbstractDomain):
-    """A number between `lower` and `most`, moved on a logistic scale: what a user knows of one
-    machine.
+    """A number between `lower` and `most`, which a fit moves on a logistic scale: a range that a
+    user knows of a machine.
 
     >>> import jax.numpy as jnp
     >>> from frictax.parameters import Between
@@ -214,7 +212,8 @@ class Between(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Increasing(AbstractDomain):
-    """A vector whose entries strictly increase: the first, and the logarithms of the gaps.
+    """A vector with strictly increasing entries. Its unconstrained form is the first entry and the
+    logarithms of the differences.
 
     **Example:** at `parameters.parameter`.
     """

@@ -10,14 +10,14 @@ from jaxtyping import Float
 
 from frictax.text import suggestion
 
-from .declaration import Declaration, as_array, declared
+from .declaration import Declaration, as_array, declaration_of
 from .domains import Numbers
 from .modelica_names import modelica_advice
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """One parameter of a model: where it stands, its value and its declaration."""
+    """One parameter of a model: its path, owner, value and declaration."""
 
     path: str
     owner: str
@@ -26,7 +26,7 @@ class Parameter:
 
 
 def parameters(model: Any) -> list[Parameter]:
-    """Every parameter of `model`, in the order written.
+    """Return every parameter of `model`, in the order written.
 
     >>> import frictax as fx
     >>> [p.path for p in fx.parameters.parameters(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0))]
@@ -36,7 +36,7 @@ def parameters(model: Any) -> list[Parameter]:
 
 
 def get(model: Any, path: str) -> Any:
-    """The part, law or value that stands at `path`: ``get(block, "friction.peak")``.
+    """Return the part, law or value at `path`: ``get(block, "friction.peak")``.
 
     >>> import frictax as fx
     >>> contact = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0), peak=1.1)
@@ -53,12 +53,13 @@ def get(model: Any, path: str) -> Any:
 
 
 def select(model: Any, free: str | Iterable[str] | None = None) -> list[Parameter]:
-    """The parameters that a fit may move.
+    """Return the parameters that a fit may move.
 
-    `free` names them by path; a path that ends at a part or law takes all of its parameters that
-    are declared to be fitted (a table's forces, not its speeds). None takes all of the model's.
+    `free` names them by path. A path of a part or law selects all of its parameters that are
+    declared to be fitted (a table's forces, but not its speeds). None selects those of the whole
+    model.
 
-    Raises `KeyError` for a path that does not exist, naming the nearest one.
+    Raise `KeyError` for a path that does not exist, with the nearest path.
 
     >>> import frictax as fx
     >>> contact = fx.SupportFriction("mass", f_pos=[[0, 5.0], [1, 6.0]], peak=1.1)
@@ -79,8 +80,8 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
 
 
 def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> Any:
-    """`model` with the parameters named by path replaced: ``replace(block, {"friction.peak":
-    1.2})``.
+    """Return `model` with the parameters named by path replaced: ``replace(block,
+    {"friction.peak": 1.2})``.
 
     >>> import frictax as fx
     >>> contact = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0), peak=1.1)
@@ -101,23 +102,21 @@ def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> 
 
 
 class UnknownName(KeyError):
-    """No part or parameter of that name: a `KeyError` whose text is printed as written,
-    not quoted.
-    """
+    """A `KeyError` for an unknown part or parameter, whose text is printed without quotes."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
-    """The named fields below `model` that may hold parameters, with the field's declaration if it
-    has one; of a tuple, its entries.
+    """Yield the fields of `model`, or the entries of a tuple, that may contain parameters: name,
+    value, and declaration if there is one.
     """
     if isinstance(model, tuple):
         yield from ((str(i), child, None) for i, child in enumerate(model))
         return
-    # Asked of the class: a method bound to a module is itself a new module, and this is called
-    # often.
+    # The method is read from the class, because a method bound to a module is a new module, and
+    # this function is called often.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
     if own is not None:
@@ -130,17 +129,17 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
 
 
 def field_children(model: eqx.Module) -> Iterator[tuple[str, Any, Declaration | None]]:
-    """`children` as the fields of its class declare them."""
-    has = vars(model)  # once, and not through the module's own look at every attribute
+    """Yield the `children` that the fields of the class declare."""
+    has = vars(model)  # faster than attribute access of an equinox module
     for name, declaration in _fields(type(model)):
         yield name, has.get(name), declaration
 
 
 @functools.cache
 def _fields(kind) -> tuple[tuple[str, Declaration | None], ...]:
-    """The fields of a class that are not static, with their declarations."""
+    """Return the fields of a class that are not static, with their declarations."""
     return tuple(
-        (f.name, declared(f))
+        (f.name, declaration_of(f))
         for f in dataclasses.fields(kind)
         if not f.metadata.get("static", False)
     )

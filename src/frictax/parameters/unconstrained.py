@@ -1,4 +1,4 @@
-"""Between physical values and the unconstrained space of a fit."""
+"""Transformation between physical values and the unconstrained space of a fit."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -19,9 +19,9 @@ Model = TypeVar("Model", bound=eqx.Module)
 def to_unconstrained(
     model: eqx.Module, free: str | Iterable[str] | None = None
 ) -> dict[str, Array]:
-    """The chosen parameters as unconstrained arrays, by path.
+    """Return the chosen parameters as unconstrained arrays, by path.
 
-    Raises `ValueError` where a start lies outside its domain or on its edge.
+    Raise `ValueError` if a value is outside its domain or on the edge of its domain.
 
     >>> import frictax as fx
     >>> fx.to_unconstrained(
@@ -42,8 +42,8 @@ def to_unconstrained(
 
 
 def on_edge_unasked(chosen: Sequence[Parameter], asked: Iterable[Any]) -> list[Parameter]:
-    """Those numbers of `chosen` that lie on the edge of their domain and are not in `asked` by
-    their own path: a search leaves them where they are.
+    """Return the numbers of `chosen` that are on the edge of their domain and not named in `asked`
+    by their own path. A search does not move them.
     """
     named = set(asked)
     return [
@@ -67,10 +67,10 @@ def check_not_on_edge(name: str, value: Any, domain: AbstractDomain) -> None:
 
 
 def from_unconstrained(model: Model, z: Mapping[str, Array]) -> Model:
-    """`model` with the parameters named by `z` replaced by the physical values of those
+    """Return `model` with the parameters named by `z` replaced by the physical values of these
     unconstrained arrays.
 
-    However far an optimiser steps in these coordinates, a value stays in its domain:
+    A value stays in its domain for any step in these coordinates:
 
     >>> import frictax as fx
     >>> law = fx.Coulomb(F_Coulomb=5.0)

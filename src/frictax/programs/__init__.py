@@ -1,4 +1,4 @@
 """Compiled programs: cached on disk for the next process, and interruptible."""
 
-from .calls import kept_call as kept_call
-from .executables import jitted as jitted, kept as kept
+from .calls import cached_primitive as cached_primitive
+from .executables import cached_jit as cached_jit, interruptible_jit as interruptible_jit

@@ -1,11 +1,11 @@
-"""Functions whose programs are kept, and those of their derivatives.
+"""Functions whose programs, and those of their derivatives, are in the cache.
 
-`kept` finds a compiled program without tracing where its arguments are numbers.
-Under `jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, they are tracers, but what
-is computed at last are numbers again: a function here is an operation of JAX's own, with a rule for
-each of these, and what comes out at the bottom is looked up as a program of its own: the function's
-values, values and tangents, values and what the way back needs, the way back, each for as many
-lanes as `jax.vmap` asks for.
+`cached_jit` finds a compiled program without tracing if its arguments are numbers. Under
+`jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers, but
+numbers are computed in the end. Therefore a function here is an operation of JAX with a rule for
+each of these transformations. Each transformed function has its own program in the cache: the
+values, values and tangents, values and residuals of reverse mode, and the backward pass, each for
+any number of lanes of `jax.vmap`.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from frictax.jax_internals import (
     instantiate_zeros,
 )
 
-from .executables import Programs, jitted
+from .executables import Programs, interruptible_jit
 from .store import config_of
 
 _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
@@ -34,11 +34,12 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
-    """A function with all of its arguments that are no arrays, and what is made of it.
+    """A function with its static arguments and the transformations applied to it.
 
-    `made`, one after the other: ("lanes", which arguments have them, whether only tangents do),
-    ("tangents", which arguments move), ("there", which move), ("back", ...), ("again", ...): see
-    the functions below.
+    `made`: the transformations in their order, each with its parameters: ("lanes", which arguments
+    have lanes, whether only the tangents have lanes), ("tangents", which arguments are
+    differentiated), ("there", which are differentiated), ("back", ...), ("again", ...). See the
+    functions in `_TRANSFORMS`.
     """
 
     function: Callable
@@ -57,32 +58,35 @@ class _Call:
         args = [next(left) if x is None else x for x in self.fixed]
         return jax.tree.unflatten(self.structure, args)
 
-    def of(self, *arrays) -> Any:
+    def evaluate(self, *arrays) -> Any:
         return tuple(self.function(*self.arguments(arrays)))
 
-    def whole(self) -> Callable[..., Any]:
-        """Of arrays, to a tree of arrays."""
-        function: Callable[..., Any] = self.of
+    def transformed(self) -> Callable[..., Any]:
+        """Return the transformed function from arrays to a tree of arrays."""
+        function: Callable[..., Any] = self.evaluate
         for what, *how in self.made:
-            function = _MADE[what](function, *how)
+            function = _TRANSFORMS[what](function, *how)
         return function
 
     def flat(self) -> Callable[..., list[Any]]:
-        whole = self.whole()
-        return lambda *arrays: jax.tree.leaves(whole(*arrays))
+        transformed = self.transformed()
+        return lambda *arrays: jax.tree.leaves(transformed(*arrays))
 
 
-def kept_call(second: str, structure: Any) -> Callable[[Callable], Callable[..., Any]]:
-    """Of a function that returns a tree of arrays one whose programs are kept, and those of its
-    derivatives; `second` says why there are no second ones, `structure` is that tree's, or a
-    function that tells it by the arguments: a trace would take longer than to find a program.
+def cached_primitive(second: str, structure: Any) -> Callable[[Callable], Callable[..., Any]]:
+    """Return a decorator for a function that returns a tree of arrays: its programs, and those of
+    its derivatives, are in the cache.
 
-    Under `jax.jit`, and where something in the arguments cannot be hashed, it is `eqx.filter_jit`
-    of it.
+    - `second`: the error message for second derivatives.
+    - `structure`: the structure of the tree, or a function from the arguments to the structure,
+      because tracing would take longer than finding a program.
+
+    Under `jax.jit`, and for arguments that cannot be hashed, the function is `eqx.filter_jit` of
+    itself.
     """
 
-    def decorated(function: Callable) -> Callable[..., Any]:
-        plain = jitted(function)
+    def decorate(function: Callable) -> Callable[..., Any]:
+        plain = interruptible_jit(function)
         flat = lambda *args: jax.tree.leaves(function(*args))  # noqa: E731
         flat.__module__, flat.__qualname__ = function.__module__, function.__qualname__
 
@@ -104,17 +108,17 @@ def kept_call(second: str, structure: Any) -> Callable[[Callable], Callable[...,
 
         return call
 
-    return decorated
+    return decorate
 
 
 def _is_eager() -> bool:
-    """Whether numbers come out: nothing is traced for a program."""
+    """Return whether the results are numbers, and not tracers of a program."""
     if jax.device_count() > 1 or config_of("jax_disable_jit"):
         return False
     return computes_at_once()
 
 
-# -- what is made of a function of arrays
+# -- transformations of a function of arrays
 
 
 def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> Callable:
@@ -123,106 +127,119 @@ def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> 
 
 
 def _tangents(function: Callable, moves: tuple[bool, ...]) -> Callable:
-    """Of all arguments and the tangents of those that move: values, tangents of the floats."""
+    """Return the function from all arguments, and tangents of those that are differentiated, to
+    values and tangents of the floats.
+    """
 
     def both(*flat) -> Any:
         at, along = flat[: len(moves)], flat[len(moves) :]
         floats, d_floats, rest = jax.jvp(
-            _of_moving(function, moves, at), _picked(at, moves), along, has_aux=True
+            _function_of_moving(function, moves, at), _pick(at, moves), along, has_aux=True
         )
-        return _in_order(floats, rest), d_floats
+        return _merge(floats, rest), d_floats
 
     return both
 
 
-def _there(function: Callable, moves: tuple[bool, ...]) -> Callable:
-    """Values, and what the way back needs. The last of that is a stamp, for the way back of one
-    program does not understand what another left.
+def _forward_pass(function: Callable, moves: tuple[bool, ...]) -> Callable:
+    """Return the function to values and the residuals of reverse mode. The last residual is a stamp
+    of the program, because the backward pass can only read residuals of its own forward pass.
     """
 
     def there(*at) -> Any:
         floats, back, rest = jax.vjp(
-            _of_moving(function, moves, at), *_picked(at, moves), has_aux=True
+            _function_of_moving(function, moves, at), *_pick(at, moves), has_aux=True
         )
         needed, structure = jax.tree.flatten(back)
         stamp = np.random.default_rng().bytes(16)
-        _ways_back[stamp] = structure
-        return _in_order(floats, rest), (*needed, jnp.asarray(np.frombuffer(stamp, np.uint32)))
+        _backward_structures[stamp] = structure
+        return _merge(floats, rest), (*needed, jnp.asarray(np.frombuffer(stamp, np.uint32)))
 
     return there
 
 
-_ways_back: dict[bytes, Any] = {}
-_lost: set[bytes] = set()  # ways there whose way back could not be read
+_backward_structures: dict[bytes, Any] = {}
+_unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass is unreadable
 
 
-class _UnknownWay(Exception):
-    """The program of the way back cannot be read, and the one of the way there was."""
+class _UnreadableBackwardPass(Exception):
+    """The program of the forward pass was read from the cache, but that of the backward pass cannot
+    be read.
+    """
 
 
-def _back(function: Callable, moves, needs: int, told: tuple[Any, ...], stamp: bytes) -> Callable:
-    """Of all arguments, what the way back needs and cotangents of floats, the cotangents of what
-    moves. `told`, of each float: None where its cotangent is given, else shape and type of zeros.
+def _backward_pass(
+    function: Callable, moves, needs: int, zeros: tuple[Any, ...], stamp: bytes
+) -> Callable:
+    """Return the function from all arguments, residuals and cotangents of floats to the cotangents
+    of the differentiated arguments. `zeros`: for each float None if its cotangent is given, else
+    shape and type of a zero cotangent.
     """
 
     def back(*flat) -> Any:
         first = len(moves) + needs
-        if stamp not in _ways_back:
-            raise _UnknownWay
-        way = jax.tree.unflatten(_ways_back[stamp], flat[len(moves) : first - 1])
-        return way(_filled(flat[first:], told))
+        if stamp not in _backward_structures:
+            raise _UnreadableBackwardPass
+        way = jax.tree.unflatten(_backward_structures[stamp], flat[len(moves) : first - 1])
+        return way(_fill_zeros(flat[first:], zeros))
 
     return back
 
 
-def _again(function: Callable, moves, needs: int, told: tuple[Any, ...]) -> Callable:
-    """As `_back`, from the arguments alone."""
+def _backward_from_arguments(
+    function: Callable, moves, needs: int, zeros: tuple[Any, ...]
+) -> Callable:
+    """Return the function of `_backward_pass` that computes the residuals again."""
 
     def back(*flat) -> Any:
         at, given = flat[: len(moves)], flat[len(moves) + needs :]
-        _, way, _ = jax.vjp(_of_moving(function, moves, at), *_picked(at, moves), has_aux=True)
-        return way(_filled(given, told))
+        _, way, _ = jax.vjp(
+            _function_of_moving(function, moves, at), *_pick(at, moves), has_aux=True
+        )
+        return way(_fill_zeros(given, zeros))
 
     return back
 
 
-_MADE = {
+_TRANSFORMS = {
     "lanes": _lanes,
     "tangents": _tangents,
-    "there": _there,
-    "back": _back,
-    "again": _again,
+    "there": _forward_pass,
+    "back": _backward_pass,
+    "again": _backward_from_arguments,
 }
 
 
-def _of_moving(function: Callable, moves: tuple[bool, ...], at) -> Callable:
-    """Of what moves: the floats, and apart from them all else, None where they stand."""
+def _function_of_moving(function: Callable, moves: tuple[bool, ...], at) -> Callable:
+    """Return the function of the differentiated arguments to the floats, and to all other results
+    with None in the places of the floats.
+    """
 
-    def of(*moving) -> Any:
+    def floats_and_rest(*moving) -> Any:
         left = iter(moving)
         out = function(*[next(left) if m else x for m, x in zip(moves, at, strict=True)])
         floats = tuple(x for x in out if _is_float(x))
         return floats, [None if _is_float(x) else x for x in out]
 
-    return of
+    return floats_and_rest
 
 
 def _is_float(x) -> bool:
     return jnp.issubdtype(x.dtype, jnp.inexact)
 
 
-def _picked(values: Sequence[Any], which: Sequence[bool]) -> tuple[Any, ...]:
+def _pick(values: Sequence[Any], which: Sequence[bool]) -> tuple[Any, ...]:
     return tuple(x for x, picked in zip(values, which, strict=True) if picked)
 
 
-def _in_order(floats, rest) -> tuple[Any, ...]:
+def _merge(floats, rest) -> tuple[Any, ...]:
     left = iter(floats)
     return tuple(next(left) if x is None else x for x in rest)
 
 
-def _filled(given: Sequence[Any], told: tuple[Any, ...]) -> tuple[Any, ...]:
+def _fill_zeros(given: Sequence[Any], zeros: tuple[Any, ...]) -> tuple[Any, ...]:
     left = iter(given)
-    return tuple(next(left) if like is None else jnp.zeros(*like) for like in told)
+    return tuple(next(left) if like is None else jnp.zeros(*like) for like in zeros)
 
 
 # -- the operation
@@ -233,34 +250,36 @@ _programs = Programs()
 
 
 @call_p.def_impl
-def _computed(*arrays, call: _Call) -> list[Any]:
+def _compute(*arrays, call: _Call) -> list[Any]:
     made = call.made
     for i, (what, *how) in enumerate(made):
         if what == "back":
-            moves, needs, told, _ = how
+            moves, needs, zeros, _ = how
             stamp = np.asarray(arrays[len(moves) + needs - 1]).reshape(-1, 4)[0].tobytes()
-            back = (*made[:i], (what, moves, needs, told, stamp), *made[i + 1 :])
+            back = (*made[:i], (what, moves, needs, zeros, stamp), *made[i + 1 :])
             call = dataclasses.replace(call, made=back)
-            known = stamp in _ways_back or _programs.has(call.function, _told(call, arrays))
-            if known and stamp not in _lost:
+            known = stamp in _backward_structures or _programs.has(
+                call.function, _key_parts(call, arrays)
+            )
+            if known and stamp not in _unreadable:
                 try:
-                    given = _told(call, arrays)
-                    return _programs.called(call, call.function, call.flat(), given, arrays)
-                except _UnknownWay:
-                    _lost.add(stamp)
-            again = (*made[:i], ("again", moves, needs, told), *made[i + 1 :])
+                    given = _key_parts(call, arrays)
+                    return _programs.run(call, call.function, call.flat(), given, arrays)
+                except _UnreadableBackwardPass:
+                    _unreadable.add(stamp)
+            again = (*made[:i], ("again", moves, needs, zeros), *made[i + 1 :])
             call = dataclasses.replace(call, made=again)
-    return _programs.called(call, call.function, call.flat(), _told(call, arrays), arrays)
+    return _programs.run(call, call.function, call.flat(), _key_parts(call, arrays), arrays)
 
 
-def _told(call: _Call, arrays) -> Any:
-    """All that the program depends on, as `key_text` reads it."""
+def _key_parts(call: _Call, arrays) -> Any:
+    """Return everything that the program depends on, for `key_text`."""
     first = sum(x is None for x in call.fixed)
     return call.arguments(arrays[:first]), tuple(arrays[first:]), call.made
 
 
 @call_p.def_batching
-def _batched(arrays, dims, *, call: _Call) -> Any:
+def _batch(arrays, dims, *, call: _Call) -> Any:
     arrays = [jnp.moveaxis(x, dim, 0) if dim else x for x, dim in zip(arrays, dims, strict=True)]
     many = tuple(dim is not None for dim in dims)
     what, *how = call.made[-1] if call.made else ("values",)
@@ -275,7 +294,7 @@ def _moving(arrays, has_tangent: Sequence[bool]) -> tuple[bool, ...]:
 
 
 def _as_arrays(arrays) -> list[Any]:
-    """Also of a Python number, which is differentiated as it is."""
+    """Return arrays, also for Python numbers, which may be differentiated."""
     return [x if isinstance(x, _NUMBERS) else jnp.asarray(x) for x in arrays]
 
 
@@ -285,11 +304,11 @@ def _refuse_second(call: _Call) -> None:
 
 
 @call_p.def_jvp
-def _pushed(arrays, tangents, *, call: _Call) -> Any:
+def _jvp(arrays, tangents, *, call: _Call) -> Any:
     _refuse_second(call)
     arrays = _as_arrays(arrays)
     moves = _moving(arrays, [type(d) is not Zero for d in tangents])
-    along = _picked(tangents, moves)
+    along = _pick(tangents, moves)
     out = call_p.bind(*arrays, *along, call=call.then("tangents", moves))
     return out[: call.outputs], _with_zeros(out[: call.outputs], out[call.outputs :])
 
@@ -300,7 +319,7 @@ def _with_zeros(values, d_floats) -> list[Any]:
 
 
 @call_p.def_linearization
-def _linearized(has_tangent, *arrays, call: _Call) -> Any:
+def _linearize(has_tangent, *arrays, call: _Call) -> Any:
     _refuse_second(call)
     arrays = _as_arrays(arrays)
     moves = _moving(arrays, has_tangent)
@@ -309,27 +328,27 @@ def _linearized(has_tangent, *arrays, call: _Call) -> Any:
     floats = tuple((np.shape(x), str(x.dtype)) for x in values if _is_float(x))
 
     def along(needed, *tangents) -> list[Any]:
-        moving = [instantiate_zeros(d) for d in _picked(tangents, moves)]
+        moving = [instantiate_zeros(d) for d in _pick(tangents, moves)]
         how = {"call": call, "moves": moves, "needs": len(needed) - len(moves), "floats": floats}
         return _with_zeros(values, linear_p.bind(*needed, *moving, **how))
 
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-# Tangents of the floats by those of what moves, with all that its transpose needs.
+# Tangents of the floats by those of the differentiated arguments, with the data of the transpose.
 linear_p = Operation("frictax_linear")
 
 
-def _along(*flat, call: _Call, moves, needs: int, floats) -> list[Any]:
+def _tangents_along(*flat, call: _Call, moves, needs: int, floats) -> list[Any]:
     at, along = flat[: len(moves)], flat[len(moves) + needs :]
     tangents = call.then("tangents", moves)
     if _is_eager():
         return call_p.bind(*at, *along, call=tangents)[call.outputs :]
-    return jax.tree.leaves(tangents.whole()(*at, *along)[1])
+    return jax.tree.leaves(tangents.transformed()(*at, *along)[1])
 
 
-linear_p.def_impl(_along)
-linear_p.def_lowering(_along)
+linear_p.def_impl(_tangents_along)
+linear_p.def_lowering(_tangents_along)
 
 
 @linear_p.def_abstract_eval
@@ -344,17 +363,17 @@ def _many_along(flat, dims, **how) -> Any:
 
 
 @linear_p.def_transpose
-def _transposed(cotangents, *flat, call: _Call, moves, needs: int, floats) -> list[Any]:
+def _transpose(cotangents, *flat, call: _Call, moves, needs: int, floats) -> list[Any]:
     first = len(moves) + needs
     is_zero = [type(c) is Zero for c in cotangents]
-    told = tuple(like if zero else None for zero, like in zip(is_zero, floats, strict=True))
-    given = _picked(cotangents, [not zero for zero in is_zero])
+    zeros = tuple(like if zero else None for zero, like in zip(is_zero, floats, strict=True))
+    given = _pick(cotangents, [not zero for zero in is_zero])
     if not given:
         return [None] * len(flat)
     if _is_eager():
-        back = call.then("back", moves, needs, told, b"")
+        back = call.then("back", moves, needs, zeros, b"")
         out = call_p.bind(*flat[:first], *given, call=back)
     else:
-        again = call.then("again", moves, needs, told)
-        out = jax.tree.leaves(again.whole()(*flat[:first], *given))
+        again = call.then("again", moves, needs, zeros)
+        out = jax.tree.leaves(again.transformed()(*flat[:first], *given))
     return [*[None] * first, *out]

@@ -1,8 +1,14 @@
-"""Programs are read ahead: with one those that the process before read after it, each by a thread
-of its own.
+"""Compiled programs in a cache for the next process, found without tracing.
 
-To read a program takes a tenth of a second, most of it outside Python; what a derivative needs on
-its way back is read while the way there is.
+JAX's own compilation cache saves compiling only: a program must be traced and lowered to find it,
+which takes longer than reading it. Here the programs of simulations, of their derivatives and of
+fits are found by what they depend on: the structure and shapes of the arguments, the sources of
+frictax, and the versions of all packages that take part. Programs that depend on a user's class or
+function are left to JAX.
+
+Reading a program takes a tenth of a second, most of it outside Python. Therefore the programs that
+an earlier process read next are read ahead in threads. `store` has the folder of the cache and
+checks who may have written it.
 """
 
 import contextlib
@@ -25,54 +31,55 @@ import numpy as np
 
 from frictax.files.private import read_private
 from frictax.files.replacing import write_whole
-from frictax.interrupts import Keys, begun, result_of, waited
+from frictax.interrupts import Keys, call_interruptibly, result_of, start_job
 from frictax.jax_internals import Tracer, strip_locations, without_compilation_cache
 from frictax.xla import options_of_fits
 
 from .key import Unknown, key_text, surroundings
 from .store import config_of, device, is_safe, program_folder, read_entry, write_entry
 
-_MOST = 8  # programs that are read ahead and not yet asked for
-_begun: dict[Path, Future] = {}
-_seen: set[Path] = set()
+_MOST_AHEAD = 8  # programs that are read ahead and not yet used
+_reading: dict[Path, Future] = {}
+_read_before: set[Path] = set()
 _this_thread = threading.local()
 
 
-def in_succession(read: Callable[[Path], Any], path: Path) -> Any:
-    """What `read` returns of the program at `path`; noted as what follows the program that this
-    thread read before.
+def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
+    """Return what `read` returns for the program at `path`, and read ahead the programs that follow
+    it. The program is noted as the follower of the program that this thread read before.
     """
     before, _this_thread.last = getattr(_this_thread, "last", None), path
     if before is not None and before.parent == path.parent and _follower(before) != path:
-        _note(before, path)
-    job = _begun.pop(path, None)
-    _seen.add(path)
+        _write_follower(before, path)
+    job = _reading.pop(path, None)
+    _read_before.add(path)
     following = _follower(path)
-    while following is not None and following not in _begun and len(_begun) < _MOST:
-        if following in _seen or not following.exists():
+    while following is not None and following not in _reading and len(_reading) < _MOST_AHEAD:
+        if following in _read_before or not following.exists():
             break
-        _begun[following] = begun(read, following)
+        _reading[following] = start_job(read, following)
         following = _follower(following)
-    return waited(read, path) if job is None else result_of(job)
+    return call_interruptibly(read, path) if job is None else result_of(job)
 
 
 def _follower(path: Path) -> Path | None:
-    with contextlib.suppress(ValueError):  # of a damaged note: it is written again
-        return path.with_name((read_private(_notes(path)) or b"").decode("ascii"))
+    with contextlib.suppress(ValueError):  # a damaged note is written again
+        return path.with_name((read_private(_follower_file(path)) or b"").decode("ascii"))
     return None
 
 
-def _note(path: Path, following: Path) -> None:
+def _write_follower(path: Path, following: Path) -> None:
     with contextlib.suppress(OSError):
-        write_whole(_notes(path), following.name, replace=True, sync=False, mode=0o600)
+        write_whole(_follower_file(path), following.name, replace=True, sync=False, mode=0o600)
 
 
-def _notes(path: Path) -> Path:
+def _follower_file(path: Path) -> Path:
     return path.with_suffix(".program.then")
 
 
-_WORTH = 0.05  # seconds
-_MANY = 200  # programs of one kind that a process holds
+_LEAST_COMPILE_TIME = 0.05  # [s] a program that compiles faster is not written to the cache
+_MOST_PROGRAMS = 200  # programs of one kind in the memory of a process
+# Settings of JAX that a program depends on.
 _SETTINGS = (
     "jax_default_device",
     "jax_enable_x64",
@@ -83,22 +90,25 @@ _SETTINGS = (
 )
 
 
+_ARRAYS = (jax.Array, np.ndarray, np.generic)
+
+
 class Programs:
-    """Compiled programs by what they are made from, in this process and in a folder."""
+    """Compiled programs by what they depend on, in this process and in a folder."""
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
-        self.options = options  # XLA's, beside its flags
+        self.options = options  # XLA's compiler options in addition to its flags
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
-    def called(
-        self, key: Any, function: Callable, flat: Callable, told: Any, arrays: Sequence[Any]
+    def run(
+        self, key: Any, function: Callable, flat: Callable, parts: Any, arrays: Sequence[Any]
     ) -> Any:
-        """`flat` of the arrays, by a program that is made once for each `key` and their shapes; a
-        key stops it at once.
+        """Return `flat` of the arrays, by a program that is compiled once for each `key` and their
+        shapes. A keyboard interrupt stops it at once.
 
-        What is kept in a folder is found by the name of `function` and by what `told` says, see
-        `key_text`. Raises `TypeError` where `key` cannot be hashed.
+        A program in the folder is found by the name of `function` and by `parts`, see `key_text`.
+        Raise `TypeError` if `key` cannot be hashed.
         """
         folder = program_folder()
         shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]
@@ -106,32 +116,34 @@ class Programs:
         with self.lock:
             program = self.made.setdefault(whole, SimpleNamespace(lock=threading.Lock(), run=None))
             self.made.move_to_end(whole)
-            if len(self.made) > _MANY:
+            if len(self.made) > _MOST_PROGRAMS:
                 self.made.popitem(last=False)
         with Keys():
             with program.lock:
                 if program.run is None or (program.run.done() and program.run.exception()):
-                    program.run = _made(function, flat, folder, told, list(arrays), self.options())
+                    program.run = _load_or_compile(
+                        function, flat, folder, parts, list(arrays), self.options()
+                    )
             run = result_of(program.run)
-            return waited(lambda: jax.block_until_ready(run(*arrays)))
+            return call_interruptibly(lambda: jax.block_until_ready(run(*arrays)))
 
     @staticmethod
-    def has(function: Callable, told: Any) -> bool:
-        """Whether the folder has it."""
+    def has(function: Callable, parts: Any) -> bool:
+        """Return whether the folder has the program."""
         folder = program_folder()
-        path = None if folder is None else _path(function, folder, told)
-        return path is not None and path.exists()  # whether it can be used is seen later
+        path = None if folder is None else _path(function, folder, parts)
+        return path is not None and path.exists()  # it may still be unusable
 
 
-def kept(function: Callable) -> Callable:
-    """`equinox.filter_jit` of a `function` that returns arrays in tuples, whose programs are kept
-    for the next process; a key stops it at once, while it is compiled too.
+def cached_jit(function: Callable) -> Callable:
+    """Return `equinox.filter_jit` of a `function` that returns arrays in tuples, with programs in
+    the cache for the next process. A keyboard interrupt stops it at once, also while it compiles.
 
-    The arguments are taken apart once in a call, and what is no array is part of the key: its
-    program is found in a fifth of the time that `filter_jit` takes, which runs where this one fails
-    and says why.
+    The arguments are flattened once in a call, and everything except arrays is part of the key. The
+    program is found in a fifth of the time of `filter_jit`. If this way fails, `filter_jit` runs
+    and reports the error.
     """
-    plain, programs = jitted(function), Programs(lambda: options_of_fits())
+    plain, programs = interruptible_jit(function), Programs(lambda: options_of_fits())
 
     @functools.wraps(function)
     def call(*args) -> Any:
@@ -140,23 +152,25 @@ def kept(function: Callable) -> Callable:
         if any(isinstance(x, Tracer) for x in arrays):
             return plain(*args)
         fixed = tuple([None if isinstance(x, _ARRAYS) else x for x in leaves])
-        # 1 and True are equal
+        # The types count, because 1 and True are equal.
         key = (structure, fixed, tuple(map(type, fixed)))
         try:
             hash(key)
         except TypeError:
             return plain(*args)
         try:
-            return programs.called(key, function, _flat(function, structure, fixed), args, arrays)
+            return programs.run(
+                key, function, _function_of_arrays(function, structure, fixed), args, arrays
+            )
         except jax.errors.JaxRuntimeError:
-            # as of `equinox.error_if`, whose sentence `filter_jit` knows how to raise
+            # An error such as that of `equinox.error_if`, which `filter_jit` raises with its text.
             return plain(*args)
 
     return call
 
 
-def jitted(function: Callable) -> Callable:
-    """`equinox.filter_jit`, which a key stops at once."""
+def interruptible_jit(function: Callable) -> Callable:
+    """Return `equinox.filter_jit` of a function that a keyboard interrupt stops at once."""
     plain = eqx.filter_jit(function)
 
     @functools.wraps(function)
@@ -166,20 +180,17 @@ def jitted(function: Callable) -> Callable:
         settings = _settings()
 
         def elsewhere() -> tuple[bool, Any]:
-            # a setting may be this thread's own
+            # A setting may belong to the calling thread.
             same = _settings() == settings
             return same, jax.block_until_ready(plain(*args)) if same else None
 
-        same, result = waited(elsewhere)
+        same, result = call_interruptibly(elsewhere)
         return result if same else plain(*args)
 
     return call
 
 
-_ARRAYS = (jax.Array, np.ndarray, np.generic)
-
-
-def _flat(function: Callable, structure, fixed: tuple[Any, ...]) -> Callable:
+def _function_of_arrays(function: Callable, structure, fixed: tuple[Any, ...]) -> Callable:
     def flat(*arrays) -> Any:
         rest = iter(arrays)
         return function(
@@ -190,7 +201,7 @@ def _flat(function: Callable, structure, fixed: tuple[Any, ...]) -> Callable:
     return flat
 
 
-def _made(
+def _load_or_compile(
     function: Callable,
     flat: Callable,
     folder: Path | None,
@@ -198,41 +209,41 @@ def _made(
     arrays: list,
     options: dict[str, Any] | None,
 ) -> Future:
-    """The program for `args`, read, or else compiled and kept: traced here, compiled by a helper,
-    which goes on where a key stops this thread.
+    """Return the program for `args`, read from the cache, or compiled and written to the cache. It
+    is traced in this thread and compiled in another, which continues after an interrupt.
     """
     path = None if folder is None else _path(function, folder, args)
-    program: Any = None if path is None else in_succession(_read, path)
+    program: Any = None if path is None else read_with_followers(_read, path)
     if program is None:
-        return begun(_lowered(flat, path, arrays, options))
+        return start_job(_lower(flat, path, arrays, options))
 
     def run(*arrays) -> Any:
         nonlocal program
         try:
             return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:  # XLA looks for some functions only when they are called
-            program = _lowered(flat, path, list(arrays), options)()
+            program = _lower(flat, path, list(arrays), options)()
             return program(*arrays)
 
-    return begun(lambda: run)
+    return start_job(lambda: run)
 
 
-def _lowered(
+def _lower(
     flat: Callable, path: Path | None, arrays: list, options: dict[str, Any] | None
 ) -> Callable[[], Callable]:
-    """What compiles the program, and keeps it at `path`."""
+    """Return the function that compiles the program and writes it to `path`."""
     if path is not None:
-        # A name of its own, so that JAX's cache does not know it: what that hands out was read from
-        # a file and cannot be written to another, on CPU it would lack its functions. Nor is it to
-        # keep a copy that nobody would read.
+        # With a unique name JAX's cache does not find the program. A program that JAX read from its
+        # cache cannot be written to a file: on a CPU it would lack its functions. JAX's cache would
+        # also keep a copy that is never read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
-    begin, least = time.perf_counter(), _least()
+    begin, least = time.perf_counter(), _least_compile_time()
     lowered = jax.jit(flat, compiler_options=options).lower(*arrays)
     if path is not None:
-        # Locations are two fifths of a program's file and a fifth of the time in which it is read.
+        # Source locations are two fifths of a program's file and a fifth of its reading time.
         strip_locations(lowered)
 
-    def compiled() -> Callable:
+    def compile_program() -> Callable:
         if path is None:
             return lowered.compile()
         with without_compilation_cache():
@@ -241,12 +252,12 @@ def _lowered(
             _write(path, program)
         return program
 
-    return compiled
+    return compile_program
 
 
 def _path(function: Callable, folder: Path, args: Any) -> Path | None:
-    """The file of the program for `args`; None where it cannot be told by name, or where another
-    user could have written it.
+    """Return the file of the program for `args`; None if the program depends on unknown classes, or
+    if another user could have written the file.
     """
     if not is_safe(folder):
         return None
@@ -264,15 +275,15 @@ def _path(function: Callable, folder: Path, args: Any) -> Path | None:
     return folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
 
 
-def _least() -> float:
-    """Seconds: what is made in less is not kept."""
+def _least_compile_time() -> float:
+    """Return the compile time [s] below which a program is not written to the cache."""
     if config_of("jax_compilation_cache_dir"):
         return config_of("jax_persistent_cache_min_compile_time_secs")
-    return _WORTH
+    return _LEAST_COMPILE_TIME
 
 
 def _read(path: Path) -> Any:
-    """The program in that file; None where there is none, or none that can be used."""
+    """Return the program in a file; None if the file is missing or the program is unusable."""
     content = read_entry(path)
     if content is None:
         return None
@@ -280,21 +291,21 @@ def _read(path: Path) -> Any:
 
     try:
         return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
-    except Exception:  # of another machine, say: it is compiled again
+    except Exception:  # for example a program of another machine; it is compiled again
         return None
 
 
 def _write(path: Path, compiled) -> None:
-    """Keep a program, whole or not at all."""
+    """Write a program to the cache, completely or not at all."""
     from jax.experimental.serialize_executable import serialize
 
     try:
         content = pickle.dumps(serialize(compiled))
-    except Exception:  # one with a callback, say, cannot be kept
+    except Exception:  # for example a program with a callback
         return
     write_entry(path, content)
 
 
 def _settings() -> tuple[str, ...]:
-    """Those of JAX that a program depends on, as they are now."""
+    """Return the current values of the settings that a program depends on."""
     return tuple(f"{name} {config_of(name)}" for name in _SETTINGS)

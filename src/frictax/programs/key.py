@@ -1,4 +1,4 @@
-"""What a program is made from, as text that is the same in every process."""
+"""The key of a program: everything that it depends on, as text that is equal in every process."""
 
 import contextlib
 import dataclasses
@@ -18,29 +18,29 @@ from typing import Any
 import jax
 import numpy as np
 
-# whose classes and functions a version tells apart
-_FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
-_BEGUN = time.time()  # sources that change after this are not those that run
+# Packages whose classes and functions are identified by the version of the package.
+_KNOWN_PACKAGES = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
+_IMPORT_TIME = time.time()  # [s] sources that change later are not the sources that run
 
 
 class Unknown(Exception):
-    """Something whose meaning the next process could not be told by name."""
+    """An object that the next process could not identify by its name."""
 
 
 @functools.cache
 def surroundings() -> str:
-    """What else a program depends on: sources, versions and the processor; raises `Unknown` where
-    sources have changed since they were imported.
+    """Return sources, versions and processor, which all programs depend on. Raise `Unknown` if the
+    sources have changed since their import.
     """
     digest = hashlib.sha256()
     sources = sorted(Path(__file__).parents[1].rglob("*.py"))
     if not sources:  # frictax was imported from an archive
         raise Unknown(__file__)
     for source in sources:
-        if source.stat().st_mtime > _BEGUN:
+        if source.stat().st_mtime > _IMPORT_TIME:
             raise Unknown(source)
         digest.update(source.read_bytes())
-    # Of what is imported the version that is, whatever was installed since.
+    # For an imported package the imported version counts, even if another was installed since.
     names = ["jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"]
     with contextlib.suppress(PackageNotFoundError):
         names += ["blackjax"] if version("blackjax") else []
@@ -68,10 +68,10 @@ def surroundings() -> str:
 
 
 def key_text(thing: Any, fixed: bool = False) -> str:
-    """`thing` as text that tells all that a program may depend on: of arrays shape and type alone,
-    unless they are `fixed` in it.
+    """Return `thing` as text with everything that a program may depend on. For arrays these are
+    shape and type, and also the values if the arrays are `fixed` in the program.
 
-    Raises `Unknown` for classes and functions whose sources are not those of a known version.
+    Raise `Unknown` for classes and functions of other packages.
     """
     if isinstance(thing, np.ndarray | np.generic | jax.Array):
         content = (
@@ -111,14 +111,14 @@ def key_text(thing: Any, fixed: bool = False) -> str:
 
 
 def _name(thing) -> str:
-    """Where a class or function is written, where that is one of the packages known."""
+    """Return module and name of a class or function of a known package."""
     name = f"{thing.__module__}.{thing.__qualname__}"
     found: Any = sys.modules.get(thing.__module__)
     for part in thing.__qualname__.split("."):
         found = getattr(found, part, None)
-    # One that bears the name of another, as by `functools.wraps`, is not that.
+    # A function with the name of another function, as by `functools.wraps`, is a different one.
     if (
-        thing.__module__.partition(".")[0] not in _FAMILY
+        thing.__module__.partition(".")[0] not in _KNOWN_PACKAGES
         or found is not thing
         or getattr(thing, "__closure__", None)
     ):

@@ -1,8 +1,12 @@
-"""Where compiled programs are kept, and who may have written them.
+"""The folder of compiled programs, with checks of who may have written them.
 
-A program runs as code, so it is loaded only from a folder that no other user can write to: the
-folder and all folders above it are checked before each load, however their path was given. Where
-the check fails, nothing is loaded or kept, and one line says so.
+A program runs as code, so it is loaded only from a folder that no other user can write to. The
+folder and all folders above it are checked before each load. If the check fails, the
+cache is off, and one line reports it.
+
+JAX's own cache loads any file in its folder and never replaces a damaged entry. Therefore the
+command line and the processes of a fleet let JAX read and write through these checks
+(`check_jax_cache`).
 """
 
 import contextlib
@@ -21,9 +25,9 @@ from frictax.files.private import read_private, unsafe_part
 from frictax.files.replacing import write_whole
 from frictax.jax_internals import replace_file_cache
 
-_KEPT = 30 * 86400.0  # [s] that an entry is kept unread
-_ROOM = 512 * 2**20  # [bytes] of all entries of a folder: the longest unread go first
-_OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that keep nothing
+_LONGEST_UNREAD = 30 * 86400.0  # [s] an entry that was not read for longer is removed
+_ROOM = 512 * 2**20  # [bytes] size of a folder; entries that were unread longest are removed first
+_OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that switch the cache off
 
 
 def _warn(sentence: str) -> None:
@@ -35,13 +39,13 @@ _reported: set[Path] = set()
 
 
 def config_of(name: str) -> Any:
-    """Return one of `jax.config`, whose types know only some."""
+    """Return a setting of `jax.config`, whose type stubs are incomplete."""
     return getattr(jax.config, name)
 
 
 def program_folder() -> Path | None:
-    """Return where programs are kept: where ``FRICTAX_CACHE`` says, beside JAX's own, or in this
-    user's cache folder; None if they are not kept.
+    """Return the folder of programs: the folder in ``FRICTAX_CACHE``, a folder in that of JAX's
+    cache, or this user's cache folder; None if the cache is off.
     """
     asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
     if config_of("jax_disable_jit") or jax.device_count() > 1:
@@ -56,7 +60,7 @@ def program_folder() -> Path | None:
 
 
 def is_off(asked: str) -> bool:
-    """Return whether this value of ``FRICTAX_CACHE`` keeps nothing."""
+    """Return whether this value of ``FRICTAX_CACHE`` switches the cache off."""
     return asked.strip().lower() in _OFF
 
 
@@ -69,7 +73,7 @@ def users_folder() -> Path:
 
 
 def device() -> Any:
-    """Return the device on which programs run that do not name one."""
+    """Return the device of programs that do not name a device."""
     asked = config_of("jax_default_device")
     if asked is None or isinstance(asked, str):
         return jax.devices(asked)[0]
@@ -77,7 +81,8 @@ def device() -> Any:
 
 
 def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
-    """Return whether programs may be loaded from `folder` and kept there; one line says why not.
+    """Return whether programs may be loaded from `folder` and written there. If not, one line
+    reports the reason.
 
     **Arguments:** `variable`: the environment variable that names another folder.
     """
@@ -95,16 +100,16 @@ def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
 
 
 def read_entry(path: Path) -> bytes | None:
-    """Return what `write_entry` kept; None if there is nothing, if it is damaged, or if another
-    user could have written it.
+    """Return the content of an entry of `write_entry`; None if it is missing or damaged, or if
+    another user could have written it.
     """
     whole = read_private(path)
     if whole is None:
         return None
     mark, newline, content = whole.partition(b"\n")
-    if not newline or mark != _mark(content):
+    if not newline or mark != _checksum(content):
         with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)  # nobody can use it
+            path.unlink(missing_ok=True)  # a damaged entry is useless
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -112,8 +117,8 @@ def read_entry(path: Path) -> bytes | None:
 
 
 def write_entry(path: Path, content: bytes) -> None:
-    """Keep `content`, whole or not at all, if nobody else can write to the folder; what was not
-    read for a month goes.
+    """Write `content`, completely or not at all, if no other user can write to the folder. Remove
+    entries that were not read for a month.
     """
     if unsafe_part(path.parent) is not None:
         return
@@ -123,26 +128,26 @@ def write_entry(path: Path, content: bytes) -> None:
                 folder.mkdir(mode=0o700, exist_ok=True)
         if unsafe_part(path.parent) is None:  # another user may have been faster
             _make_room(path.parent, len(content))
-            marked = _mark(content) + b"\n" + content
+            marked = _checksum(content) + b"\n" + content
             write_whole(path, marked, replace=True, sync=False, mode=0o600)
 
 
-def _mark(content: bytes) -> bytes:
-    """Return the line before a content that shows whether it is damaged."""
+def _checksum(content: bytes) -> bytes:
+    """Return the first line of an entry, the checksum of its content."""
     return hashlib.sha256(content).hexdigest().encode()
 
 
 def _make_room(folder: Path, size: int) -> None:
-    """Remove what was not read for a month, and what was unread longest, until there is room."""
+    """Remove entries that were not read for a month, then those unread longest, to make room."""
     files = []
     for file in folder.glob("*.program*"):
-        with contextlib.suppress(OSError):  # another process removes them, too
+        with contextlib.suppress(OSError):  # another process may have removed the file
             about = file.stat()
             files.append((about.st_mtime, about.st_size, file))
     files.sort(reverse=True)
     for read, bytes_, file in files:
         size += bytes_
-        if size > _ROOM or time.time() - read > _KEPT:
+        if size > _ROOM or time.time() - read > _LONGEST_UNREAD:
             with contextlib.suppress(OSError):
                 file.unlink()
 
@@ -151,7 +156,7 @@ _DIRECTORY = "jax_compilation_cache_dir"
 
 
 class CheckedCache:
-    """JAX's interface to a cache, with the entries of `store`."""
+    """JAX's interface to a cache, with checked entries."""
 
     def __init__(self, folder: str) -> None:
         self._path = Path(folder)
@@ -164,13 +169,11 @@ class CheckedCache:
 
 
 def check_jax_cache(*, keep: bool) -> None:
-    """Let JAX load and keep programs only where no other user can write, in this process and in
-    those that it starts.
+    """Let JAX load and write programs only in a folder that no other user can write to, in this
+    process and in those that it starts. The folder is that of ``JAX_COMPILATION_CACHE_DIR``.
 
-    The folder is the one that ``JAX_COMPILATION_CACHE_DIR`` names.
-
-    **Arguments:** `keep`: without such a folder JAX gets one, where ``FRICTAX_CACHE`` says or in
-    this user's cache folder.
+    **Arguments:** `keep`: without this variable JAX uses the folder in ``FRICTAX_CACHE`` or this
+    user's cache folder.
     """
     if not getattr(jax.config, "jax_enable_compilation_cache"):  # noqa: B009
         return
@@ -178,7 +181,7 @@ def check_jax_cache(*, keep: bool) -> None:
     if given is not None:
         given = given.removeprefix("file://")
         if "://" in given:
-            return  # another machine's folder, whose owner nobody can see here
+            return  # a folder of another machine, whose owner cannot be checked
         is_on = is_safe(Path(given), "JAX_COMPILATION_CACHE_DIR")
     elif not keep:
         return

@@ -1,4 +1,4 @@
-"""What a user writes for a drive, as a signal."""
+"""Conversion of a user's value for a drive to a signal."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .step import Constant
 
 
 def as_signal(value: Any) -> Any:
-    """A signal as it is, a number as a `Constant`, a callable of time as a `Function`."""
+    """Return a signal unchanged, a number as a `Constant`, a callable of time as a `Function`."""
     if isinstance(value, AbstractSignal):
         return value
     if isinstance(value, type):

@@ -1,4 +1,4 @@
-"""A function of the user's as a signal."""
+"""A user's function of time as a signal."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,14 +17,14 @@ from .sine import Sine
 class Function(OnePiece):
     """Any smooth function of time, f(t) [s].
 
-    **Arguments:** `f`, a function, or an equinox module, whose arrays are then parameters (runs are
-    differentiated by what a function closes over, too); `dtmax` > 0 [s], the longest step while a
-    contact driven by it is stuck. A stuck contact does not move, so nothing else tells the solver
-    how fast `f` changes: give the time in which it may rise and fall again. Default: a
+    **Arguments:** `f`, a function, or an equinox module, whose arrays are then parameters (runs can
+    also be differentiated by variables in the closure of a function); `dtmax` > 0 [s], the longest
+    step while a contact driven by it is stuck. A stuck contact does not move, so the solver cannot
+    see how fast `f` changes. Give the time in which `f` may rise and fall again. Default: a
     two-hundredth of the run.
 
-    A jump inside `f` is stepped over, and a corner that moves makes derivatives inexact: write both
-    with `Step`, `Pulse`, `Trapezoid` or `Sampled` instead.
+    The engine steps over a jump inside `f`, and a corner that moves makes derivatives inexact. Use
+    `Step`, `Pulse`, `Trapezoid` or `Sampled` for both.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> float(fx.Function(lambda t: 2.0 * t, dtmax=0.1)(3.0))
@@ -48,10 +48,11 @@ class Function(OnePiece):
 
 
 def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
-    """The longest step [s] that keeps a stuck contact's drive in view; None where pieces see to
-    that.
+    """Return the longest step [s] that resolves the drive of a stuck contact; None if the segments
+    of the signal resolve it.
 
-    `summed`: whether it adds to other loads, whose sum turns elsewhere than the drive itself.
+    `summed`: whether the drive adds to other loads, so that the extrema of the sum are not those of
+    the drive.
     """
     if isinstance(signal, Function):
         return span / 200 if signal.dtmax is None else signal.dtmax

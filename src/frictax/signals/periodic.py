@@ -20,12 +20,12 @@ from .signal import AbstractSignal, Piece
 
 
 class Trapezoid(CheckedModule, AbstractSignal):
-    """`offset`, and from `startTime` on in every period a trapezoid of height `amplitude` above it.
+    """`offset`, and from `startTime` on a trapezoid of height `amplitude` above it in every period.
 
-    **Arguments:** `rising`, `width`, `falling` >= 0 [s], the times of the rise, the plateau and the
-    fall, together at most `period` > 0 [s]; `nperiod`, the number of periods, -1 for ever.
+    **Arguments:** `rising`, `width`, `falling` >= 0 [s], the durations of rise, plateau and fall,
+    whose sum is at most `period` > 0 [s]; `nperiod`, the number of periods, -1 for ever.
 
-    **Raises:** `ValueError` when the three times do not fit into the period.
+    **Raises:** `ValueError` if the three durations do not fit into the period.
 
     >>> import frictax as fx
     >>> wave = fx.Trapezoid(
@@ -49,7 +49,7 @@ class Trapezoid(CheckedModule, AbstractSignal):
             self, "rising + width + falling", [self.rising, self.width, self.falling], self.period
         )
 
-    # Piece 0 lies before the start; each period then has four: rise, plateau, fall, rest.
+    # Segment 0 is before the start. Each period then has four segments: rise, plateau, fall, rest.
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         n, phase = (k - 1) // 4, (k - 1) % 4
@@ -82,8 +82,8 @@ class Trapezoid(CheckedModule, AbstractSignal):
 
 
 class Pulse(CheckedModule, AbstractSignal):
-    """`offset`, and from `startTime` on in every period offset + amplitude for its first `width`
-    per cent.
+    """`offset`, and from `startTime` on offset + amplitude for the first `width` per cent of every
+    period.
 
     **Arguments:** `width` in per cent of the period, 0 to 100; `period` > 0 [s]; `nperiod`, the
     number of periods, -1 for ever.
@@ -106,7 +106,7 @@ class Pulse(CheckedModule, AbstractSignal):
     def check_rules(self) -> None:
         _check_fits(self, "width", [self.width], 100.0)
 
-    # Piece 0 lies before the start; each period then has two: high, low.
+    # Segment 0 is before the start. Each period then has two segments: high and low.
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         n, low = (k - 1) // 2, (k - 1) % 2
@@ -133,7 +133,7 @@ def _period(t: Number, start: Number, period: Number) -> tuple[Piece, Number]:
 
 
 def _end(signal: Trapezoid | Pulse, k: Piece, n: Piece, length: Number) -> Number:
-    """Of piece k, which is `length` into period n."""
+    """Return the end of segment k, which is `length` after the begin of period n."""
     ends = jnp.where(
         _is_over(n, signal.nperiod), jnp.inf, signal.startTime + n * signal.period + length
     )

@@ -20,8 +20,8 @@ _HELD = (
 
 
 class _Line(OnePiece):
-    """Straight from the value `first` at the time `begin` to `second`, which comes `length` later;
-    not `inside`: the value `first`.
+    """Linear from the value `first` at the time `begin` to `second` a time `length` later; if not
+    `inside`, the value `first`.
     """
 
     begin: Number
@@ -36,14 +36,14 @@ class _Line(OnePiece):
 
 
 class Sampled(CheckedModule, AbstractSignal):
-    """Values at given times, joined by straight lines or, with ``hold=True``, each held until the
-    next.
+    """Values at given times with linear interpolation; with ``hold=True`` each value is held until
+    the next.
 
-    Before the first and after the last sample the first and the last value hold. Every sample ends
-    a piece.
+    Before the first sample the signal has the first value, after the last sample the last value.
+    Every sample ends a segment.
 
-    **Arguments:** `times` [s], strictly increasing; `values`, as many, in the unit of what is
-    driven; `hold`.
+    **Arguments:** `times` [s], strictly increasing; `values`, as many, in the unit of the driven
+    quantity; `hold`.
 
     **Raises:** `ValueError` for unsorted or repeated times, different lengths, non-finite values.
 
@@ -66,8 +66,8 @@ class Sampled(CheckedModule, AbstractSignal):
                 " which one of the two is missing."
             )
 
-    # Piece 0 lies before the first sample, piece k between samples k - 1 and k, the last after the
-    # last sample.
+    # Segment 0 is before the first sample, segment k between samples k - 1 and k, and the last
+    # segment after the last sample.
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         return self.staying(k).on_piece(t, k)
@@ -79,7 +79,7 @@ class Sampled(CheckedModule, AbstractSignal):
         if self.hold:
             return Constant(first)
         begin = row_at(self.times, left)
-        inside = left < right  # before the first sample and after the last, both ends are one
+        inside = left < right  # before the first and after the last sample both ends are equal
         length = jnp.where(inside, row_at(self.times, right) - begin, 1.0)
         return _Line(begin, length, first, row_at(self.values, right), inside)
 
@@ -91,7 +91,7 @@ class Sampled(CheckedModule, AbstractSignal):
 
     def passed(self, t: Number, k: Piece) -> Piece:
         end = self.end(k)
-        # The jump of the held value would not move with its time.
+        # A step on samples does not contain the derivative of a jump by the time of the jump.
         end = nondifferentiable(end, msg=_HELD) if self.hold else end
         return jnp.where(end <= t, k + 1, k)
 

@@ -1,4 +1,4 @@
-"""What every drive over time offers."""
+"""`AbstractSignal`: the interface of every drive over time."""
 
 import abc
 from collections.abc import Callable, Iterable
@@ -12,61 +12,61 @@ from jaxtyping import Array, Bool
 from frictax.parameters import Integer, Number, Values, is_traced
 from frictax.pytree import Pickled
 
-Piece = Integer  # the number of one
+Piece = Integer  # the number of a segment
 
 
 class AbstractSignal(Pickled, eqx.Module):
-    """A quantity over time that is smooth on numbered pieces 0, 1, 2, ... and right-continuous
-    between them.
+    """A quantity over time that is smooth on segments 0, 1, 2, ... and right-continuous between
+    them.
 
-    The engine ends a phase at a piece's end instead of stepping over it, and reads the signal
-    through `on_piece`, which does not test the time. So nothing is stepped over and derivatives by
-    the times of switches are right.
+    The engine ends a phase at the end of a segment and evaluates the signal by `on_piece`, which
+    does not test the time. Therefore switches are never stepped over, and derivatives by the times
+    of switches are exact.
 
-    **Example:** a formula of one's own is a signal by `Function`.
+    **Example:** `Function` makes a signal of a user's formula.
     """
 
     @abc.abstractmethod
     def on_piece(self, t: Number, k: Piece) -> Number:
-        """The formula of piece `k` at time `t` [s], continued smoothly beyond its ends."""
+        """Return the formula of segment `k` at time `t` [s], continued smoothly beyond its ends."""
 
     @abc.abstractmethod
     def piece(self, t: Number) -> Piece:
-        """The number of the piece that holds time `t` [s]."""
+        """Return the number of the segment at time `t` [s]."""
 
     @abc.abstractmethod
     def end(self, k: Piece) -> Number:
-        """The time [s] at which piece `k` ends; inf for the last."""
+        """Return the time [s] at which segment `k` ends; inf for the last segment."""
 
     def known_switches(self) -> int:
-        """How many pieces end in any run, as far as the shapes of arrays tell."""
+        """Return the number of segment ends that is known from the shapes of arrays."""
         return 0
 
     def turns(self, k: Piece) -> Bool[Array, ""]:
-        """Whether piece `k` ends in an extremum of one smooth formula and not in a switch.
+        """Return whether segment `k` ends in an extremum of one smooth formula and not in a switch.
 
-        Such ends matter only to a contact that is stuck or whose normal force the signal is:
-        between two of them a limit is crossed at most once, so that no breakaway is missed however
-        long the steps are.
+        Such ends matter only to a stuck contact, and to a contact whose normal force is this
+        signal. Between two extrema a limit is crossed at most once, so breakaway is found with
+        steps of any length.
         """
         return jnp.zeros(jnp.shape(k), bool)
 
     def passed(self, t: Number, k: Piece) -> Piece:
-        """The piece at time `t` [s] after piece `k`, by switches that a walk on samples may take at
-        a sample without an event; else `k`.
+        """Return the segment at time `t` [s] after segment `k`, if `OnSamples` may switch to it at
+        a sample without an event, else `k`.
 
-        Those are extrema of one smooth formula, and what a drive's own samples are.
+        Such switches are extrema of one smooth formula, and the samples of a measured drive.
         """
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 
     def staying(self, k: Piece) -> "AbstractSignal":
-        """A signal that is this one as long as piece `k` lasts, whichever piece it is asked for: of
-        a table, with no more than what is read there.
+        """Return a signal that equals this one on segment `k`, for any number of a segment. It has
+        only those entries of a table that segment `k` reads.
         """
         return self
 
     def __call__(self, t: Values | float) -> Values:
-        """The signal at time `t` [s]."""
+        """Return the signal at time `t` [s]."""
         t = jnp.asarray(t, dtype=float)
         return jnp.vectorize(lambda ti: self.on_piece(ti, self.piece(ti)))(t)
 
@@ -81,24 +81,24 @@ class OnePiece(AbstractSignal):
         return jnp.full(jnp.shape(k), jnp.inf)
 
 
-def moved_on(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""]) -> Piece:
-    """The piece at time `t` after piece `k`, where that `ends` there, or has gone over extrema
-    unnoticed.
+def next_piece(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""]) -> Piece:
+    """Return the segment at time `t` after segment `k`, if this `ends` there, or if its extrema
+    were passed without an event.
     """
     passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
     return jnp.where(ends, jnp.maximum(k + 1, passed), passed)
 
 
 def first_end(ends: Iterable[Number]) -> Number:
-    """The least of some times, inf without any; NaN where one is."""
+    """Return the first of some times; inf without any, NaN if one of them is NaN."""
     least = jnp.asarray(jnp.inf)
     for end in ends:
-        # Not the minimum: of two ends at one time, it would take half of each derivative.
+        # `jnp.minimum` would take half of each derivative for two ends at one time.
         least = jnp.where((end < least) | jnp.isnan(end), end, least)
     return least
 
 
-# What a field for a drive holds; `as_signal` makes it a signal.
+# The type of a field for a drive, whose converter is `as_signal`.
 if TYPE_CHECKING:
     Drive = Any
 else:
@@ -106,7 +106,7 @@ else:
 
 
 def check_signal(part: Any, name: str) -> None:
-    """Raise `ValueError` where something else stands in place of the signal called `name`."""
+    """Raise `ValueError` if the field `name` is not a signal."""
     value = getattr(part, name)
     if not isinstance(value, AbstractSignal):
         raise ValueError(
@@ -116,28 +116,31 @@ def check_signal(part: Any, name: str) -> None:
 
 
 def with_closed_over(arguments: int) -> Callable[[Any], Any]:
-    """Of a field for a user's function of so many numbers, the converter: a function that closes
-    over traced numbers, as one made inside of `jax.grad` or `jax.vmap`, gets them as its leaves, so
-    that runs can be differentiated by them; all else, such as a module with leaves of its own, as
-    it is.
+    """Return the converter of a field for a user's function of `arguments` numbers.
+
+    A function whose closure has traced numbers, such as one made inside of `jax.grad` or
+    `jax.vmap`, gets these numbers as leaves, so that runs can be differentiated by them. Other
+    functions, such as a module with leaves of its own, are unchanged.
     """
 
-    def converted(f: Any) -> Any:
+    def convert(f: Any) -> Any:
         if isinstance(f, type) or not callable(f) or not jax.tree_util.all_leaves([f]):
             return f
         like = [jnp.zeros(())] * arguments
         try:
             with_leaves: Any = eqx.filter_closure_convert(f, *like)
         except TypeError:
-            return f  # `check_function` says what is wrong with it
+            return f  # `check_function` reports the error
         held = getattr(with_leaves, "consts", ())
         return with_leaves if any(map(is_traced, held)) else f
 
-    return converted
+    return convert
 
 
 def check_function(signal: Any, form: str, arguments: int) -> None:
-    """Raise `ValueError` where its field `f` is no function of so many numbers that gives one."""
+    """Raise `ValueError` if the field `f` is not a function of `arguments` numbers to one
+    number.
+    """
     name = type(signal).__name__
     try:
         value = jax.eval_shape(signal.f, *[jnp.zeros(())] * arguments)

@@ -11,8 +11,8 @@ from .signal import AbstractSignal, Piece
 class Sine(CheckedModule, AbstractSignal):
     """offset + amplitude*sin(2*pi*f*(t - startTime) + phase) from `startTime` on, `offset` before.
 
-    **Arguments:** `amplitude` and `offset` in the unit of what is driven, `f` >= 0 [Hz], `phase`
-    [rad], `startTime` [s].
+    **Arguments:** `amplitude` and `offset` in the unit of the driven quantity, `f` >= 0 [Hz],
+    `phase` [rad], `startTime` [s].
 
     >>> import frictax as fx
     >>> round(float(fx.Sine(amplitude=25.0, f=0.25)(1.0)), 12)
@@ -25,7 +25,7 @@ class Sine(CheckedModule, AbstractSignal):
     offset: Scalar = parameter(Real(), "1", default=0.0)
     startTime: Scalar = parameter(Real(), "s", default=0.0)
 
-    # Piece 0 lies before the start; the pieces after it end at the extrema.
+    # Segment 0 is before the start. The segments after it end at the extrema.
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         wave = self.amplitude * jnp.sin(2 * jnp.pi * self.f * (t - self.startTime) + self.phase)
@@ -42,9 +42,9 @@ class Sine(CheckedModule, AbstractSignal):
         return k > 0
 
     def _extremum(self, k: Piece | int) -> Number:
-        """The time of the k-th extremum after the start."""
+        """Return the time of the k-th extremum after the start."""
         half_turns = self.phase / jnp.pi - 0.5
-        # Not `jnp.floor(half_turns)` alone: an extremum at the start itself is not after it.
+        # An extremum at the start itself is not counted.
         return self.startTime + (jnp.floor(half_turns) + k - half_turns) / (
             2 * jnp.where(self.f > 0, self.f, 1.0)
         )

@@ -8,7 +8,7 @@ from .signal import AbstractSignal, OnePiece, Piece
 
 
 class Constant(CheckedModule, OnePiece):
-    """The same value `k` at all times.
+    """A signal with the value `k` at all times.
 
     >>> import frictax as fx
     >>> float(fx.Constant(3.0)(10.0))
@@ -22,7 +22,7 @@ class Constant(CheckedModule, OnePiece):
 
 
 class Step(CheckedModule, AbstractSignal):
-    """`offset` before `startTime` [s], offset + height from then on.
+    """`offset` before `startTime` [s], then offset + height.
 
     >>> import frictax as fx
     >>> [float(fx.Step(height=2.0, startTime=0.1)(t)) for t in (0.0, 0.1)]
@@ -44,8 +44,7 @@ class Step(CheckedModule, AbstractSignal):
 
 
 class Ramp(CheckedModule, AbstractSignal):
-    """From `offset` at `startTime` [s] in a straight line to offset + height, `duration` >= 0 [s]
-    later.
+    """A linear ramp from `offset` at `startTime` [s] to offset + height, `duration` >= 0 [s] later.
 
     >>> import frictax as fx
     >>> [float(fx.Ramp(height=4.0, duration=2.0, startTime=1.0)(t)) for t in (0.0, 2.0, 5.0)]

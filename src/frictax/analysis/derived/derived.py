@@ -20,7 +20,7 @@ from frictax.fitting.result.estimates import Estimated, quantile
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.notice import Notice
 from frictax.parameters import LogScale, get, parameters
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 from frictax.text import aligned, suggestion
 from frictax.verbs import DerivedVerbs
 
@@ -250,7 +250,7 @@ def refine_within_bounds(
     uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
         return out
-    program = jitted(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    program = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
     estimates, covariance = list(out.estimates), out.covariance.copy()
     for i in np.flatnonzero(uses):
         draws = draws_within_bounds(found, made.spread, made.slopes[i], by, bool(unknown[i]))
@@ -434,7 +434,7 @@ def derive_from_draws(
     of, names, units, scalar = requested_quantities(found, function, name, unit, record)
     # One program computes the fit and the draws.
     x = jnp.vstack([found.x, drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1])])
-    at = jitted(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    at = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
     made = np.asarray(at(x), float)
     fitted, values = made[0], made[1:]
     tail = 0.5 * (1.0 - drawn.level)

@@ -17,7 +17,7 @@ from frictax.fitting.problem.readings import acting
 from frictax.fitting.problem.weak_form import band, force_band, terms
 from frictax.fitting.result.spread import CovarianceEstimate, SameDegreesOfFreedom
 from frictax.notice import Notice
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass
 
 from .linearization import Linearization, LinearNoiseModel
@@ -120,7 +120,7 @@ def _products(
     return np.stack([columns.T @ inverse @ columns, added])
 
 
-@kept
+@cached_jit
 def _derivatives(problem: Problem, x: Array, i: int) -> tuple[Array, Array, Array]:
     """Return the covariance band of the residuals and the derivatives (K, c, p) of the
     residuals by the parameters. The third result is the noise band of each pair of

@@ -25,7 +25,7 @@ from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.interrupts import Workers, defer_interrupt, may_keep, results_of
 from frictax.notice import Notice
-from frictax.programs import jitted, kept
+from frictax.programs import cached_jit, interruptible_jit
 from frictax.progress import Progress, Work, watched
 from frictax.summary import Summarised, Summary
 from frictax.verbs import PosteriorVerbs
@@ -243,7 +243,7 @@ def _averaging(step: float) -> tuple[np.ndarray, ...]:
     return tuple(np.asarray(x, dtype=float) for x in dual_averaging_adaptation(_ACCEPTED)[0](step))
 
 
-@kept
+@cached_jit
 def _draw_block(
     problem: Problem,
     frame: Frame,
@@ -320,7 +320,7 @@ def _density(
     return value, by_value * frame.slopes(w) + jax.grad(volume)(w)
 
 
-_density_alone = kept(_density)
+_density_alone = cached_jit(_density)
 
 
 def _adapt_frame(frame: Frame, state: Any, drawn: Float[np.ndarray, "n q"]) -> tuple[Frame, Any]:
@@ -385,7 +385,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
         x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), _CURVES)).round().astype(int))]
         low, middle, high = np.quantile(
-            np.asarray(jitted(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
+            np.asarray(interruptible_jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
         )
         return Band(v, middle, low, high, self.level)
 
@@ -559,7 +559,7 @@ def _agreement() -> Callable[[Any], Any]:
     """
     from blackjax.diagnostics import ess_bulk, rhat
 
-    return jitted(lambda x: (rhat(x), ess_bulk(x)))
+    return interruptible_jit(lambda x: (rhat(x), ess_bulk(x)))
 
 
 def posterior_sample_size(found: FitResult) -> float:

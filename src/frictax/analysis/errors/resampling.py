@@ -18,7 +18,7 @@ from frictax.fitting.result.spread import CovarianceEstimate, SameDegreesOfFreed
 from frictax.fitting.search.levenberg_marquardt import descend
 from frictax.fitting.search.run import advanced, begun
 from frictax.interrupts import Workers
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass, static
 
 from .linearization import NoiseModel, Samples, check_positive_time, varies_by_record
@@ -77,7 +77,7 @@ def refit_with_counts(
     return np.stack([x for x, _ in ends]), np.asarray([ok for _, ok in ends])
 
 
-@kept
+@cached_jit
 def minimize_with_fixed(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:

@@ -18,7 +18,7 @@ from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Named, Setup
 from frictax.fitting.problem.simulations import Windows
 from frictax.fitting.result.step_error import bend_of
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 from .candidates import (
     Candidate,
@@ -185,7 +185,7 @@ def _with_outputs(setup: Setup, names: tuple[str, ...]) -> Setup:
     return Setup(setup.machine, setup.inputs, Named.of(outputs))
 
 
-@kept
+@cached_jit
 def _of_record(
     problem: Problem, tried: tuple[Candidate, ...], at: _Values, ranges: OperatingRange, i: int
 ) -> tuple[Array, Array]:
@@ -224,7 +224,7 @@ def directional_sensitivity(
     return np.concatenate([np.asarray(r) for r in each])
 
 
-@kept
+@cached_jit
 def _along(
     problem: Problem,
     tried: tuple[Candidate, ...],
@@ -243,7 +243,7 @@ def _along(
     return (jax.jvp(r, (jnp.zeros_like(way),), (way,))[1],)
 
 
-@kept
+@cached_jit
 def ripple_columns(
     problem: Problem,
     tried: tuple[Candidate, ...],
@@ -314,7 +314,7 @@ def _simulated_motion(
     return dict(zip(names, np.moveaxis(out, -1, 0), strict=True))
 
 
-@kept
+@cached_jit
 def _predict_channels(
     problem: Problem, prepared: PreparedRecord, x: Array, names: tuple[str, ...], i: int
 ) -> tuple[Array]:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from frictax.engine.sensitive import pushed
+from frictax.engine.sensitive import jvp_columns
 from frictax.fitting import FitOptions, FitResult, InverseDynamics
 from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem.problem import residuals_and_jacobian
@@ -185,7 +185,7 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Cure
         def forces(x: Array) -> Array:
             return as_steady(problem.setup_at(x, None).machine).predict(v, breakaway, way)
 
-        jacobian = np.asarray(pushed(forces, (x,), (jnp.eye(x.size),))[1])
+        jacobian = np.asarray(jvp_columns(forces, (x,), (jnp.eye(x.size),))[1])
         norms = np.linalg.norm(jacobian, axis=0)
         return np.sqrt(
             np.where(norms > 0, np.diag(inverse_gram(jacobian, norms, norms > 0)), np.inf)

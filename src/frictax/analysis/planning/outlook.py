@@ -41,7 +41,7 @@ from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.make_fit_result import make_fit_result
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
-from frictax.interrupts import as_part
+from frictax.interrupts import nested_work
 from frictax.measurements import Sweep
 from frictax.mechanism import Machine
 from frictax.progress import SILENT, Progress, Work, watched
@@ -153,7 +153,7 @@ def _of_records(
     check_data(model, records)
     problem, _ = build_problem(model, records, dataclasses.replace(options, method=method))
     parts = work.parts({"first fit": 2.0, "other motions": 1.0})
-    with as_part():
+    with nested_work():
         end = search(problem, method, say=parts["first fit"])
     parts["first fit"].end()
     raise_if_failed(problem, end.costs, records)

@@ -17,7 +17,7 @@ from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.problem.readings import divide_gaps
 from frictax.measurements import Record
 from frictax.parameters import parameters, replace
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.text import prefixed
 
 from ..errors.resampling import Jackknife
@@ -223,7 +223,7 @@ def _of_friction(machine: Any) -> list[Any]:
     ]
 
 
-@kept
+@cached_jit
 def _runs(
     problem: Problem,
     objective: Any,

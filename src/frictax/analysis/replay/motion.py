@@ -28,7 +28,7 @@ from frictax.fitting.problem.setup import (
 )
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.text import amount
 
 
@@ -100,7 +100,7 @@ def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
     return None, record
 
 
-@kept
+@cached_jit
 def _run(
     setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
 ) -> tuple[Array, ...]:

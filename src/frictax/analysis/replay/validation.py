@@ -15,11 +15,11 @@ from frictax.fitting.problem.initial_state import starting_state
 from frictax.fitting.problem.readings import divide_gaps
 from frictax.fitting.problem.setup import Setup, state_names
 from frictax.fitting.result.estimates import quantile
-from frictax.interrupts import as_part
+from frictax.interrupts import nested_work
 from frictax.measurements import Record
 from frictax.measurements.record import replace_fields
 from frictax.parameters import parameters
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.text import aligned, prefixed, rounded
 
 from ..errors.linearization import Samples
@@ -59,7 +59,7 @@ def score(
     return dict(zip(prepared.names, rms.tolist(), strict=True))
 
 
-@kept
+@cached_jit
 def _predict(objective: AbstractObjective, setup: Setup, prepared: Any, engine: Any) -> Any:
     delayed = frozenset(
         [f"inputs.{n}" for n in prepared.inputs] + [f"outputs.{n}" for n in prepared.names]
@@ -245,7 +245,7 @@ def validate(
     if states := list(states):
         ends = [("inputs", setup.inputs, data.inputs), ("outputs", setup.outputs, data.outputs)]
         known = {f"{kind}.{n}": at.at(n) for kind, at, of in ends for n in of if at.has(n)}
-        with as_part():
+        with nested_work():
             held = fit(
                 setup.machine,
                 {label: data},

@@ -19,7 +19,7 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
-from frictax.programs import jitted
+from frictax.programs import interruptible_jit
 
 from ..errors.linearization import Samples
 
@@ -206,7 +206,7 @@ def _ideal_values(setup: Setup, record: Record, name: str) -> np.ndarray:
     return np.interp(t + float(sensor.delay), t, x) if float(sensor.delay) else x
 
 
-@jitted
+@interruptible_jit
 def _predict_compiled(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
     return objective.predict(
         setup, prepared, None, frozenset(f"inputs.{n}" for n in prepared.inputs)
@@ -247,7 +247,7 @@ def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Ser
     )
 
 
-@jitted
+@interruptible_jit
 def _axis_forces(
     setup: Setup, prepared: PreparedRecord, y: Float[Numbers, "n k"]
 ) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""The times of the steps of a run on samples."""
+"""Times of the steps of a run on samples, the log of its events, and rows written inside a loop."""
 
 import functools
 from collections.abc import Callable
@@ -17,16 +17,18 @@ from ..options import OnSamples, room
 
 
 def at_samples(options: OnSamples, samples: int) -> Any:
-    """At the ends of which steps the samples lie."""
+    """Return the numbers of the step ends that are samples."""
     if options.finer:
         return np.concatenate([[0], np.cumsum(options.steps(samples))])
     return slice(0, (samples - 1) * options.substeps + 1, options.substeps)
 
 
 def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
-    """The times at which steps begin and end, and for each step the time [s] within which two times
-    are one: drives may miss samples by a rounding. The steps are those between samples, and a last
-    one of no length, for what happens at the run's end.
+    """Return the times at which steps begin and end, and for each step the slack [s] within which
+    two times are equal, because drives may miss samples by a rounding error.
+
+    The steps are those between samples, and a last step of zero length for events at the end of the
+    run.
     """
     times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
     if options.finer:
@@ -51,9 +53,13 @@ def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
 
 
 class Retrace(eqx.Module):
-    """What reverse mode needs of an event beside the `Log`: where its piece began, where its end
-    was found, where the piece would have ended without it, the state after it, the step, and where
-    in the step its part began (see control.py).
+    """Data of an event that reverse mode needs in addition to the `Log`.
+
+    - `t0`, `y0`: time and state at the start of the piece that the event ended.
+    - `found`: the time of the event before the Newton step. `end`: the end of the piece without the
+      event.
+    - `y1`: the state after the event.
+    - `step`, `u`: the number of the step, and the position at which its part began, see control.py.
     """
 
     t0: Values
@@ -66,9 +72,7 @@ class Retrace(eqx.Module):
 
 
 class Log(eqx.Module):
-    """What happened inside steps: time, cause and modes of each event; `retrace` is None where only
-    forward mode is asked for.
-    """
+    """Time, cause and modes of each event inside the steps. Reverse mode also needs `retrace`."""
 
     t1: Values
     fired: Int[Array, "..."]
@@ -78,6 +82,7 @@ class Log(eqx.Module):
 
 
 def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
+    """Return a log with room for all events of a run, and with `Retrace` rows if `keeps`."""
     size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
@@ -85,31 +90,34 @@ def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
     return Log(jnp.full_like(number, jnp.inf), whole, modes, modes, retrace)
 
 
-def written(rows: Array, j, row: Array) -> Array:
-    """`rows` with row j replaced, in place inside a loop."""
-    return placed(rows, row[None], (j,))
+def write_row(rows: Array, j, row: Array) -> Array:
+    """Return `rows` with row j replaced, in place inside a loop."""
+    return write_rows(rows, row[None], (j,))
 
 
 @jax.custom_jvp
-def placed(rows: Array, part: Array, starts: tuple[Any, ...]) -> Array:
-    """`rows` with `part` of them replaced, in place inside a loop; `starts`: where it begins, along
-    the first axes.
+def write_rows(rows: Array, part: Array, starts: tuple[Any, ...]) -> Array:
+    """Return `rows` with a block replaced by `part`, in place inside a loop; `starts`: the position
+    of the block along the first axes.
     """
-    return _placer(0)(rows, part, *starts)
+    return _row_writer(0)(rows, part, *starts)
 
 
-@placed.defjvp
-def _placed_jvp(at, along) -> Any:
+@write_rows.defjvp
+def _write_rows_jvp(at, along) -> Any:
     (rows, part, starts), (d_rows, d_part, _) = at, along
     whole = d_rows.dtype == jax.dtypes.float0
-    return placed(rows, part, starts), d_rows if whole else _placer(0)(d_rows, d_part, *starts)
+    return write_rows(rows, part, starts), d_rows if whole else _row_writer(0)(
+        d_rows, d_part, *starts
+    )
 
 
 @functools.cache
-def _placer(ahead: int) -> Callable:
-    """`placed` along the axes after some.
+def _row_writer(ahead: int) -> Callable:
+    """Return `write_rows` that skips the first `ahead` axes.
 
-    Under `jax.vmap` it stays one update of a slice, where JAX's own makes a scatter, to XLA a loop.
+    Under `jax.vmap` the result is one update of a slice. JAX's own rule makes a scatter, which XLA
+    computes in a loop.
     """
 
     def plain(rows, part, *starts):
@@ -130,6 +138,6 @@ def _placer(ahead: int) -> Callable:
             x if is_many else jnp.broadcast_to(x, (size, *x.shape))
             for x, is_many in ((rows, many[0]), (part, many[1]))
         )
-        return _placer(ahead + 1)(rows, part, *starts), True
+        return _row_writer(ahead + 1)(rows, part, *starts), True
 
     return place

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Int
 from frictax.parameters import Integer, Number, State
 from frictax.parameters.arrays import constant
 
-from ..implicit import rosenbrock2_differences, step as stepped
+from ..implicit import rosenbrock2_differences, take_step as stepped
 from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error
@@ -81,17 +81,17 @@ class Judgement(eqx.Module):
 
 
 def is_controlled(options: OnSamples) -> bool:
-    """Whether the steps of a run are divided where their error is too large."""
+    """Return whether the steps of a run are divided where their error is too large."""
     return options.tolerance is not None and options.solver is None
 
 
 def judged_states(system: Reused, y: State) -> list[Array]:
-    """The entries of `y` whose error counts, as constants."""
+    """Return the entries of `y` whose error counts, as constants."""
     return entries(constant(y)[: system.judged_states()])
 
 
 def part_tolerance(options: OnSamples, dtype: Any) -> Any:
-    """The tolerance of a part, not below what numbers of type `dtype` can meet."""
+    """Return the tolerance of a part, which is at least what numbers of type `dtype` can meet."""
     least = _SMALLEST_TOLERANCE * float(jnp.finfo(dtype).eps)
     return jnp.maximum(jnp.asarray(options.tolerance, dtype), jnp.asarray(least, dtype))
 
@@ -136,7 +136,7 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     """
     if not inverse:
         return Judgement(jnp.zeros(()), [])
-    first, second = (_judged(parts, inverse) for parts in differences)
+    first, second = (_judged_entries(parts, inverse) for parts in differences)
     whole, least = _sum(first, inverse), jnp.finfo(inverse[0].dtype).tiny
     share = jnp.minimum(1.0, 0.75 * whole / (_sum(second, inverse) + least))
     return Judgement(share * whole, [share * jnp.abs(e) for e in first])
@@ -161,7 +161,7 @@ def _sum(parts: list[Array], inverse: list[Array]) -> Any:
     return sum(jnp.sum(jnp.abs(x) * i) for x, i in zip(parts, inverse, strict=True))
 
 
-def _judged(parts: list[Array], inverse: list[Array]) -> list[Array]:
+def _judged_entries(parts: list[Array], inverse: list[Array]) -> list[Array]:
     """Return the judged entries of a difference, given entry by entry or as one long array."""
     if len(parts) == 1 and parts[0].ndim:
         return (

@@ -10,23 +10,23 @@ import jax.numpy as jnp
 from frictax.jax_internals import nondifferentiable
 from frictax.parameters.arrays import row_at
 
-from ..implicit import keeps_bounds, step
+from ..implicit import keeps_bounds, take_step
 from ..options import OnSamples
 from ..result import SECOND, Result
-from ..reused import Reused, staying
+from ..reused import Reused, model_in_mode
 from ..tangents import (
-    linear,
+    add_time_tangents,
+    linear_map,
     nan_where,
     pull_known,
-    read_later,
-    split,
+    split_moving,
     unknown_after_cut,
     zero_if_unused,
 )
 from . import operation
-from .bookkeeping import at_samples, fine_grid, written
+from .bookkeeping import at_samples, fine_grid, write_row
 from .control import PARTS, is_controlled, times_of_part
-from .events import Piece, as_of, cross_inside
+from .events import Piece, cross_inside, state_at_fixed_time
 
 
 @eqx.filter_custom_jvp
@@ -39,42 +39,42 @@ def run_samples(model, t0, t1, y0, mode0, ts, options: OnSamples) -> Any:
 def _run_samples_jvp(primals, tangents) -> Any:
     model, t0, _, y0, mode0, ts, options = primals
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
-    # What is constant in an event is first-order exact only; a second derivative of it would be
-    # silently wrong.
+    # Constants of an event are exact to first order only. A second derivative would be wrong
+    # without notice.
     model_, t0_, y0_, ts_ = nondifferentiable((model, t0, y0, ts), msg=SECOND)
-    moved, rest, d_moved = split(model_, d_model)
+    moved, rest, d_moved = split_moving(model_, d_model)
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
-    # The times of the steps have no derivative unless the start has one: they are read in every
-    # step.
+    # The times of the steps are read in every step. They have a derivative only if the start time
+    # has one.
     at = moved, rest, t0_, y0_, mode0, ts_, options
     along = d_moved, d_y0, d_t0
     if options.adjoint is not None:
         floats, d_floats, whole = operation.push(*at, along)
         d_ys, d_times = _with_unknown_times(d_floats, *whole[4:6])
-        d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
+        d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
         return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
-    # Transposition asks that every entry depend linearly on some tangent, also the zeros.
+    # Transposition needs every entry, also a zero, to depend linearly on some tangent.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, *[d if d is None else d + nought for d in along[1:]])
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
-    # Forward mode goes the whole way once more instead of along the log: where the values are not
-    # asked for, this is all that is done.
+    # Forward mode repeats the whole run and does not use the log. If the values are not needed,
+    # this is the only computation.
     push = lambda along: _with_unknown_times(*operation.push_alone(*at, along))  # noqa: E731
     back = _pull(moved, rest, (t0_, ts_), record, options, d_t0 is None)
 
     def pull(cotangents) -> Any:
         ys, times = floats
-        unknown = unknown_after_cut(ys, times, _used(times, *whole[4:6]))
+        unknown = unknown_after_cut(ys, times, _count_known_times(times, *whole[4:6]))
         return pull_known(back, unknown, cotangents)
 
-    d_ys, d_times = linear(push, pull, along, nothing)
-    d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
+    d_ys, d_times = linear_map(push, pull, along, nothing)
+    d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
 
-def _used(times, count, result) -> Any:
+def _count_known_times(times, count, result) -> Any:
     """Return how many of the event times have a derivative: after a cut, padding does not."""
     return jnp.where(result == Result.successful, times.shape[0], count)
 
@@ -84,30 +84,32 @@ def _with_unknown_times(d_floats, count, result) -> Any:
     unknown states are NaN already, because `march` multiplies these states by NaN.
     """
     d_ys, d_times = d_floats
-    unknown = jnp.arange(d_times.shape[0]) >= _used(d_times, count, result)
+    unknown = jnp.arange(d_times.shape[0]) >= _count_known_times(d_times, count, result)
     return d_ys, nan_where(unknown, d_times)
 
 
 def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) -> Any:
-    """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first,
-    in each over its parts, and in each of these over the pieces between its events.
+    """Return the function from cotangents of all outputs to cotangents of the inputs. It goes over
+    the steps from last to first, in each step over its parts, and in each part over its pieces.
 
-    No time of the start's where it is fixed.
+    The cotangent of the start time is None if `starts_fixed`.
     """
     ys, modes, log, count, parts = record
     (t0, ts), trace = times, log.retrace
     grid, slacks = fine_grid(t0, ts, options)
     steps = grid.shape[0] - 1
-    # derivative of the times of the steps by the time of the start
+    # Derivative of the times of the steps by the start time.
     along = (jnp.ones_like(grid[0]),)
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
     def amid(mode, moved) -> tuple[Any, Any]:
-        """The model as long as `mode` lasts: what is read for that, and the rest."""
+        """Return the model for the time in which `mode` lasts: the table entries that it reads, and
+        the rest.
+        """
         model = eqx.combine(moved, rest)
         own = {id(leaf) for leaf in jax.tree.leaves(model)}
         is_read = lambda x: eqx.is_inexact_array(x) and id(x) not in own  # noqa: E731
-        return eqx.partition(staying(model, mode), is_read)
+        return eqx.partition(model_in_mode(model, mode), is_read)
 
     def tick(t, mode) -> Any:
         return Reused(eqx.combine(moved, rest)).tick(t, mode)
@@ -115,7 +117,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     def complete(mode, moved, read, t, y, end) -> Any:
         """Return the state after the last piece of a part, which no event ends."""
         system = Reused(eqx.combine(read, amid(mode, moved)[1]))
-        return step(system, options, mode, t, end, y)
+        return take_step(system, options, mode, t, end, y)
 
     def over(e, slack, moved, t, y) -> Any:
         """Return time and state after the piece that event e ends, and the state at the sample if
@@ -125,7 +127,11 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         holds = keeps_bounds(system, options, mode, t, end, y)
         piece = Piece(t, y, mode, end, holds)
         time, state = cross_inside(system, options, piece, trace.found[e], None, log.fired[e])[:2]
-        return time, state, as_of(system, time, state, system.tick(time + slack, log.after[e]))
+        return (
+            time,
+            state,
+            state_at_fixed_time(system, time, state, system.tick(time + slack, log.after[e])),
+        )
 
     def is_in(e, j, u) -> Any:
         """Return whether event e exists and is in the part of step j that begins at u."""
@@ -161,7 +167,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
 
         def forward(k, carry) -> Any:
             e, y, mode, (all_y, all_modes) = carry
-            places = written(all_y, k, y), written(all_modes, k, mode)
+            places = write_row(all_y, k, y), write_row(all_modes, k, mode)
             u, width = extent(j, p, k)
             e = jax.lax.while_loop(lambda e: is_in(e + 1, j, u), lambda e: e + 1, e)
             t, y, mode = piece_from(e, j, u, width, y, mode)
@@ -169,15 +175,15 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
             return e, y, mode, places
 
         most = jnp.where(parts.count[j] > 1, parts.count[j], 0)  # a whole step starts at its sample
-        places = written(places[0], 0, ys[j]), written(places[1], 0, modes[j])
+        places = write_row(places[0], 0, ys[j]), write_row(places[1], 0, modes[j])
         return jax.lax.fori_loop(0, most, forward, (first, ys[j], modes[j], places))[3]
 
     def pull(cotangents) -> Any:
         c_ys, c_times = cotangents
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
-        # What steps read is put where it came from for all of them at once: in each of them it
-        # would be a table that is all 0 but for a few entries.
+        # The cotangents of table entries are added to their tables for all steps at once. In each
+        # step such a table would be 0 except for a few entries.
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
@@ -210,11 +216,11 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                     d_moved, d_read, c_t, c_y, c_end = zero_if_unused(c_y, back(c_y))
                     c_t0 = c_t0 + shift_end * c_end
                 is_last = k + 1 >= parts.count[j]
-                ticked = written(ticked, j, jnp.where(is_last, mode, ticked[j]))
+                ticked = write_row(ticked, j, jnp.where(is_last, mode, ticked[j]))
                 # An earlier part of another mode reads other entries.
                 same = jnp.all(mode == ticked[j])
                 c_read = jax.tree.map(
-                    lambda rows, d: written(rows, j, rows[j] + jnp.where(same, d, 0.0)),
+                    lambda rows, d: write_row(rows, j, rows[j] + jnp.where(same, d, 0.0)),
                     c_read,
                     d_read,
                 )

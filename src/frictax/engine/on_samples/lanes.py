@@ -1,4 +1,8 @@
-"""What many runs beside each other give back, and in which pieces they get there."""
+"""Many runs on samples at once ("lanes"): the same machine with different numbers.
+
+`march_lanes` divides the lanes into blocks. A `Block` takes all of its lanes from sample to sample
+together, and a single lane through a step with events. `Plan` has the sizes.
+"""
 
 import dataclasses
 import functools
@@ -14,8 +18,8 @@ from frictax.parameters.arrays import constant, row_at
 from ..options import OnSamples, room
 from ..result import Result
 from ..reused import Reused
-from ..stepping import entries, together
-from .bookkeeping import Log, at_samples, empty_log, fine_grid, placed, written
+from ..stepping import entries, stack_entries
+from .bookkeeping import Log, at_samples, empty_log, fine_grid, write_row, write_rows
 from .control import PARTS, PartLog, judged_states
 from .march import (
     Progress,
@@ -31,12 +35,13 @@ from .march import (
     whole_step,
 )
 
-_TILE = 2**18  # bytes of samples that are kept before they are written where they belong
+_TILE = 2**18  # [bytes] samples that a block collects before it writes them to the result
+BLOCK = 64  # most lanes in a block
 
 
-class Made(eqx.Module):
-    """What is returned, or will be: lanes first, seeds last; None where there are no tangents, and
-    of samples that nobody asks for.
+class LaneResults(eqx.Module):
+    """The results of all lanes, lanes first and seeds last; None for tangents and samples that are
+    not requested.
     """
 
     ys: Array | None
@@ -45,30 +50,32 @@ class Made(eqx.Module):
     log: Log
     d_t1: Array | None
     count: Array
-    parts: PartLog | None  # where reverse mode is asked for
-    end: Any  # how runs ended, steps, errors, most parts of a step
+    parts: PartLog | None  # for reverse mode
+    end: Any  # result, steps, error, and largest number of parts of a step
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Sizes, and of what types things are."""
+    """Sizes and types of a block of lanes."""
 
     options: OnSamples
-    lanes: int  # in a block
+    lanes: int  # lanes of the block
     steps: int
-    tile: int
-    y: Array  # as one lane has it
-    mode: Array
-    seeds: int | None
-    keeps: bool
-    shows: tuple[bool, bool]  # states and modes at the samples
+    tile: int  # steps of a tile
+    y: Array  # the state of one lane
+    mode: Array  # the mode of one lane
+    seeds: int | None  # tangents of each lane
+    keeps: bool  # whether reverse mode needs a record
+    shows: tuple[bool, bool]  # whether states and modes at the samples are returned
 
     @classmethod
-    def of(cls, options, lanes: int, steps: int, y0, mode0, seeds, keeps: bool, shows) -> "Plan":
+    def for_run(
+        cls, options, lanes: int, steps: int, y0, mode0, seeds, keeps: bool, shows
+    ) -> "Plan":
         y, mode = y0[0], mode0[0]
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
         most = min(max(_TILE // max(row, 1), 4), 64, steps)
-        # the one that leaves the least over
+        # The tile size that leaves the fewest unused steps.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -78,22 +85,22 @@ class Plan:
 
     @property
     def beyond(self) -> int:
-        """Steps that the last tile has more than there are."""
+        """The number of unused steps in the last tile."""
         return self.tiles * self.tile - self.steps
 
     @property
     def rows(self) -> int:
-        """Of a lane's log: the last takes what is not to be kept."""
+        """The number of rows of a lane's log. The last row takes entries that are not kept."""
         return room(self.options) + 1
 
-    def room(self, lanes: int) -> Made:
+    def room(self, lanes: int) -> LaneResults:
         rows = self.tiles * self.tile
         of = lambda like, *ahead: jnp.zeros((lanes, *ahead, *like.shape), like.dtype)  # noqa: E731
         nothing = lambda x: jnp.zeros((*x.shape, self.seeds), x.dtype)  # noqa: E731
         has_ys, has_modes = self.shows
         ys = of(self.y, rows)
         log = jax.tree.map(lambda a: of(a[:-1]), self.log())
-        return Made(
+        return LaneResults(
             ys if has_ys else None,
             None if self.seeds is None else nothing(ys),
             of(self.mode, rows) if has_modes else None,
@@ -115,7 +122,7 @@ class Plan:
     def log(self) -> Log:
         return empty_log(self.options, self.y, self.mode, self.keeps)
 
-    def returned(self, made: Made, lanes: int, samples: int) -> Any:
+    def collect(self, made: LaneResults, lanes: int, samples: int) -> Any:
         made = jax.tree.map(lambda a: a[:lanes], made)
         kept = at_samples(self.options, samples)
         log = made.log
@@ -127,19 +134,19 @@ class Plan:
             return floats, (made.d_ys[:, kept], made.d_t1), whole
         if not self.keeps:
             return floats, whole, None
-        # as many rows as `march` has
-        full = lambda a: _filled(a[:, : self.steps], self.steps + 2)  # noqa: E731
+        # The same number of rows as in `march`.
+        full = lambda a: _pad_rows(a[:, : self.steps], self.steps + 2)  # noqa: E731
         return floats, whole, (full(made.ys), full(made.modes), log, made.count, made.parts)
 
 
-def _filled(a: Array, rows: int) -> Array:
+def _pad_rows(a: Array, rows: int) -> Array:
     return jnp.concatenate(
         [a, jnp.zeros((a.shape[0], rows - a.shape[1], *a.shape[2:]), a.dtype)], 1
     )
 
 
 class Since(eqx.Module):
-    """What the lanes did in whole steps, each since it last stopped for a divided step.
+    """Errors of the whole steps of each lane since it last stopped for a divided step.
 
     - `error`: the sum of the relative errors; `inverse`: 1 over their scales.
     - `farthest`: the largest distance of each judged state from its start, in the whole run.
@@ -155,10 +162,12 @@ class Since(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """One block, with what moves of the model and the rest, each with lanes (last) and without.
+    """A block of lanes.
 
-    - `rest_by_lane`: what of the rest has lanes, (lanes, ...), so that a table of one lane lies
-      together: an event reads it as a whole.
+    - `moved`, `rest`: the differentiated part of the model and the rest, each as a pair: with lanes
+      as the last axis, and without lanes.
+    - `rest_by_lane`: the rest with lanes as the first axis. The table of one lane is then
+      contiguous, because an event reads it as a whole.
     - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
     """
 
@@ -168,11 +177,11 @@ class Block:
     rest_by_lane: Any
     slacks: Array
 
-    def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: Made) -> Made:
-        """The whole run, written to `made` from the lane `first` on."""
+    def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: LaneResults) -> LaneResults:
+        """Write the whole run of this block to `made`, from the lane `first` on."""
         plan, seeds = self.plan, self.plan.seeds
         begun, start = self.begin(y0, mode0)
-        judged = self.judged(_entries(y0))
+        judged = self.judged_entries(_entries(y0))
         since = Since(
             jnp.zeros(plan.lanes, plan.y.dtype),
             inverse_scales_of_run(begun.control, judged),
@@ -200,9 +209,11 @@ class Block:
             else:
                 along = d_moved, *along, jnp.zeros(seeds, nought.dtype)
                 along = along if d_grid is None else (*along, cut(d_grid, 1))
-                (*floats, ys), (*along, d_ys), (whole, modes) = _pushed(over, at, along)
+                (*floats, ys), (*along, d_ys), (whole, modes) = _jvp_by_seeds(over, at, along)
             put = lambda rows, tile, *axes: (  # noqa: E731
-                None if rows is None else placed(rows, jnp.transpose(tile, axes), (first, begin))
+                None
+                if rows is None
+                else write_rows(rows, jnp.transpose(tile, axes), (first, begin))
             )
             made = dataclasses.replace(
                 made,
@@ -222,7 +233,7 @@ class Block:
             log = jax.vmap(clear_unused_rows)(log, whole.count)
 
         def put(old, new) -> Any:
-            return jax.tree.map(lambda a, b: placed(a, b, (first,)), old, new)
+            return jax.tree.map(lambda a, b: write_rows(a, b, (first,)), old, new)
 
         ends = jax.vmap(
             lambda now, y: summarize_run(now, y, plan.steps, plan.y.dtype), in_axes=(0, 0)
@@ -236,7 +247,7 @@ class Block:
             log=put(made.log, log),
             count=put(made.count, whole.count),
             parts=put(made.parts, parts),
-            end=put(made.end, ends(brief, self.judged(y))),
+            end=put(made.end, ends(brief, self.judged_entries(y))),
         )
         if along is not None:
             d_t1 = jax.vmap(lane)(along[1])
@@ -266,7 +277,7 @@ class Block:
         )
         return _system(own, (same, rest))
 
-    def judged(self, y: list[Array]) -> list[Array]:
+    def judged_entries(self, y: list[Array]) -> list[Array]:
         """Return the judged ones of states that are given entry by entry, lanes first."""
         count = self.first_system().judged_states()
         y = constant(y)
@@ -278,10 +289,12 @@ class Block:
         """Return the lanes with the errors of their whole steps up to the states `y`."""
         error, inverse = since.error, since.inverse
         error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
-        return add_whole_steps(now, (error, inverse), self.judged(y), self.judged(start))
+        return add_whole_steps(
+            now, (error, inverse), self.judged_entries(y), self.judged_entries(start)
+        )
 
     def over(self, begin, so_far: tuple[Progress, Since], start, moved, y, t1, nought, grid) -> Any:
-        """The steps of a tile, from the step `begin` on; `nought` as of `march`."""
+        """Take the steps of a tile, from the step `begin` on; `nought`: see `march`."""
         plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
         whole, since = so_far
         log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
@@ -300,8 +313,8 @@ class Block:
                 _system(own, same),
                 options,
                 step,
-                together(y, plan.y),
-                together(mode, plan.mode),
+                stack_entries(y, plan.y),
+                stack_entries(mode, plan.mode),
                 inverse,
             )
             return (entries(y), entries(mode)), calm, error
@@ -316,9 +329,9 @@ class Block:
             new, calm, own_error = all_lanes(
                 (across, more), (same, rest), y, mode, inverse, step_at(j)
             )
-            ys = written(ys, j, stacked(y, plan.y, lanes))
+            ys = write_row(ys, j, stack_lanes(y, plan.y, lanes))
             if modes is not None:
-                modes = written(modes, j, stacked(new[1], plan.mode, lanes))
+                modes = write_row(modes, j, stack_lanes(new[1], plan.mode, lanes))
             good = is_within_tolerance(options, own_error)
             todo = alive & ~(calm & good & whole_steps)
             now = _where(todo, now, new)
@@ -354,8 +367,8 @@ class Block:
                 )
                 system = _system((own, at(self.rest_by_lane)), (same, rest))
                 lane = Progress(
-                    together(at(now.y), plan.y),
-                    together(at(now.mode), plan.mode),
+                    stack_entries(at(now.y), plan.y),
+                    stack_entries(at(now.mode), plan.mode),
                     at(now.count),
                     at(now.result),
                     at(now.control),
@@ -372,16 +385,18 @@ class Block:
                     options,
                     (*(at(step) if timed else step), begin + here),
                     jnp.array(True),
-                    (nought, judged_states(system, together(at(start), plan.y))),
+                    (nought, judged_states(system, stack_entries(at(start), plan.y))),
                     rows,
                     lane,
                 )
 
                 def put(old, new) -> Any:
-                    return jax.tree.map(lambda a, b: written(a, i, b), old, new)
+                    return jax.tree.map(lambda a, b: write_row(a, i, b), old, new)
 
                 def show(rows, new) -> Any:
-                    return None if rows is None else placed(rows, new[None, :, None], (here, 0, i))
+                    return (
+                        None if rows is None else write_rows(rows, new[None, :, None], (here, 0, i))
+                    )
 
                 now = Progress(
                     put(now.y, entries(lane.y)),
@@ -392,13 +407,13 @@ class Block:
                     lane.log,
                     lane.parts,
                 )
-                todo = written(todo, i, jnp.array(False))
+                todo = write_row(todo, i, jnp.array(False))
                 return todo, now, show(ys, y_now), show(modes, mode_now)
 
             _, now, ys, modes = jax.lax.while_loop(
                 lambda c: jnp.any(c[0]), event, (todo, now, ys, modes)
             )
-            inverse = inverse_scales_of_run(now.control, self.judged(now.y))
+            inverse = inverse_scales_of_run(now.control, self.judged_entries(now.y))
             renewed = Since(jnp.zeros_like(error), inverse, since.farthest)
             since = _where(stops, renewed, since)
             return jnp.where(jnp.any(stops), j + 1, j), now, since, ys, modes
@@ -408,15 +423,15 @@ class Block:
         _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
         # The states of steps beyond the end of the run are 0.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
-        away = jnp.abs(constant(ys) - stacked(start, plan.y, lanes))
-        farthest = self.judged(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
+        away = jnp.abs(constant(ys) - stack_lanes(start, plan.y, lanes))
+        farthest = self.judged_entries(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
         farthest = [jnp.maximum(a, b) for a, b in zip(since.farthest, farthest, strict=True)]
         since = dataclasses.replace(since, farthest=farthest)
         return (now.y, now.log.t1, ys), ((dataclasses.replace(now, y=None), since), modes)
 
 
 def _system(own, same) -> Reused:
-    """Of one lane: what moves of it and the rest, its own and what it has like all others."""
+    """Return the system of one lane from its own entries and those that all lanes share."""
     moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
     return Reused(eqx.combine(moved, rest))
 
@@ -431,23 +446,22 @@ def _entries(x: Array) -> list[Array]:
     return jax.vmap(entries)(x)
 
 
-def stacked(parts: list[Array], like: Array, lanes: int) -> Array:
-    """Entries of lanes as one array, lanes last, of what one lane has `like` it (n,)."""
+def stack_lanes(parts: list[Array], like: Array, lanes: int) -> Array:
+    """Return the entries of lanes as one array, lanes last; `like`: the array (n,) of one lane."""
     if not parts:
         return jnp.zeros((0, lanes), like.dtype)
     return jnp.stack(parts) if len(parts) == like.shape[0] else parts[0].T
 
 
-def _pushed(function, at, along) -> Any:
-    """What `function` gives at `at`, tangents by the first of that, seeds first, and the rest."""
+def _jvp_by_seeds(function, at, along) -> Any:
+    """Return the values of `function`, its tangents by the first arguments (seeds first), and its
+    auxiliary results.
+    """
     going, still = at[: len(along)], at[len(along) :]
     push = lambda along: jax.jvp(  # noqa: E731
         lambda *going: function(*going, *still), going, along, has_aux=True
     )
     return jax.vmap(push, out_axes=(None, 0, None))(along)
-
-
-BLOCK = 64  # lanes
 
 
 def march_lanes(
@@ -460,17 +474,18 @@ def march_lanes(
     along: Any = None,
     shows: tuple[bool, bool] = (True, True),
 ) -> Any:
-    """`march` of so many lanes: `own` (what moves of the model, the rest of it, t0, y0, mode0, ts)
-    with a first axis of lanes where the tree `many` is true (see `parted`). Whatever is returned
-    has lanes first; states and modes at the samples are None where `shows` says so.
+    """Do what `march` does for many lanes.
 
-    With `along`, tangents of what moves, of t0 (or None) and of y0, each with a first axis of
-    seeds: what is returned is floats, their tangents, seeds last, and whole numbers.
+    - `own`: the differentiated part of the model, the rest, t0, y0, mode0 and ts, with a first axis
+      of lanes where the tree `many` is true, see `partition_lanes`.
+    - `along`: tangents of the differentiated part, of t0 (or None) and of y0, each with a first
+      axis of seeds. Then floats, their tangents (seeds last) and whole numbers are returned.
+    - `shows`: whether states and modes at the samples are returned, else None.
 
-    Lanes go in blocks from sample to sample together, each array of lanes a vector. A lane in whose
-    step something happens keeps the others waiting while it goes through the step of a single run,
-    with its branches: a branch for all lanes would be taken by each. Samples are kept in a small
-    tile, lanes last, and go from there to where they are returned.
+    Results have lanes first. The lanes of a block go from sample to sample together, and each
+    number is a vector over the lanes. A lane with an event in its step goes alone through the step
+    of a single run, while the others wait, because every lane would execute a branch for all lanes.
+    Samples are collected in a small tile, lanes last, and then written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
@@ -494,8 +509,8 @@ def march_lanes(
         d_grid = jax.vmap(one)(d_t0)
 
     last = lambda tree, axis: jax.tree.map(lambda a: jnp.moveaxis(a, axis, -1), tree)  # noqa: E731
-    (moved, rest), (same_moved, same_rest) = parted((moved, rest), (is_moved, is_rest))
-    d_moved, d_same = parted(d_moved, is_moved)
+    (moved, rest), (same_moved, same_rest) = partition_lanes((moved, rest), (is_moved, is_rest))
+    d_moved, d_same = partition_lanes(d_moved, is_moved)
     y0, mode0 = each(y0, is_y0), each(mode0, is_mode0)
     if along is not None and not is_y0:
         d_y0 = jnp.broadcast_to(d_y0[:, None], (seeds, lanes, *d_y0.shape[1:]))
@@ -503,7 +518,7 @@ def march_lanes(
 
     blocks = -(-lanes // BLOCK)
     size = -(-lanes // blocks)
-    plan = Plan.of(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
+    plan = Plan.for_run(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
     split = lambda tree, axis: jax.tree.map(  # noqa: E731
         lambda a: _in_blocks(a, axis, blocks, size), tree
     )
@@ -518,22 +533,21 @@ def march_lanes(
         )
         (moved, rest, y0, mode0, clock), (d_moved, d_y0, d_clock) = take(apart, 0), take(d_apart, 1)
         rest_by_lane = rest
-        # Of what is a row of numbers for each lane, a step reads one number a lane: these lie
-        # together.
+        # A step reads one number of each lane's row, so lanes are the last axis.
         (moved, rest, clock), (d_moved, d_clock) = (
             last((moved, rest, clock), 0),
             last((d_moved, d_clock), 1),
         )
         times, slack = (grid, slacks) if clock is None else clock
         d_times = d_grid if d_clock is None else d_clock
-        slack = _longer(plan.beyond, slack, 0)
+        slack = _pad_steps(plan.beyond, slack, 0)
         now = Block(plan, (moved, same_moved), (rest, same_rest), rest_by_lane, slack)
         return now.run(
             y0,
             d_y0,
             mode0,
-            _longer(plan.beyond, times, 0),
-            _longer(plan.beyond, d_times, 1),
+            _pad_steps(plan.beyond, times, 0),
+            _pad_steps(plan.beyond, d_times, 1),
             (d_moved, d_same),
             b * size,
             made,
@@ -541,11 +555,11 @@ def march_lanes(
 
     made = plan.room(blocks * size)
     made = block(jnp.int32(0), made) if blocks == 1 else jax.lax.fori_loop(0, blocks, block, made)
-    return plan.returned(made, lanes, times[1].shape[-1])
+    return plan.collect(made, lanes, times[1].shape[-1])
 
 
-def parted(tree, many) -> tuple[Any, Any]:
-    """What of `tree` has lanes, and what has not: `many` is true, or false or None."""
+def partition_lanes(tree, many) -> tuple[Any, Any]:
+    """Return the parts of `tree` with lanes, where `many` is true, and without lanes."""
     is_none = lambda x: x is None  # noqa: E731
     pick = lambda keep: jax.tree.map(  # noqa: E731
         lambda x, is_many: x if bool(is_many) is keep else None, tree, many, is_leaf=is_none
@@ -553,15 +567,15 @@ def parted(tree, many) -> tuple[Any, Any]:
     return pick(True), pick(False)
 
 
-def _longer(rows: int, a: Any, axis: int) -> Any:
-    """With so many rows more along `axis`."""
+def _pad_steps(rows: int, a: Any, axis: int) -> Any:
+    """Return `a` with additional rows along `axis`."""
     if a is None:
         return None
     return jnp.pad(a, [(0, rows if k == axis else 0) for k in range(a.ndim)])
 
 
 def _in_blocks(a: Array, axis: int, blocks: int, size: int) -> Array:
-    """Lanes along `axis` as blocks of lanes, filled up with the last one."""
+    """Return lanes along `axis` as blocks of lanes, filled up with the last lane."""
     more = blocks * size - a.shape[axis]
     if more:
         last = jax.lax.slice_in_dim(a, -1, None, axis=axis)

@@ -13,13 +13,13 @@ from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant, row_at
 
-from ..implicit import keeps_bounds, step as stepped
+from ..implicit import keeps_bounds, take_step as stepped
 from ..options import OnSamples, room
 from ..result import CHATTER, NONFINITE, Result
 from ..reused import Reused
-from ..stepping import entries, every, inverse_scales, select, together
+from ..stepping import all_of, entries, inverse_scales, select, stack_entries
 from ..system import END
-from .bookkeeping import Log, Retrace, at_samples, empty_log, fine_grid, written
+from .bookkeeping import Log, Retrace, at_samples, empty_log, fine_grid, write_row
 from .control import (
     PARTS,
     Control,
@@ -36,7 +36,15 @@ from .control import (
     update_control,
     widen_ranges,
 )
-from .events import Attempt, Piece, as_of, cross_inside, only, search_end, stays_up
+from .events import (
+    Attempt,
+    Piece,
+    compute_if,
+    cross_inside,
+    search_end,
+    state_at_fixed_time,
+    stays_up,
+)
 
 
 class Progress(eqx.Module):
@@ -60,11 +68,11 @@ class Progress(eqx.Module):
 def march(
     model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
 ) -> Any:
-    """The whole run: floats that may be differentiated forward, whole numbers, and what reverse
-    mode goes over again.
+    """Return the whole run: floats that may be differentiated in forward mode, whole numbers, and
+    the record for reverse mode if `keeps`.
 
-    That is kept if `keeps`. `nought` is 0 with some derivative: added to all that will have one, it
-    spares JAX tracing each loop until it has found out.
+    `nought` is 0 with some derivative. It is added to every number that will have a derivative, so
+    that JAX need not trace each loop several times to find these numbers.
 
     All lanes of a `jax.vmap` march together from sample to sample. A step without event is a few
     lines of one tight loop. The first lane that has an event, or whose error is too large, takes
@@ -74,8 +82,8 @@ def march(
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # The last row of each, and of the log, takes what is not to be kept: choosing the row costs
-    # less than reading what stands there.
+    # The last row of each array, and of the log, takes values that are not kept. Choosing a row is
+    # cheaper than reading and restoring its content.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     begin = begin_run(system, options, y0, mode0, steps, keeps)
@@ -84,21 +92,22 @@ def march(
     start = judged_states(system, y0)
 
     def quiet(carry) -> Any:
-        # Entry by entry: XLA sees through a stack that is taken apart again, and not through
-        # arithmetic with it or a loop around it. The loop carries the state before the step instead
-        # of choosing between both states, so that the next step need not wait for the error test.
+        # The state is carried entry by entry, because XLA removes a stack that is taken apart again
+        # but not arithmetic with it or a loop around it. The loop also carries the state before the
+        # step instead of choosing between both states. So the next step need not wait for the error
+        # test.
         j, here, _, _, inverse, alive, ys, modes = carry
         y_entries, mode_entries, error = here
         y1, mode1, calm, own_error = whole_step(
             system,
             options,
             (row_at(grid, j), row_at(grid, j + 1), row_at(slacks, j)),
-            together(y_entries, y0),
-            together(mode_entries, mode0),
+            stack_entries(y_entries, y0),
+            stack_entries(mode_entries, mode0),
             inverse,
         )
         stop = unvmap_any(alive & ~(calm & is_within_tolerance(options, own_error)))
-        ys, modes = written(ys, j + 1, y1), written(modes, j, mode1)
+        ys, modes = write_row(ys, j + 1, y1), write_row(modes, j, mode1)
         reached = entries(y1), entries(mode1), error + own_error
         return j + 1, reached, here, stop, inverse, alive, ys, modes
 
@@ -116,21 +125,21 @@ def march(
         is_undone = stop & (j > begin)
         j = jnp.where(is_undone, j - 1, j)
         y, mode, error = select(is_undone, before, here)
-        judged = judged_states(system, together(y, y0))
+        judged = judged_states(system, stack_entries(y, y0))
         now = add_whole_steps(now, (error, inverse), judged, start)
-        now = dataclasses.replace(now, y=together(y, y0), mode=together(mode, mode0))
+        now = dataclasses.replace(now, y=stack_entries(y, y0), mode=stack_entries(mode, mode0))
 
-        def divided(now: Progress) -> Any:
+        def divide(now: Progress) -> Any:
             step = grid[j], grid[j + 1], slacks[j], j
             return divided_step(system, options, step, alive, (nought, start), Rows(0, 0, 0), now)
 
         (y_now, mode_now), now = jax.lax.cond(
-            stop, divided, lambda now: ((now.y, now.mode), now), now
+            stop, divide, lambda now: ((now.y, now.mode), now), now
         )
-        # at the end of the run nothing has stopped it
+        # At the end of the run the loop did not stop, and the last rows take the values.
         here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
-        ys = written(written(ys, here, y_now), there, now.y)
-        return jnp.where(stop, j + 1, j), now, ys, written(modes, here, mode_now)
+        ys = write_row(write_row(ys, here, y_now), there, now.y)
+        return jnp.where(stop, j + 1, j), now, ys, write_row(modes, here, mode_now)
 
     carry = (jnp.array(0, jnp.int32), begin, ys, modes)
     _, now, ys, modes = jax.lax.while_loop(lambda c: c[0] < steps, body, carry)
@@ -247,15 +256,17 @@ def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, 
     t, end, slack = step
     mode1 = system.tick(t + slack, mode)
     y1, _, differences, margins = step_with_margins(system, options, mode1, t, end, y)
-    calm = every(jnp.isfinite(y1)) & stays_up(*margins)
+    calm = all_of(jnp.isfinite(y1)) & stays_up(*margins)
     if (kept := keeps_bounds(system, options, mode1, t, end, y, y1)) is not None:
         calm = calm & kept
     return y1, mode1, calm & (system.deadline(mode1) >= end - slack), differences
 
 
 def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tuple[Any, ...]:
-    """Return the state at `end` by one step in one mode, the rate at its start, the differences for
-    its error, and the margins at its start, half a step of Euler's on, and at its end.
+    """Take one step in one mode. Return the state at `end`, the rate at the start, the differences
+    for the error, and the margins.
+
+    The margins are those at the start, after half a step of Euler's method, and at the end.
     """
     h, still = end - t, constant(system)
     rate = system.flow(t, y, mode)
@@ -352,7 +363,7 @@ def divided_step(
         idle = jnp.array(0, jnp.int32)
         return _Part(u, now.y, now.mode, now.count, shown, no_error, idle)
 
-    def finished(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
+    def end_part(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
         """Return the step after its part ended at the state `y`, if it is `accepted`, or before it
         began, if it is `refused`.
         """
@@ -370,7 +381,7 @@ def divided_step(
             if parts is not None:
                 is_kept = accepted & (control.width < PARTS)
                 row = rows.ends + jnp.where(is_kept, control.divided, options.max_steps)
-                ends = written(parts.ends, row, u.astype(parts.ends.dtype))
+                ends = write_row(parts.ends, row, u.astype(parts.ends.dtype))
                 parts = dataclasses.replace(parts, ends=ends)
             control = update_control(control, part.u, accepted, refused, error, tol)
             if system.is_stiff():
@@ -396,7 +407,7 @@ def divided_step(
         now, (begin, stop, slack) = c.now, times_of(c)
         runs = c.active & ~c.has_event
 
-        def tried() -> tuple[Any, Attempt, Any]:
+        def attempt_rest() -> tuple[Any, Attempt, Any]:
             mode, attempt, calm, differences = attempt_piece(
                 system, options, c.t, stop, slack, now.y, now.mode
             )
@@ -414,7 +425,7 @@ def divided_step(
                 attempt = dataclasses.replace(attempt, error=error)
             return mode, attempt, calm
 
-        mode, attempt, calm = only(runs, tried, (now.mode, c.attempt, runs))
+        mode, attempt, calm = compute_if(runs, attempt_rest, (now.mode, c.attempt, runs))
         is_first = (c.part.u == 0) & (constant(c.t) <= begin + slack)
         shown = c.shown[0], jnp.where(is_first, mode, c.shown[1])
         error, good = c.part.error, jnp.array(True)
@@ -428,7 +439,7 @@ def divided_step(
             has_event=c.has_event | (runs & good & ~calm),
             attempt=select(runs, attempt, c.attempt),
         )
-        return finished(c, attempt.y, error, runs & good & calm, runs & ~good)
+        return end_part(c, attempt.y, error, runs & good & calm, runs & ~good)
 
     def take_event(c: _InStep) -> _InStep:
         """Look for the event in the piece that was tried, and go over it."""
@@ -462,10 +473,10 @@ def divided_step(
         entry = Log(t1, fired.astype(jnp.int32), mode, after, retrace)
         row = rows.events + jnp.where(told, now.count, size)
         log = jax.tree.map(
-            lambda rows, new: written(rows, row, new.astype(rows.dtype)), now.log, entry
+            lambda rows, new: write_row(rows, row, new.astype(rows.dtype)), now.log, entry
         )
         at_sample = (u == 0) & (constant(t1) <= begin + slack) & told
-        seen = as_of(system, t1, y1, system.tick(t1 + slack, after))
+        seen = state_at_fixed_time(system, t1, y1, system.tick(t1 + slack, after))
         shown = jnp.where(at_sample, seen, c.shown[0]), c.shown[1]
         goes_on = runs & ~done
         error = c.part.error
@@ -491,7 +502,7 @@ def divided_step(
             has_event=c.has_event & ~runs,
         )
         done = done & (result == Result.successful)
-        return finished(c, y1, error, done, jnp.array(False))
+        return end_part(c, y1, error, done, jnp.array(False))
 
     def next_pieces(c: _InStep) -> _InStep:
         log = c.now.log  # a piece without event does not change it
@@ -516,7 +527,7 @@ def divided_step(
     )
     last = jax.lax.while_loop(lambda c: unvmap_any(c.active), next_pieces, first)
     now = last.now
-    # a factor whose derivative is NaN, too
+    # A factor whose derivative is NaN, too.
     reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
     # The last step has no length: its sample is the run's end.
     shown = last.shown[0] * jnp.where(end > t, 1.0, reached), last.shown[1]
@@ -525,7 +536,7 @@ def divided_step(
         ranges = widen_ranges(control.ranges, judged_states(system, now.y), start)
         control = dataclasses.replace(control, ranges=ranges)
         if parts is not None:
-            count = written(parts.count, rows.counts + j, control.divided - begun.divided)
+            count = write_row(parts.count, rows.counts + j, control.divided - begun.divided)
             parts = dataclasses.replace(parts, count=count)
     return shown, dataclasses.replace(now, y=now.y * reached, control=control, parts=parts)
 
@@ -541,7 +552,7 @@ def attempt_piece(
     is_due = deadline < constant(end) - slack
     stop = jnp.where(is_due, jnp.maximum(deadline, constant(t)), end)
     y1, rate, differences, margins = step_with_margins(system, options, mode, t, stop, y)
-    calm = every(jnp.isfinite(y1)) & stays_up(*margins)
+    calm = all_of(jnp.isfinite(y1)) & stays_up(*margins)
     holds = keeps_bounds(system, options, mode, t, stop, y, y1)
     if holds is not None:
         calm = calm & holds
@@ -554,12 +565,12 @@ def attempt_piece(
         rate=constant(rate),
         lowest=(jnp.min(begin), jnp.min(last)),
         is_up=stays_up(*margins),
-        may_be_up=every((begin > 0) & (middle > 0) & (last > 0)),
+        may_be_up=all_of((begin > 0) & (middle > 0) & (last > 0)),
         is_due=is_due,
         holds=holds,
         error=None,
     )
-    # NaN, too, is a deadline.
+    # A deadline that is NaN also ends the piece.
     return mode, attempt, calm & (deadline >= constant(end) - slack), differences
 
 
@@ -576,7 +587,7 @@ def two_halves(system: Reused, options: OnSamples, t, y, mode, attempt: Attempt)
 
 
 def shapes_of(options: OnSamples, y0, mode0, ts, *, record: bool) -> Any:
-    """What `march` gives back, as shapes and types: it need not be traced to know them."""
+    """Return the shapes and types of the results of `march` without tracing it."""
 
     def blank(y0, mode0) -> Any:
         samples = ts.shape[0]

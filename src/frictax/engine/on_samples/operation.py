@@ -1,4 +1,6 @@
-"""A run on samples as one operation of JAX's, of which `jax.vmap` makes lanes."""
+"""A run on samples as one operation of JAX, with rules for `jax.vmap`, lowering and unused
+results.
+"""
 
 import dataclasses
 import functools
@@ -13,21 +15,26 @@ import numpy as np
 from frictax.jax_internals import JaxprEqn, Operation, ShapedArray
 
 from ..options import OnSamples
-from .lanes import march_lanes, parted
+from .lanes import march_lanes, partition_lanes
 from .march import march, shapes_of
 
-_FEW = 8  # lanes: fewer are run one after another
-_STATES, _MODES = 0, (2, 4)  # where they are in what is given back: without tangents, and with
+_FEW = 8  # fewer lanes are run one after another
+# Positions in the results of a run: states; modes without and with tangents; tangents; number of
+# events and result of a run with tangents.
+_STATES, _MODES = 0, (2, 4)
 _TANGENTS = slice(2, 4)
-_COUNT_AND_RESULT = slice(8, 10)  # beside tangents
+_COUNT_AND_RESULT = slice(8, 10)
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """All of a run that is no number: what the flat arguments are put together to.
+    """The static part of a run.
 
-    `kinds` of them: "own" may differ between lanes, "options" may not, "along" is a tangent.
-    `asked`: which of all that a run gives are given back; None for all.
+    - `structure`, `rest`, `rest_structure`: how the flat arrays and the static rest are combined.
+    - `kinds` of the arrays: "own" may differ between lanes, "options" may not, "along" is a
+      tangent.
+    - `pushes`: whether tangents are computed. `keeps`: whether a record for reverse mode is kept.
+    - `asked`: which results of the run are returned; None for all.
     """
 
     structure: Any
@@ -35,7 +42,7 @@ class Run:
     rest_structure: Any
     kinds: tuple[str, ...]
     pushes: bool
-    keeps: bool  # what reverse mode goes over again
+    keeps: bool
     asked: tuple[bool, ...] | None = None
 
     def arguments(self, flat: Sequence[Any]) -> Any:
@@ -48,30 +55,32 @@ class Run:
         return [x for x, is_asked in zip(given, self.asked, strict=True) if is_asked]
 
     def shows(self) -> tuple[bool, bool]:
-        """Whether states and modes at the samples are given back, or gone over again."""
+        """Return whether states and modes at the samples are returned or needed by reverse mode."""
         if self.keeps or self.asked is None:
             return True, True
         return self.asked[_STATES], self.asked[_MODES[self.pushes]]
 
 
 def value(moved, rest, t0, y0, mode0, ts, options: OnSamples, *, keeps: bool) -> Any:
-    """`march`: floats, whole numbers, and what reverse mode goes over again, if that is kept."""
-    return _bound((moved, rest, t0, y0, mode0, ts), options, None, keeps)
+    """Return the results of `march`: floats, whole numbers, and the record for reverse mode."""
+    return _bind_run((moved, rest, t0, y0, mode0, ts), options, None, keeps)
 
 
 def push(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
-    """Floats, their tangents by `along` (of moved, y0, and t0 or None), and whole numbers."""
-    return _bound((moved, rest, t0, y0, mode0, ts), options, along, False)
+    """Return floats, their tangents by `along` (of moved, y0, and t0 or None), and whole
+    numbers.
+    """
+    return _bind_run((moved, rest, t0, y0, mode0, ts), options, along, False)
 
 
 def push_alone(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
-    """The tangents of `push`, the number of events and the result."""
+    """Return the tangents of `push`, the number of events and the result."""
     own = moved, rest, t0, y0, mode0, ts
-    _, tangents, whole = _bound(own, options, along, False, alone=True)
+    _, tangents, whole = _bind_run(own, options, along, False, alone=True)
     return tangents, *whole[4:6]
 
 
-def _bound(own, options: OnSamples, along, keeps: bool, alone: bool = False) -> Any:
+def _bind_run(own, options: OnSamples, along, keeps: bool, alone: bool = False) -> Any:
     whole = (own, options, along)
     arrays, rest = eqx.partition(whole, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray))
     flat, structure = jax.tree.flatten(arrays)
@@ -99,16 +108,16 @@ def _shapes(run: Run, options: OnSamples, own) -> Any:
     return (floats, floats, whole) if run.pushes else (floats, whole, record)
 
 
-def _computed(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
-    return run.of_asked(_all_computed(*flat, run=run, together=together, **how))
+def _compute(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
+    return run.of_asked(_compute_all(*flat, run=run, together=together, **how))
 
 
-def _all_computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
-    """The run, of `lanes` (None: of one), with tangents along `seeds` (None: along one).
+def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
+    """Compute the run with `lanes` (None: one run) and tangents along `seeds` (None: one tangent).
 
-    Axes of the arguments: seeds if `seeded`, lanes if `many`, then their own; of what is returned:
-    lanes, their own, of tangents then seeds. `together`: lanes march together, or, if they are few,
-    one by one; else they are left to `jax.vmap`.
+    The axes of the arguments are seeds if `seeded`, lanes if `many`, then their own. The axes of
+    the results are lanes, their own, then seeds of tangents. `together`: lanes march together, or,
+    if they are few, one by one; otherwise `jax.vmap` computes them.
     """
     one_by_one = together
     own, options, along = run.arguments(flat)
@@ -122,12 +131,14 @@ def _all_computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -
             *values, record = march_lanes(
                 count, own, of_lanes, options, keeps=run.keeps, shows=run.shows()
             )
-            return [*_with_nothing(values), *jax.tree.leaves(record)]
-        return jax.tree.leaves(_apart(own, of_lanes, lanes, options, one_by_one, keeps=run.keeps))
+            return [*_leaves_with_none(values), *jax.tree.leaves(record)]
+        return jax.tree.leaves(
+            _march_apart(own, of_lanes, lanes, options, one_by_one, keeps=run.keeps)
+        )
     moved, rest, t0, y0, mode0, ts = own
     at = (moved, y0, t0)
     if lanes is not None:
-        at, along, many_at = _alike(
+        at, along, many_at = _broadcast_lanes(
             lanes, at, along, (of_lanes[0], of_lanes[3], of_lanes[2]), along_of_lanes, in_seeds
         )
         of_lanes = (many_at[0], of_lanes[1], many_at[2], many_at[1], *of_lanes[4:])
@@ -149,11 +160,13 @@ def _all_computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -
         )
         if seeds is None:
             d_floats = jax.tree.map(lambda d: d[..., 0], d_floats)
-        return _with_nothing((floats, d_floats, whole))
+        return _leaves_with_none((floats, d_floats, whole))
 
     def run_at(nought, moved, y0, t0=at[2]) -> Any:
         own = (moved, rest, t0, y0, mode0, ts)
-        floats, whole, _ = _apart(own, of_lanes, lanes, options, one_by_one, nought, keeps=False)
+        floats, whole, _ = _march_apart(
+            own, of_lanes, lanes, options, one_by_one, nought, keeps=False
+        )
         return floats, whole
 
     nought = jnp.zeros((), y0.dtype)
@@ -167,13 +180,15 @@ def _all_computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -
     return jax.tree.leaves(jax.vmap(along_one, in_axes=(axes,), out_axes=(None, -1, None))(along))
 
 
-def _with_nothing(tree) -> list[Any]:
-    """Its leaves, None among them."""
+def _leaves_with_none(tree) -> list[Any]:
+    """Flatten a tree and keep None as a leaf."""
     return jax.tree.leaves(tree, is_leaf=lambda x: x is None)
 
 
-def _apart(own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool) -> Any:
-    """`march` of one, or of lanes, one by one or by `jax.vmap`."""
+def _march_apart(
+    own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool
+) -> Any:
+    """Return `march` of one run, or of lanes, one by one or by `jax.vmap`."""
 
     def one(own) -> Any:
         moved, rest, t0, y0, mode0, ts = own
@@ -182,13 +197,15 @@ def _apart(own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, ke
 
     if lanes is None:
         return one(own)
-    differing, same = parted(own, many)
+    differing, same = partition_lanes(own, many)
     each = lambda differing: one(eqx.combine(differing, same))  # noqa: E731
     return jax.lax.map(each, differing) if one_by_one else jax.vmap(each)(differing)
 
 
-def _alike(lanes: int, values, tangents, many, along_many, seeded) -> Any:
-    """Values and tangents with lanes where one of the two has them, and where that is."""
+def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> Any:
+    """Return values and tangents, both with lanes if one of them has lanes, and which have
+    lanes.
+    """
 
     def both(x, d, is_many, is_along, has_seeds) -> Any:
         if x is None or d is None:
@@ -202,7 +219,7 @@ def _alike(lanes: int, values, tangents, many, along_many, seeded) -> Any:
 
     is_none = lambda x: x is None  # noqa: E731
     flat, structure = jax.tree.flatten(values, is_leaf=is_none)
-    # a number without tangent stays as it is
+    # A number without tangent is unchanged.
     parts = [
         jax.tree.leaves(tree, is_leaf=is_none) for tree in (tangents, many, along_many, seeded)
     ]
@@ -230,7 +247,7 @@ def _abstract(*flat, run: Run, lanes, seeds, many, seeded) -> list[Any]:
 
 
 def _are_tangents(run: Run, count: int) -> list[bool]:
-    """Which of the `count` that are given back."""
+    """Return which of the `count` results are tangents."""
     places = range(_TANGENTS.start, _TANGENTS.stop) if run.pushes else ()
     given = range(count if run.asked is None else len(run.asked))
     return run.of_asked([i in places for i in given])
@@ -242,60 +259,57 @@ def _eager(*flat, **how) -> list[Any]:
 
 
 @run_p.def_batching
-def _batched(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
-    """A further axis: of lanes where a run itself differs, else of seeds."""
+def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
+    """Add an axis: lanes if the run itself differs, else seeds."""
     hit = [dim is not None for dim in dims]
     size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
-    how: dict[str, Any] = {
-        "run": run,
-        "lanes": lanes,
-        "seeds": seeds,
-        "many": many,
-        "seeded": seeded,
-    }
+    how: dict[str, Any] = {"run": run, "lanes": lanes, "seeds": seeds}
+    how |= {"many": many, "seeded": seeded}
 
     def where(kinds: str) -> bool:
         return any(h for h, kind in zip(hit, run.kinds, strict=True) if kind == kinds)
 
-    if where("options"):  # one after another
-        moving = [jnp.moveaxis(x, d, 0) for x, d, h in zip(flat, dims, hit, strict=True) if h]
-
-        def one(moving) -> Any:
-            left = iter(moving)
-            return run_p.bind(
-                *[next(left) if h else x for x, h in zip(flat, hit, strict=True)], **how
-            )
-
-        out = jax.lax.map(one, moving)
-        return out, [0] * len(out)
+    if where("options"):
+        return _bind_one_by_one(flat, dims, how)
     along_lanes = where("own")
     before, flags = (lanes, many) if along_lanes else (seeds, seeded)
     place = [int(s) if along_lanes else 0 for s in seeded]
     joined = [
-        _joined(x, dim, at, flag, size, before)
+        _join_axes(x, dim, at, flag, size, before)
         for x, dim, at, flag in zip(flat, dims, place, flags, strict=True)
     ]
     flags = tuple(h or flag for h, flag in zip(hit, flags, strict=True))
     total = size * (1 if before is None else before)
     how |= {"lanes": total, "many": flags} if along_lanes else {"seeds": total, "seeded": flags}
     out = run_p.bind(*joined, **how)
-    made, at = [], []
-    for x, is_tangent in zip(out, _are_tangents(run, len(out)), strict=True):
-        if not along_lanes and not is_tangent:
-            made.append(x)
-            at.append(None)
-            continue
-        axis = 0 if along_lanes else x.ndim - 1
-        if before is not None:
-            x = x.reshape(*x.shape[:axis], size, before, *x.shape[axis + 1 :])
-        made.append(x)
-        at.append(axis)
-    return made, at
+    axes = [
+        0 if along_lanes else x.ndim - 1 if is_tangent else None
+        for x, is_tangent in zip(out, _are_tangents(run, len(out)), strict=True)
+    ]
+    if before is not None:
+        out = [
+            x if k is None else x.reshape(*x.shape[:k], size, before, *x.shape[k + 1 :])
+            for x, k in zip(out, axes, strict=True)
+        ]
+    return out, axes
 
 
-def _joined(x, dim, place: int, flag: bool, size: int, before: int | None) -> Any:
-    """`x` with the axis `dim` moved to `place`, as one with the axis of `before` that lies there if
-    `flag`.
+def _bind_one_by_one(flat, dims, how: dict[str, Any]) -> Any:
+    """Compute runs with different options one after another, over the axes `dims`."""
+    moving = [jnp.moveaxis(x, d, 0) for x, d in zip(flat, dims, strict=True) if d is not None]
+
+    def one(moving) -> Any:
+        left = iter(moving)
+        own = [x if d is None else next(left) for x, d in zip(flat, dims, strict=True)]
+        return run_p.bind(*own, **how)
+
+    out = jax.lax.map(one, moving)
+    return out, [0] * len(out)
+
+
+def _join_axes(x, dim, place: int, flag: bool, size: int, before: int | None) -> Any:
+    """Return `x` with the axis `dim` moved to `place` and joined with the axis of length `before`
+    that is there if `flag`.
     """
     if dim is None:
         if not flag:
@@ -312,8 +326,8 @@ def _joined(x, dim, place: int, flag: bool, size: int, before: int | None) -> An
 
 
 @run_p.def_dead_code
-def _needed(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Without what nobody uses: that many lanes need not write."""
+def _drop_unused_results(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """Remove unused results, so that many lanes need not write them."""
     if not any(used):
         return [False] * len(eqn.invars), None
     if not all(used):
@@ -327,5 +341,5 @@ def _needed(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | Non
     return [True] * len(eqn.invars), eqn
 
 
-run_p.def_lowering(functools.partial(_computed, together=False))
-run_p.def_lowering(functools.partial(_computed, together=True), platform="cpu")
+run_p.def_lowering(functools.partial(_compute, together=False))
+run_p.def_lowering(functools.partial(_compute, together=True), platform="cpu")

@@ -14,12 +14,12 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import split_channel
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.mechanism.bristle_steps import bent_along, places
+from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions
 from frictax.mechanism.layout import coordinates_of
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass, static
 
 from .objectives import (
@@ -264,9 +264,11 @@ class InverseDynamics(AbstractObjective):
         moves, ts = motion(setup, prepared, delayed), jnp.asarray(prepared.t)
         bent = jnp.zeros((ts.shape[0], 0))
         if system.layout.bristles:
-            at = jax.vmap(lambda t, now: places(system.snapshot(t, *started(t, now))))(ts, moves)
+            at = jax.vmap(lambda t, now: bristle_positions(system.snapshot(t, *started(t, now))))(
+                ts, moves
+            )
             begun = started(ts[0], {name: x[0] for name, x in moves.items()})
-            bent = bent_along(system.snapshot(ts[0], *begun), ts, at)
+            bent = bristle_forces_along(system.snapshot(ts[0], *begun), ts, at)
         lacking = jax.vmap(one)(ts, moves, bent)
         delays = any(name.startswith("outputs.") for name in delayed)
         if not (delays and system.layout.contacts):
@@ -282,7 +284,7 @@ class InverseDynamics(AbstractObjective):
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
 
 
-@kept
+@cached_jit
 def _noise_sizes(
     setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
 ) -> tuple[Array, ...]:

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.engine.sensitive import pushed
+from frictax.engine.sensitive import jvp_columns
 from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.layout import turns_about
 from frictax.parameters import Declaration, Numbers, Real, replace
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass, static
 
 from .losses import AbstractLoss
@@ -352,10 +352,10 @@ class Problem:
         )
 
 
-@kept
+@cached_jit
 def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[Array, Array]:
     """Plain residuals, no loss applied, and their Jacobian by the values."""
-    return pushed(problem.residuals, (x,), (jnp.eye(x.shape[0], dtype=x.dtype),))
+    return jvp_columns(problem.residuals, (x,), (jnp.eye(x.shape[0], dtype=x.dtype),))
 
 
 def predictions(problem: Problem, x: Float[Numbers, " p"], i: int) -> Array:
@@ -369,7 +369,7 @@ def predictions(problem: Problem, x: Float[Numbers, " p"], i: int) -> Array:
     return _predicted(dataclasses.replace(problem, prepared=alone, unknowns=tuple(mine)), values)
 
 
-@kept
+@cached_jit
 def _predicted(problem: Problem, x: Array) -> Array:
     return problem.predicted(x, 0)
 

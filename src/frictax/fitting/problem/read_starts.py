@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF, related_channel
 from frictax.parameters import Numbers
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 from .objectives import PreparedRecord
 from .problem import Problem
@@ -46,7 +46,7 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
     return dataclasses.replace(problem, prepared=tuple(prepared))
 
 
-@kept
+@cached_jit
 def _states(problem: Problem, x: Float[Numbers, " p"], i: int) -> tuple[Float[Array, "w k s"]]:
     """The states of the machine in all windows of prepared i."""
     prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)

@@ -20,7 +20,7 @@ from frictax.mechanism import (
     Torque,
     hybrid,
 )
-from frictax.mechanism.bristle_steps import bent_along, is_moved, places
+from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions, is_motion_given
 from frictax.mechanism.layout import is_rotational, turns_about
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Integer, Modes, Number, Numbers, State, children
@@ -196,7 +196,7 @@ def simulated(
     """
     system = moved_to(system, start)
     if isinstance(system, MechanicalSystem) and isinstance(engine, OnSamples):
-        if is_moved(system.mechanism, system.layout):
+        if is_motion_given(system.mechanism, system.layout):
             return _without_steps(system, jnp.asarray(ts), names)
     y0, mode0 = system.start(ts[0])
     if start and not isinstance(system, MechanicalSystem):
@@ -219,8 +219,8 @@ def _without_steps(
     """
     # the last sample ends its piece
     ys, modes = jax.vmap(system.start)(ts.at[-1].set(0.5 * (ts[-2] + ts[-1])))
-    at = jax.vmap(lambda *moment: places(system.snapshot(*moment)))(ts, ys, modes)
-    bent = bent_along(system.snapshot(ts[0], ys[0], modes[0]), ts, at)
+    at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(ts, ys, modes)
+    bent = bristle_forces_along(system.snapshot(ts[0], ys[0], modes[0]), ts, at)
     first = system.layout.first_bristle
     ys = ys.at[:, first : first + bent.shape[1]].set(bent)
     values = [jax.vmap(lambda *m, n=n: variable_at(system, n, *m))(ts, ys, modes) for n in names]

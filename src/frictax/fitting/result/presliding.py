@@ -16,11 +16,11 @@ from frictax.measurements.diagnostics import quantum
 from frictax.measurements.reversals import rises
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.forces import AbstractMotion
-from frictax.mechanism.layout import row_of
-from frictax.mechanism.sparse import product
+from frictax.mechanism.layout import contact_row
+from frictax.mechanism.sparse import dot
 from frictax.notice import Notice
 from frictax.parameters import Numbers
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 from ..problem.inverse_dynamics import InverseDynamics
 from ..problem.objectives import PreparedRecord
@@ -88,8 +88,8 @@ def _rubbing(machine: Mechanism) -> Iterator[Rubbing]:
     system, t = MechanicalSystem(machine), jnp.zeros(())
     now = system.snapshot(t, *system.start(t))
     for b, contact in enumerate(system.layout.bristles):
-        part, row = now.bristle_elements[b], row_of(contact, now.forms)
-        moves = product(row, now.accelerations_by(row)) if row else None
+        part, row = now.bristle_elements[b], contact_row(contact, now.body_rows)
+        moves = dot(row, now.accelerations_by(row)) if row else None
         position, force = ("phi", "tau") if part.rotational else ("s", "f")
         yield Rubbing(
             machine.names[contact.part],
@@ -184,7 +184,7 @@ def _unbroken(
     return [Notice("breakaway-unseen", path, {"most": most, "f0": float(law.f0), "unit": unit})]
 
 
-@kept
+@cached_jit
 def _forces(problem: Problem, x: Float[Numbers, " q"], i: int, name: str) -> tuple[Array]:
     """The force in a bristle at the samples of prepared i."""
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)

@@ -16,7 +16,7 @@ from frictax.measurements.record import Record
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related_channel, split_channel
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 from ..problem.inverse_dynamics import InverseDynamics
 from ..problem.objectives import PreparedRecord
@@ -255,7 +255,7 @@ def _forces(
         )  # fmt: skip
 
 
-@kept
+@cached_jit
 def _mean_forces(problem: Problem, x: Array, i: int) -> tuple[Array, Array]:
     """`mean_forces` of prepared i."""
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)

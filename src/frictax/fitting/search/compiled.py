@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.programs import jitted, kept
+from frictax.programs import cached_jit, interruptible_jit
 
 from ..problem.problem import Problem
 from .levenberg_marquardt import Descent, begin, descend, descend_together
@@ -16,7 +16,7 @@ from .methods import AbstractMethod, LevenbergMarquardt, Optax
 _TURNS = 10  # each in coordinates made anew
 
 
-@kept
+@cached_jit
 def by_newton(
     problem: Problem, state: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
@@ -27,7 +27,7 @@ def by_newton(
     return tuple(jax.tree.leaves(_with_values(problem, end)))
 
 
-@kept
+@cached_jit
 def side_by_side(
     problem: Problem, states: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
@@ -104,7 +104,7 @@ def in_turned_coordinates(
     return _with_values(problem, end)
 
 
-turned_jit = jitted(in_turned_coordinates)
+turned_jit = interruptible_jit(in_turned_coordinates)
 
 
 def _with_values(problem: Problem, end: Descent) -> Descent:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from frictax.interrupts import may_keep
 from frictax.notice import Notice
-from frictax.programs import kept
+from frictax.programs import cached_jit
 from frictax.progress import Work
 
 from ..problem.objectives import PreparedRecord
@@ -284,7 +284,7 @@ def _probed(
     return np.where(np.isfinite(costs), costs, np.inf), [tuple(e) for e in events]
 
 
-@kept
+@cached_jit
 def _runs(problem: Problem, points: Float[Array, "k p"], noise: Any) -> tuple[Array, ...]:
     """The cost at each point, and of each record times, modes before and after, and number of its
     events.

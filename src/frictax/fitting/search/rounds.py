@@ -18,7 +18,7 @@ from frictax.interrupts import may_keep
 from frictax.measurements.noise import white_noise_of
 from frictax.notice import Notice
 from frictax.parameters import Real
-from frictax.programs import kept
+from frictax.programs import cached_jit
 
 from ..problem.problem import Problem, bounds
 from .certificate import Certificate, certify
@@ -248,7 +248,7 @@ def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
     return np.concatenate(parts)
 
 
-@kept
+@cached_jit
 def _scores(
     problem: Problem, points: Float[Array, "k p"], scale: Float[Array, " n"], noise: Any
 ) -> tuple[Array, ...]:

@@ -12,7 +12,7 @@ from frictax.contacts import AbstractContact
 from frictax.laws import AbstractLaw
 from frictax.mechanism.layout import is_rotational
 from frictax.parameters import is_traced, rotational_unit
-from frictax.parameters.declaration import declared
+from frictax.parameters.declaration import declaration_of
 from frictax.signals import AbstractSignal, Constant
 
 NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # [pt] sizes of letters
@@ -71,7 +71,7 @@ def values(part: Any, turns: bool) -> list[str]:
     """
     main, others, laws = [], [], 0
     for field in dataclasses.fields(part):
-        value, declaration = getattr(part, field.name, None), declared(field)
+        value, declaration = getattr(part, field.name, None), declaration_of(field)
         required = field.default is dataclasses.MISSING
         if isinstance(value, AbstractLaw):
             main.append(f"{field.name}: {type(value).__name__}" if laws else type(value).__name__)
