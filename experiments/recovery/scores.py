@@ -132,14 +132,23 @@ def falls_short(rows: list[dict[str, str]], contestant: str = "frictax") -> list
 
 
 def publish(runs: Path, rows: Path, readme: Path) -> None:
-    """Write the scores of all runs that there are, and the table of them."""
-    made = []
+    """Write the scores of all runs, and their table. A cell without runs keeps its scores."""
+    made, before = [], []
+    if rows.exists():
+        with rows.open(encoding="utf-8") as table_of_rows:
+            before = list(csv.DictReader(table_of_rows))
     for machine in CASES:
         for imperfection in IMPERFECTIONS:
             file = runs / f"{machine} {imperfection}.csv"
             if file.exists():
                 with file.open(encoding="utf-8") as table_of_runs:
                     made += scored(list(csv.DictReader(table_of_runs)), machine, imperfection)
+            else:
+                made += [
+                    row
+                    for row in before
+                    if (row["machine"], row["imperfection"]) == (machine, imperfection)
+                ]
     with rows.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()

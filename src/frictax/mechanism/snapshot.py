@@ -29,8 +29,8 @@ class Snapshot:
     contacts.
 
     - `mode`: the mode vector, numbered as in the layout. `q`, `u`: coordinates and their rates.
-      `s`, `v`: positions and velocities of all bodies. `body_rows`: the positions as linear forms in
-      the coordinates. `given`: the acceleration of a body by given motions, or None.
+      `s`, `v`: positions and velocities of all bodies. `body_rows`: the positions as linear forms
+      in the coordinates. `given`: the acceleration of a body by given motions, or None.
     - `load`: the sum of the forces on a body without friction [N].
     - `contact_jacobian`: the motions of the contacts as linear forms. `v_rel`: their velocities.
       `direction`: 1, -1, or 0 for a contact that does not slide. `piece`: the segment of its law.
