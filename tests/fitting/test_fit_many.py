@@ -59,7 +59,7 @@ def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
         assert np.max(off / errors) < 1e-6
         assert np.allclose(many.standard_errors[i], errors, rtol=1e-6)
     assert np.ptp(many.values[:, 1]) > 0.01
-    monkeypatch.setattr(programs, "_lowered", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(programs, "_lower", lambda *_: pytest.fail("compiled"))
     more = fx.fit_many(machine(0.9), more_records, free=LAW)
     off = np.abs(more.values[: len(records)] - many.values) / many.standard_errors
     assert np.max(off) < 1e-2  # from another start, to the tolerance

@@ -276,3 +276,11 @@ def test_what_no_file_can_hold_is_said_before_anything_is_written(
     with pytest.raises(ValueError, match=r"costs is an array of object, which no file can hold"):
         objects.save(tmp_path / "x.fit")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_the_first_saved_fit_has_a_report_and_lacks_no_term(tmp_path: Path) -> None:
+    """An autoregression explains its residuals, a sine, except for rounding errors."""
+    found = fx.load_fit(SAVED)
+    assert not found.missing().found
+    assert found.report(tmp_path / "axis.html").exists()

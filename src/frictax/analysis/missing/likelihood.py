@@ -25,6 +25,8 @@ _ROUNDS = 6  # alternations between coefficients and noise
 _ORDER = 12  # largest order of an autoregression
 _RIDGE = 1e-13  # [diagonal] added to normal equations
 DRAWN = np.geomspace(0.1, 1.5, 10)  # [noise read from the inputs] sizes of input noise on the grid
+# Smallest variance over the mean square of the residuals that is not a rounding error.
+_ROUNDING = 1e-12
 _RCOND = 1e-12  # [largest eigenvalue] smallest eigenvalue of sums of lagged products
 
 # For each channel of a record, the numbers of its residuals in the order of time, in stretches.
@@ -133,10 +135,12 @@ class Likelihood:
         steps = [None if same is None else s.ratio * s.noise for s in same or states]
         total = effective = 0.0
         for _ in range(_ROUNDS):  # The first round has white noise.
-            a = np.zeros((len(whole), len(whole)))
+            a, rounding = np.zeros((len(whole), len(whole))), np.zeros(len(whole))
             for one, state in zip(self.channels, states, strict=True):
                 a += one._whitened_products(whole, state)
-            ridge = _RIDGE * np.diag(np.diag(a[1:, 1:])) + 1e-300 * np.eye(len(whole) - 1)
+                # The autoregression may cancel a column except for rounding errors.
+                rounding += _ROUNDING * np.diag(one.gram[0, :, 0, :])[whole] / state.noise
+            ridge = np.diag((_RIDGE * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
             v = np.concatenate([[1.0], -beta])
             fits = [
@@ -205,8 +209,10 @@ class _Channel:
         part = self.gram[:, use][:, :, :, use]
         g = np.einsum("a,iajb,b->ij", both, part, both)
         phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=_RCOND)[0] if q else np.zeros(0)
-        rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, 1e-300)
-        share = _share(phi, rest, max(float(g[0, 0]) / n, 1e-300))
+        # Columns that explain all of a short record leave rounding errors.
+        least = max(_ROUNDING * float(self.gram[0, 0, 0, 0]) / n, 1e-300)
+        rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, least)
+        share = _share(phi, rest, max(float(g[0, 0]) / n, least))
         if not self.waves:
             return _State(phi, rest), n * np.log(rest), n * share
         a, beside, own = self._whiten(whole, phi)
@@ -214,7 +220,7 @@ class _Channel:
         sizes, seen = np.maximum(sizes, 0.0), turn.T @ (v @ beside)
         ratios = np.append(0.0, self.steps) / rest if step is None else np.array([step / rest])
         weight = ratios[:, None] / (1.0 + ratios[:, None] * sizes)
-        left = np.maximum(float(v @ a @ v) - weight @ seen**2, 1e-300) / n
+        left = np.maximum((float(v @ a @ v) - weight @ seen**2) / n, least)
         value = n * np.log(left) + np.sum(np.log1p(ratios[:, None] * sizes), axis=1)
         best = int(np.argmin(value))
         above = float(np.sum(weight[best] * sizes))
