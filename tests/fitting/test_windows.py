@@ -100,11 +100,9 @@ def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(
     back = jax.jit(jax.grad(lambda x: weights @ left(x)[0]))(jnp.asarray(start.x))
     np.testing.assert_allclose(back, weights @ joined[1], rtol=1e-8)
     # One after the other is side by side, and not the run in one piece.
-    map_lanes_in_turn = _and_derivatives(start, windows)
-    monkeypatch.setattr(simulations, "map_lanes_in_turn", lambda: False)
-    for one, other, far in zip(
-        map_lanes_in_turn, _and_derivatives(start, windows), joined, strict=True
-    ):
+    in_turn = _and_derivatives(start, windows)
+    monkeypatch.setattr(simulations, "in_turn", lambda: False)
+    for one, other, far in zip(in_turn, _and_derivatives(start, windows), joined, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
         assert np.abs(one - far).max() > 1e-3 * np.abs(far).max()
 
