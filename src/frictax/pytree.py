@@ -19,13 +19,13 @@ def static(*, default: Any = dataclasses.MISSING) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static,))
 def pytree_dataclass(cls: type[T]) -> type[T]:
-    """A frozen dataclass whose fields, but for those that are `static()`, are a pytree; one without
-    others equals its likes.
+    """Make a frozen dataclass a pytree of its fields except those that are `static()`. A class with
+    only static fields compares by value.
 
-    For what a fit hands on from one function to the next. An `equinox.Module` looks at every field
-    and makes a module of every method that is asked for, which was a third of the time of a small
-    fit; `jax.tree_util.register_dataclass` makes things by ``__init__``, which checks arguments,
-    while JAX puts placeholders in.
+    It is for values that functions of a fit exchange. An `equinox.Module` checks every field and
+    wraps every method at its use, which took a third of the time of a small fit.
+    `jax.tree_util.register_dataclass` creates objects by ``__init__``, which checks arguments,
+    although JAX passes placeholders.
     """
     # as `static()` makes them
     comparable = all(
@@ -77,8 +77,8 @@ class Pickled:
 
 
 def readable(thing: Any) -> str:
-    """A pytree as text, as equinox writes it but for numbers, which show their values; arrays show
-    their type and shape.
+    """Return a pytree as text in the form of equinox. Numbers show their values, arrays their type
+    and shape.
 
     >>> import jax.numpy as jnp
     >>> readable((jnp.float32(0.1), jnp.zeros(3, jnp.float32)))

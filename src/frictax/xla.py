@@ -7,59 +7,56 @@ import os
 import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
-# Bytes that a loop may read: drives of many lanes count as a whole in each round. Loops over large
-# matrices and large vectors are as fast as before.
+# [bytes] Largest data that a loop may read: the drives of all lanes count in each round. Loops over
+# large matrices and vectors are not slower.
 _LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
-# Each compiles a simulation in about two thirds of the time, and leaves it as fast but for a few
-# per cent. XLA ends a process that asks for a flag that it does not know, so they are asked for
-# only where they are known to be.
+# Each flag reduces the time to compile a simulation by a third and changes its speed by a few per
+# cent. XLA ends a process with an unknown flag, so they are set only for these versions of jaxlib.
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
-# Takes a sixth of the time in which a fit is compiled, and nothing off its run. (Simulations alone,
-# and their derivatives, need it: they compute more than is asked for.)
+# This pass takes a sixth of the time to compile a fit and does not make it faster. Simulations and
+# their derivatives need it, because their programs compute unused results.
 _IDLE_IN_FITS = "simplify-while-loops"
-_OBJECTS = 100_000
-# Of glibc's mallopt (malloc.h): free bytes that may stay at the end of its memory, how many large
-# pieces may lie apart from that, and how many threads may have memory of their own.
+_OBJECTS = 100_000  # New objects before Python collects garbage.
+# Options of glibc's mallopt (malloc.h): free bytes at the end of the heap, number of large blocks
+# outside of it, number of threads with their own heap.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
-_FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20  # bytes
+_FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20  # [bytes] Freed memory that is kept.
 
 
 def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
-    """Let XLA compile each simulation loop as one function, in this process: small simulations then
+    """Let XLA compile each simulation loop as one function in this process. Small simulations then
     run several times faster on a CPU.
 
-    With jaxlib 0.10 they are also compiled in half the time, by XLA's older code for fused
-    operations and without its search for what a loop computes anew in each round.
+    With jaxlib 0.10 they also compile in half the time: XLA uses its older code for fused
+    operations, and does not search for constant values inside loops.
 
-    Python's garbage collection looks after 100 000 new objects instead of 700 (`gc.set_threshold`):
-    jax makes so many while it traces a simulation that a fifth of that time went into collecting.
-    One that is off stays off. And it passes over all that is there already (`gc.freeze`), the
-    modules above all, which are looked through for nothing, last of all when the process ends: that
-    took as long as a quarter of a small fit.
+    Python's garbage collection starts after 100 000 new objects instead of 700
+    (`gc.set_threshold`), because JAX makes so many objects that the collection takes a fifth of the
+    time of tracing. It stays off if it is off. It also skips all existing objects (`gc.freeze`),
+    mainly modules, which saves up to a quarter of the time of a small fit.
 
     **Arguments:**
 
-    - `once`: for a script that computes little and each thing once, such as a fit of one small
-      record. LLVM then leaves its optimisations out (``--xla_backend_optimization_level=0``): a fit
-      is compiled in two thirds of the time, and runs three times as long.
-    - `keep_memory`: for results of a hundred megabytes and more, again and again, as of
-      `jax.vmap` over a thousand machines. Memory that such a result took serves the next one,
-      instead of going back to the system, which takes as long to give it anew as derivatives take
-      to be computed. In return what a process once took it may keep. On Linux with glibc; elsewhere
-      it changes nothing.
+    - `once`: for a script that runs each program once, such as a fit of one small record. LLVM's
+      optimisations are off (``--xla_backend_optimization_level=0``): a fit compiles in two thirds
+      of the time and runs three times as long.
+    - `keep_memory`: for repeated results of a hundred megabytes and more, as of `jax.vmap` over a
+      thousand machines. The memory of one result is reused for the next, which otherwise takes as
+      long as the derivatives. The process may keep all memory that it ever used. On Linux with
+      glibc; it has no effect elsewhere.
 
     Call it before jax computes anything. It adds to the environment variable `XLA_FLAGS`
     ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
     ``--xla_cpu_use_fusion_emitters=false`` and
-    ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps what stands there, also
-    other values of these. Processes started from this one inherit it. Importing frictax changes
-    nothing; results stay the same but for rounding.
+    ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps existing values of
+    these flags. Child processes inherit the variable. Importing frictax changes nothing. Results
+    are equal except for rounding.
 
-    **Raises:** `RuntimeError` when jax has computed something already, for then XLA does not read
-    the variable any more.
+    **Raises:** `RuntimeError` if jax has already computed something, because XLA then ignores the
+    variable.
 
     >>> import os
     >>> import frictax as fx
@@ -93,11 +90,11 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
 
 def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
-    """Let glibc keep up to `size` bytes of what is freed at the end of its memory; `of_arrays`: of
-    large arrays, too, which lie apart otherwise and go back to the system one by one.
+    """Let glibc keep up to `size` bytes of freed memory; with `of_arrays` also that of large
+    arrays, which otherwise returns to the system one by one.
 
-    With less, as its default or Dask's are, each array of a fit is asked of the system anew: a
-    fifth of the time of a fit. Another C library stays as it is.
+    With less, as by default, each array of a fit is requested from the system again, which takes a
+    fifth of the time of a fit. Another C library is not changed.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
@@ -108,8 +105,8 @@ def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
 
 
 def options_of_fits() -> dict[str, str] | None:
-    """With which options XLA compiles a fit, beside its flags; None where `fast_loops` was not
-    called.
+    """Return the options with which XLA compiles a fit, in addition to its flags; None without
+    `fast_loops`.
     """
     flags = os.environ.get("XLA_FLAGS", "").split()
     disabled = [flag.partition("=")[2] for flag in flags if flag.startswith(f"{_DISABLED}=")]
@@ -119,7 +116,7 @@ def options_of_fits() -> dict[str, str] | None:
 
 
 def has_started() -> bool:
-    """Whether jax has begun to compute, so that XLA reads its flags no more."""
+    """Return whether jax has begun to compute, so that XLA no longer reads its flags."""
     if "jax" not in sys.modules:
         return False
     from frictax.jax_internals import has_backend

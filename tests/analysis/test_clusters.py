@@ -176,7 +176,7 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
 
 @pytest.mark.slow
 def test_windows_are_no_run_to_an_autoregression(found: fx.FoundMachine) -> None:
-    with pytest.raises(ValueError, match=r"windows begin anew. Take `Clustered\(\)`"):
+    with pytest.raises(ValueError, match=r"each window is a run of its own. Take `Clustered\(\)`"):
         found.uncertainty(fx.Autoregression())
     with pytest.raises(ValueError, match="`Guarded.blocks` must be a whole number >= 2, got 1"):
         fx.Guarded(1)

@@ -56,7 +56,7 @@ def test_errors_of_windows_are_by_what_differs_between_them(clean: fx.FitResult)
     u = clean.uncertainty()
     assert isinstance(u.by, fx.Guarded)
     assert clean.uncertainty(fx.Clustered()).says == "scatter between 20 windows"
-    with pytest.raises(ValueError, match=r"windows begin anew. Take `Clustered\(\)`"):
+    with pytest.raises(ValueError, match=r"each window is a run of its own. Take `Clustered\(\)`"):
         clean.uncertainty(fx.Autoregression())
 
 

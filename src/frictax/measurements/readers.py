@@ -129,7 +129,8 @@ class Column:
             )
 
     def _check_per_turn(self, own: str) -> None:
-        if not (_is_number(self.per_turn) and np.isfinite(self.per_turn) and self.per_turn > 0):  # pyright: ignore
+        counts = self.per_turn
+        if not (is_finite_number(counts) and counts is not None and counts > 0):
             raise ValueError(
                 f"{own} `per_turn` must be a number of counts > 0, got {self.per_turn!r}. Give the"
                 " direction as sign=-1."

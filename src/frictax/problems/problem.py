@@ -382,7 +382,10 @@ class Reader:
         priors = build_each(entry.priors, PRIORS, place.below("priors"))
         # The sensors are those of [fit], and so are the bounds of its free parameters.
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
-        is_fitted = lambda path: free is None or any(is_below(path, p) for p in [*free, *each])  # noqa: E731
+
+        def is_fitted(path: str) -> bool:
+            return free is None or any(is_below(path, p) for p in [*free, *each])
+
         limits = {path: pair for path, pair in fit.bounds.items() if is_fitted(path)}
         return fx.Structure(
             built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits,

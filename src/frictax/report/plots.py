@@ -92,7 +92,8 @@ def _motion_plot(
     colours = iter(CYCLE[1:] * 4)
     for si, group in forces.items():
         unit, size = prefixed(si, *(values[rows] for values in group.values()))
-        title = plotly.escape_name(next(iter(group))) if len(group) == 1 else "force"
+        what = {"N": "force", "N.m": "torque"}.get(si, "input")
+        title = plotly.escape_name(next(iter(group))) if len(group) == 1 else what
         curves = [curve(values, size, next(colours), n, 1.2) for n, values in group.items()]
         panels.append(Panel(f"{title} [{unit}]", curves))
     panels.append(_mode_panel(motion))

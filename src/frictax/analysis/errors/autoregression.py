@@ -475,8 +475,8 @@ class Autoregression(LinearNoiseModel):
     def check(self, problem: Problem) -> None:
         if has_windows(problem):
             raise ValueError(
-                "`Autoregression` follows the residuals of a run, and windows begin anew. Take"
-                " `Clustered()`."
+                "`Autoregression` follows the residuals of one run, and each window is a run of its"
+                " own. Take `Clustered()`."
             )
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:

@@ -412,9 +412,8 @@ class _Search(Trials):
         before = self.with_accepted(here)
         if not np.all(np.isfinite(before.residuals)):
             raise ValueError(
-                "`missing` asks what the misfit at the fitted values would become, and there is"
-                " none: what is predicted there is not finite. Fit anew with the numbers that"
-                " lie on their bounds held, or from another start."
+                "`missing` needs finite predictions at the fitted values, and they are not finite."
+                " Fit again from another start, or with the parameters at their bounds fixed."
             )
         rows, plain, self.independent = self.score_tests(before)
         order, alike = self.classes(rows, plain)

@@ -224,9 +224,8 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
             assert draft.rate is not None
             t = np.arange(y.size) / draft.rate
         else:
-            unit = draft.shape.units[clock - 1] if column.clock else None
-            size = _KNOWN[unit or "s"].si if column.clock else _KNOWN[time.unit].si  # pyright: ignore
-            t = size * values[:, clock - 1]
+            unit = draft.shape.units[clock - 1] if time is None or column.clock else time.unit
+            t = _KNOWN[unit or "s"].si * values[:, clock - 1]
         whole = np.isfinite(t) & np.isfinite(y)
         return t[whole], y[whole] * _size(column, draft)
 
