@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, cast
 
+from frictax.interrupts import stop_here
 from frictax.programs.store import is_safe, program_folder
 
 from .chunks import Chunk, Task, fitted_chunk
@@ -76,6 +77,7 @@ def _run_until_broken(
     try:
         submit_more()
         while running:
+            stop_here()  # for a key whose exception Python dropped
             # The timeout lets this process notice an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
@@ -213,6 +215,7 @@ def run_on_cluster(
 
         queue = as_completed(submit_more(_CHUNKS_AHEAD * threads))
         for job in queue:
+            stop_here()
             chunk = running.pop(job)
             try:
                 rows = job.result()
