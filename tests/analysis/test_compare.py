@@ -112,7 +112,7 @@ def test_a_comparison_says_when_rows_left_out_are_for_another_law(seed: int) -> 
     other = min(known, key=lambda row: row.left_out)
     disagree = other.left_out < found.best.left_out * (1 - 1e-6)
     assert ("disagree" in found.reason) is disagree
-    assert not disagree or f"{other.name} errs" in found.reason
+    assert not disagree or f"the error of {other.name} on rows left out" in found.reason
     assert disagree or seed  # the first is such a case
 
 

@@ -198,7 +198,7 @@ def uncertainty(found: FitResult, by: Checked[NoiseModel] | None = None) -> Unce
     BlockBootstrap: 0.0009 N
     Jackknife: 0.0013 N
     >>> print(found.uncertainty(fx.HAC()))
-    HAC: residuals that depend on their neighbours: kernel 0.0048 s wide
+    HAC: autocorrelated residuals: kernel 0.0048 s wide
     parameter                 value   unit  std. error  95 % interval     x white
     friction.f_pos.F_Coulomb  1.2521  N     0.0011      1.2499 to 1.2542  3.1
     """

@@ -475,7 +475,8 @@ class _Search(Trials):
         tried = here.tried[:, at]
         alone = dataclasses.replace(here, residuals=here.residuals - tried @ c[at], tried=tried)
         gain = self.test.refit_gain(before, dataclasses.replace(here, tried=tried))
-        return self.test.at(alone).full_test(list(range(len(at))), gain)
+        row = self.test.at(alone).full_test(list(range(len(at))), gain)
+        return row if row.own == 0 else dataclasses.replace(row, covariance=gain.covariance)
 
     def table_of(self, one: _Round) -> tuple[tuple[MissingTerm, ...], tuple[str, ...]]:
         """Return the terms of a round, the smallest misfit first, and the names of the candidates

@@ -93,10 +93,12 @@ class RefitGain:
     - `p_value`: that of the gain, if the residuals are an autoregression. If the derivatives of the
       candidate promise more than the refit achieves, this value counts.
     - `reaches_noise`: whether the refit removes most of the misfit above the noise of the sensors.
+    - `covariance` (k, k): that of the candidate's coefficients, by the noise that the refit leaves.
     """
 
     p_value: float = 0.0
     reaches_noise: bool = False
+    covariance: Float[np.ndarray, "k k"] | None = None
 
 
 class Projected:
@@ -262,7 +264,9 @@ class ScoreTest:
         rest = then.without(list(range(k)))
         noise, dof = float(rest @ rest), float(max(len(rest) - then.taken - k, 1))
         gain = float(was.residuals @ was.residuals) - noise
-        return RefitGain(f_test_p(gain / max(noise, 1e-300) * dof / k, k, dof), bool(reaches))
+        p_value = f_test_p(gain / max(noise, 1e-300) * dof / k, k, dof)
+        covariance = noise / dof * np.linalg.pinv(then.tried.T @ then.tried, hermitian=True)
+        return RefitGain(p_value, bool(reaches), covariance)
 
     def combine(
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
