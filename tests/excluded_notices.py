@@ -11,6 +11,8 @@ OF_A_FIT = (
     _ENDS,
     {"term-missing", "residuals-unexplained", "remembers"},
     {"search-above-noise", "misfit-above-noise", "tells-next-to-nothing", "windows-too-short"},
+    {"search-above-noise", "search-not-certified"},
+    {"misfit-above-noise", "search-not-certified"},
     {"motion-near-noise", "motion-within-noise", "no-stretch", "forces-at-samples"},
     {"offset-missing", "directions-differ"},
     {"offset-missing", "offset-if-symmetric"},

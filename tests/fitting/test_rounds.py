@@ -153,6 +153,21 @@ def test_rounds_that_find_nothing_at_the_noise_say_so_and_call_no_end_an_answer(
 
 
 @pytest.mark.slow
+def test_autocorrelated_noise_of_a_right_machine_is_no_reason_to_doubt_it() -> None:
+    t, noise = np.linspace(0.0, 6.0, 601), np.zeros(601)
+    clean = record(block())
+    for i, jump in enumerate(np.random.default_rng(0).standard_normal(601)):
+        noise[i] = 0.9 * noise[i - 1] + np.sqrt(1 - 0.9**2) * jump
+    v = np.asarray(clean.outputs["mass.v"]) + 0.01 * noise
+    run = fx.Record(t, clean.inputs, {"mass.v": v}, name="run")
+    found = fx.fit(block(), run, free=LAW, rounds=1)
+    codes = {n.code for n in found.notices}
+    assert found.at_noise is False
+    assert "search-not-certified" in codes
+    assert not codes & {"search-above-noise", "misfit-above-noise"}
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_rounds")
 def test_fits_inside_other_work_search_no_rounds() -> None:
     parts = {"wall": fx.Fixed(), "spring": fx.Spring("wall", "mass", c=2.0)}

@@ -263,10 +263,9 @@ class ScoreTest:
         k = then.tried.shape[1]
         rest = then.without(list(range(k)))
         noise, dof = float(rest @ rest), float(max(len(rest) - then.taken - k, 1))
-        gain = float(was.residuals @ was.residuals) - noise
-        p_value = f_test_p(gain / max(noise, 1e-300) * dof / k, k, dof)
+        gain = (float(was.residuals @ was.residuals) - noise) / max(noise, 1e-300)
         covariance = noise / dof * np.linalg.pinv(then.tried.T @ then.tried, hermitian=True)
-        return RefitGain(p_value, bool(reaches), covariance)
+        return RefitGain(f_test_p(gain * dof / k, k, dof), bool(reaches), covariance)
 
     def combine(
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]

@@ -28,7 +28,14 @@ from .covariance import inverse_gram
 from .criteria import criteria
 from .estimates import Estimate, Estimated, by_path, quantile
 from .identifiability import Identifiability, Knowledge, judge_columns
-from .notices import begins_well, far_from_start, held_breakaways, standing_still, too_large
+from .notices import (
+    begins_well,
+    far_from_start,
+    held_breakaways,
+    of_rounds,
+    standing_still,
+    too_large,
+)
 from .presliding import has_bristles, presliding
 from .spread import CovarianceEstimate
 from .steady_sentences import SteadyFit, doubtful_dips
@@ -205,7 +212,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     def _noticed(self, look: Callable[[], tuple[Notice, ...]]) -> tuple[Notice, ...]:
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
-        problem, out = self.problem, []
+        problem, out, notes = self.problem, [], self.notes
         out += too_large(problem, self.records, self.noise_scale)
         of_directions = look() if self.of_sweep else ()
         out += of_directions
@@ -213,8 +220,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             out += sweep_checks(self._steady_fit(), self.active)
         if not self.of_sweep:
             explained = worth(problem, self.records, self.full_residuals, self.x)
-            if any(n.code == "search-above-noise" for n in self.notes):  # This notice says more.
-                explained = [n for n in explained if n.code != "misfit-above-noise"]
+            notes, explained = of_rounds(notes, explained, out)
             out = standing_still(problem, norms) + (out if norms.any() else [])
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
             out += look() if norms.any() else ()
@@ -227,10 +233,10 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
                 out.append(Notice("ill-conditioned", "", {"condition": known.condition}))
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]
         said = held_breakaways(known.notices, still, self.records)
-        of_search = [n for n in self.notes if n.code.startswith("search-")]
+        of_search = [n for n in notes if n.code.startswith("search-")]
         rest = [
             n
-            for n in self.notes
+            for n in notes
             if n not in of_search
             and not (
                 n.code == "starts-at-another-speed"

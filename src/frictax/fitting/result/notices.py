@@ -32,6 +32,8 @@ _NOISE = 1.5  # times that of the first samples: no more is left of them
 _FAR_ROUNDS = 12  # with which a start three times off arrives as a rule
 _FAR = 100.0  # times its start: a number that is far from it
 _SURE = 3.0  # [standard errors] from 0, of a number far below its start
+# Codes of a misfit that noise does not explain, autocorrelated or not
+_MISFITS = {"misfit-above-noise", "residuals-too-large", "explains-nothing", "no-better-than-line"}
 _LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
 
 
@@ -71,6 +73,24 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
     more = {"runs": RUNS, "more": max(_FAR_ROUNDS, 3 * rounds)}
     return Notice("search-above-noise", found.subject, numbers | more)
+
+
+def of_rounds(
+    notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
+) -> tuple[list[Notice], list[Notice]]:
+    """Return the notices of the search and of the misfit, only one of them on an end that no round
+    could lead to the noise. If no round found a lower misfit, and the misfit is no larger than
+    autocorrelated noise may make it, the end is not certified, which is no sign of an error.
+    """
+    given = next((n for n in notes if n.code == "search-above-noise"), None)
+    codes = {n.code for n in (*notes, *explained, *others)}
+    if given is None:
+        return list(notes), list(explained)
+    if codes & _MISFITS or "search-by-rounds" in codes:
+        return list(notes), [n for n in explained if n.code != "misfit-above-noise"]
+    numbers = {x: given.numbers[x] for x in ("ratio", "record", "rounds", "runs", "more")}
+    uncertain = Notice("search-not-certified", given.subject, numbers)
+    return [uncertain if n is given else n for n in notes], list(explained)
 
 
 def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:
