@@ -335,7 +335,7 @@ def _solve(
     end = search(problem, method, extent, work, also)
     rounds = end.rounds
     raise_if_failed(problem, end.costs, records)
-    notes = [*notes, *end.told]
+    notes = [*notes, *end.notices]
     problem, end = _with_noise_of_end(problem, end, method, work)
     problem, end, more = _with_corrected_starts(problem, end, method, work)
     notes += [n for n in more if n not in notes]
@@ -399,7 +399,7 @@ def _with_corrected_starts(
         end.state.cost
     ):
         return problem, end._replace(interrupted=second.interrupted), ()
-    return again, _merge_searches(end, second), second.told
+    return again, _merge_searches(end, second), second.notices
 
 
 def _merge_searches(end: Searched, second: Searched) -> Searched:
@@ -445,7 +445,7 @@ def resume_search(found: FitResult, z: Any) -> FitResult:
         end = search(problem, found.method, first=z)
     if not np.isfinite(end.costs).any():
         return found
-    notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.told]
+    notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.notices]
     seconds = found.seconds + time.perf_counter() - began
     how = found.method, found.level, notes, seconds
     other = make_fit_result(found.start, problem, found.records, end, *how)

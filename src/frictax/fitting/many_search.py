@@ -24,9 +24,9 @@ from .problem.simulations import FreeRun
 from .search.compiled import in_turned_coordinates
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
-from .search.multistart import carried_on
+from .search.multistart import continue_over_edges
 from .search.run import Run, begun
-from .search.strayed import BACK, put_back
+from .search.strayed import BACK, reset_strayed
 
 _TOGETHER = 32  # fits of one compiled call
 # Step of the samples that fill a record, as a share of its usual step: so short that the state does
@@ -70,7 +70,7 @@ def search_together(
 
         def on(problem: Problem, end: Descent) -> tuple[Descent, list[Notice]]:
             dof = max(int(np.sum(problem.weights() > 0)) - problem.x0.size, 1)
-            made = carried_on(_OneOfMany(problem, method, dof, 1e-300), end)
+            made = continue_over_edges(_OneOfMany(problem, method, dof, 1e-300), end)
             parts[" edges"].count(next(done), len(problems), "fits looked at")
             return made
 
@@ -185,7 +185,7 @@ def _of_a_kind(
     floors = 1e-20 * np.asarray(squares) + 1e-300
     dof = np.maximum(rows - first.x0.size, 1.0)
 
-    def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
+    def search_from(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
         def some(at: int) -> Descent:
             mine = slice(at, at + _TOGETHER)
             states = [begun(*one) for one in zip(problems[mine], starts[mine], strict=True)]
@@ -198,14 +198,14 @@ def _of_a_kind(
             ends = pool.map(some, range(0, count, _TOGETHER))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
-    ends = fitted(begin, tell)
+    ends = search_from(begin, tell)
     # As in one fit: a value next to its bound has so little effect that no search leaves it.
     for back in BACK:
-        z = [put_back(p, _of(ends, i), back) for i, p in enumerate(problems)]
+        z = [reset_strayed(p, _state_at(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
             break
         at = [np.asarray(ends.z)[i] if one is None else one for i, one in enumerate(z)]
-        again = fitted(np.stack(at), lambda more: None)
+        again = search_from(np.stack(at), lambda more: None)
         better = again.cost < ends.cost * (1 - 1e-6)
         ends = jax.tree.map(
             lambda a, b, better=better: np.where(
@@ -228,18 +228,18 @@ def _plain(x: Any) -> Any:
     return x if isinstance(x, bool | int | float) else id(x)
 
 
-def _of(ends: Descent, i: int) -> Descent:
+def _state_at(ends: Descent, i: int) -> Descent:
     return jax.tree.map(lambda a: np.asarray(a[i]), ends)
 
 
 class _OneOfMany(Run):
     """A search of one of many problems, by their common program."""
 
-    def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
+    def advance(self, state: Descent, until: int, noise: Any) -> Descent:
         assert noise == 1.0  # The common program has this noise.
         leaves, dof, floor = jax.tree.leaves(self.problem), self.dof, self.floor
         how = [state], until, np.array([dof]), np.array([floor])
-        return _of(_call_program(self.problem, [leaves], self.method, *how), 0)
+        return _state_at(_call_program(self.problem, [leaves], self.method, *how), 0)
 
 
 def _call_program(
@@ -280,10 +280,10 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """Return the leaves of the searches from `states` at step `limits`; of laws, whose search is
-    one call, those of their ends by a `method`.
+    """Return the leaves of the searches from `states` at step `limits`. With a `method`, for laws,
+    each search is one call, and these are the leaves of its end.
 
-    The searches run one after the other: in step, all take as many steps as the longest one.
+    The searches run one after the other, because together all would take the steps of the longest.
     """
 
     def one(at) -> Descent:
