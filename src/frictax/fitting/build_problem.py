@@ -39,15 +39,15 @@ from .problem.problem import (
     Problem,
     Unknown,
     bounds,
-    mapped,
     steady_plan,
+    transform_parameters,
     upper_bounds,
 )
 from .problem.readings import check_no_ticks, divide_gaps, measured_starts
 from .problem.sensors import Instrument, perfect
 from .problem.setup import Named, Setup, check_channels, state_names
 from .problem.simulations import FreeRun
-from .problem.ties import Tie, allowed, followed, ties_of
+from .problem.ties import Tie, apply_ties, tied_domain, ties_of
 from .result.notices import far_starts, only_a_start, uncounted, undriven, unfiltered
 from .result.units import unit_of
 from .search.methods import LevenbergMarquardt
@@ -59,10 +59,10 @@ def build_sweep_problem(
 ) -> tuple[Problem, list[Notice]]:
     """Return the problem of a sweep, and notices of what is not fitted."""
     records = {sweep.name: sweep}
-    setup = Setup(model, Named.of({}), Named.of({}))
+    setup = Setup(model, Named.from_dict({}), Named.from_dict({}))
     named = {"free": named_paths(options.free)}
     ties = ties_of(setup, options.tied, named, unit_of(records, model))
-    model = followed(setup, ties).machine
+    model = apply_ties(setup, ties).machine
     chosen, unseen = movable(model, sweep, options.free, {tie.path for tie in ties})
     options = dataclasses.replace(options, free=[p.path for p in chosen])
     problem, notes = build_problem(model, records, options, Steady())
@@ -98,7 +98,7 @@ def build_problem(
     named = {"free": named_paths(options.free), "own": named_paths(options.own)}
     ties = ties_of(setup, options.tied, named, unit_of(records, machine))
     if ties:
-        setup = followed(setup, ties)
+        setup = apply_ties(setup, ties)
         machine = setup.machine
         check(machine)
     tied = {tie.path for tie in ties}
@@ -143,7 +143,9 @@ def build_problem(
         engine=engine,
         loss=options.loss or Squares(),
         x0=x0,
-        base=np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained")),
+        base=np.asarray(
+            transform_parameters(unknowns, origin + (x0 - origin) / size, "to_unconstrained")
+        ),
         origin=origin,
         size=size,
         unknowns=tuple(unknowns),
@@ -334,7 +336,7 @@ def prepare_record(
 def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
     given = {n: instruments[f"{kind}.{n}"] for n in channels if f"{kind}.{n}" in instruments}
     return (
-        _in_64_bits(Named.of({n: given.get(n, perfect()) for n in channels}))
+        _in_64_bits(Named.from_dict({n: given.get(n, perfect()) for n in channels}))
         if given
         else _perfect_sensors(tuple(channels))
     )
@@ -343,7 +345,7 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
     with jax.ensure_compile_time_eval():  # what is kept must be no tracer of who asks first
-        return _in_64_bits(Named.of(dict.fromkeys(channels, perfect())))
+        return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 
 def _check_untied(limits: Any, ties: Sequence[Tie]) -> None:
@@ -370,7 +372,7 @@ def _within_ties(
     of = {p.path: p.declaration for p in parameters(setup)} | declared
     out = dict(declared)
     for p in chosen:
-        domain = allowed(ties, p.path, of[p.path].domain, lambda path: of[path].domain)
+        domain = tied_domain(ties, p.path, of[p.path].domain, lambda path: of[path].domain)
         if domain != of[p.path].domain:
             out[p.path] = dataclasses.replace(of[p.path], domain=domain)
     return out

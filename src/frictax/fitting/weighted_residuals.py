@@ -53,7 +53,7 @@ def weighted_residuals(
         )
         return jnp.ravel(
             prepared.weight
-            * (prepared.predicted(setup, Steady(), None, frozenset()) - prepared.measured)
+            * (prepared.predict(setup, Steady(), None, frozenset()) - prepared.measured)
         )
     objective = FreeRun() if objective is None else objective
     if not isinstance(model, Machine):
@@ -65,5 +65,5 @@ def weighted_residuals(
     setup, prepared, delayed = prepare_record(
         objective.machine(model), data, objective, instruments, engine
     )
-    predicted = prepared.predicted(setup, objective, engine, delayed)
+    predicted = prepared.predict(setup, objective, engine, delayed)
     return jnp.ravel(prepared.weight * (predicted - prepared.measured))

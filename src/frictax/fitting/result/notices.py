@@ -16,7 +16,7 @@ from frictax.notice import Notice
 from frictax.signals import Constant
 
 from ..problem.initial_state import beginning, first_samples
-from ..problem.inverse_dynamics import InverseDynamics, uncovered
+from ..problem.inverse_dynamics import InverseDynamics, why_not_covered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
 from ..problem.readings import LARGEST_CUTOFF, seen_in, starting_values
@@ -168,7 +168,7 @@ def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> N
     if late:
         return Notice("forces-at-samples", "", {"why": "a sensor has a delay"})
     for record in records:
-        why = uncovered(machine, record)
+        why = why_not_covered(machine, record)
         if why:
             return Notice("forces-at-samples", record.name, {"why": why})
     return Notice("no-stretch", records[0].name)

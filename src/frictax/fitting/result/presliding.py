@@ -191,6 +191,6 @@ def _forces(problem: Problem, x: Float[Numbers, " q"], i: int, name: str) -> tup
     assert isinstance(prepared, PreparedRecord)
     nothing = np.zeros((*np.shape(prepared.weight)[:-1], 1))
     asked = dataclasses.replace(prepared, names=(name,), measured=nothing, weight=nothing)
-    setup = dataclasses.replace(setup, outputs=Named.of({name: perfect()}))
+    setup = dataclasses.replace(setup, outputs=Named.from_dict({name: perfect()}))
     late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
     return (problem.objective.predict(setup, asked, problem.engine, late),)
