@@ -28,10 +28,8 @@ from .search.multistart import continue_over_edges
 from .search.run import Run, begun
 from .search.strayed import BACK, reset_strayed
 
-_TOGETHER = 32  # fits of one compiled call
-# Step of the samples that fill a record, as a share of its usual step: so short that the state does
-# not change.
-_TAIL = 1e-3
+_TOGETHER = 32  # number of fits in one compiled call
+_TAIL = 1e-3  # [median time step] step of the samples that fill a record; the state hardly changes
 
 Length = Callable[[int], int]
 
@@ -64,7 +62,7 @@ def search_together(
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
                 filled[i] = again[i]
-    told: list[list[Notice]] = [[] for _ in problems]
+    notices: list[list[Notice]] = [[] for _ in problems]
     if not is_steady:
         done = itertools.count(1)
 
@@ -76,10 +74,10 @@ def search_together(
 
         with Workers() as pool:
             made = pool.map(on, filled, ends)
-        ends, told = [end for end, _ in made], [said for _, said in made]
+        ends, notices = [end for end, _ in made], [said for _, said in made]
     if length is None:
-        return filled, ends, told
-    return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)], told
+        return filled, ends, notices
+    return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)], notices
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
@@ -142,8 +140,8 @@ def _together(
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
     for i, (leaves, structure) in enumerate(flat):
-        told = tuple(np.shape(x) if _is_array(x) else _plain(x) for x in leaves)
-        kinds.setdefault((structure, told), []).append(i)
+        key = tuple(np.shape(x) if _is_array(x) else _plain(x) for x in leaves)
+        kinds.setdefault((structure, key), []).append(i)
     ends: list[Any] = [None] * len(problems)
     done, lock = 0, threading.Lock()
 
@@ -172,9 +170,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search problems that differ only in numbers among their `leaves`, from the coordinates
-    `begin`.
-    """
+    """Search problems whose `leaves` differ only in arrays, from the coordinates `begin`."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -199,7 +195,7 @@ def _of_a_kind(
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
     ends = search_from(begin, tell)
-    # As in one fit: a value next to its bound has so little effect that no search leaves it.
+    # A value next to its bound has so little effect that no search moves it away (as in one fit).
     for back in BACK:
         z = [reset_strayed(p, _state_at(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
@@ -218,8 +214,8 @@ def _of_a_kind(
 
 
 def _is_array(x: Any) -> bool:
-    """Return whether a leaf is an array. A Python number is part of the structure: such an exponent
-    selects the law.
+    """Return True if a leaf is an array. A Python number is part of the structure, because such an
+    exponent selects the law.
     """
     return isinstance(x, np.ndarray | np.generic | jax.Array)
 
@@ -233,7 +229,7 @@ def _state_at(ends: Descent, i: int) -> Descent:
 
 
 class _OneOfMany(Run):
-    """A search of one of many problems, by their common program."""
+    """A search of one of many problems by their common program."""
 
     def advance(self, state: Descent, until: int, noise: Any) -> Descent:
         assert noise == 1.0  # The common program has this noise.
@@ -280,8 +276,8 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """Return the leaves of the searches from `states` at step `limits`. With a `method`, for laws,
-    each search is one call, and these are the leaves of its end.
+    """Return the arrays of the searches from `states` at step `limits`. For laws, each search is
+    one call by a `method`, and the arrays are those of its end.
 
     The searches run one after the other, because together all would take the steps of the longest.
     """

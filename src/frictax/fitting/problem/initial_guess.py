@@ -31,7 +31,7 @@ def starting_law(
     **Raises:** `ValueError` for another kind of law.
 
     >>> import frictax as fx
-    >>> sweep = fx.Sweep([1, 2, 3, 4], [7.0, 8.0, 9.0, 10.0], velocity_unit="m/s", force_unit="N")
+    >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.0], velocity_unit="m/s", force_unit="N")
     >>> law = fx.starting_law(fx.Coulomb, sweep)
     >>> round(float(law.F_Coulomb), 6), round(float(law.F_prop), 6)
     (6.0, 1.0)

@@ -45,13 +45,7 @@ class AbstractLoss(Pickled, eqx.Module):
 class Squares(AbstractLoss):
     """Least squares, for noise without outliers.
 
-    >>> import frictax as fx
-    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
-    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
-    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
-    >>> law = fx.fit(fx.Coulomb, sweep, loss=fx.Squares()).law
-    >>> round(float(law.F_Coulomb), 3), round(float(law.F_prop), 3)
-    (6.003, 0.2)
+    **Example:** at `Huber`.
     """
 
     rounds: ClassVar[int] = 1

@@ -226,8 +226,8 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
 
 
 def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
-    """Return the state `name` over the record, (n,); None if neither it nor its position is
-    measured.
+    """Return the state `name` over the record, (n,), from its own or its position's output, or
+    None if both are not measured.
     """
     for of, order in ((name, "x"), (related_channel(name, POSITION_OF), "v")):
         if of in record.ticks:

@@ -267,9 +267,7 @@ def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
 
 
 def _rounded_up(count: int) -> int:
-    """Return the next integer with only two significant bits, so that similar records share a
-    program.
-    """
+    """Round up to two significant bits, so that similar records share a program."""
     unit = 2 ** max(int(np.log2(max(count, 1))) - 1, 0)
     return -(-count // unit) * unit
 
@@ -372,8 +370,8 @@ def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
 
 
 def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
-    """Return the sums over samples of `left` (K, c, s, L) of spline k times `right` of spline
-    k + d, for all d >= 0 with overlapping splines.
+    """Return the products of `left` (K, c, s, L) of spline k and `right` of spline k + d, summed
+    over samples. d >= 0 counts the splines that overlap.
     """
     size, _, _, length = left.shape
     wide = jnp.pad(left, ((0, 0), (0, 0), (0, 0), (0, 1)))

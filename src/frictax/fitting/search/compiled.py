@@ -20,7 +20,7 @@ _TURNS = 10  # Largest number of rounds; each round has new coordinates.
 def by_newton(
     problem: Problem, state: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """Return the leaves of the `Descent` after a search from `state`."""
+    """Return the arrays of the `Descent` after a search from `state`."""
     end = descend(
         lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
     )

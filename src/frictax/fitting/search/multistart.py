@@ -43,9 +43,9 @@ _ONE_SEARCH = Extent()
 
 
 class Searched(NamedTuple):
-    """The result of a search: the best state, with the steps of all searches that led to it. With
-    it come the costs at the ends of all starts, the noise scale, if a key stopped the search,
-    notices, and the number of rounds after the first search.
+    """The result of a search: the best state, with the steps of all searches that led to it.
+    `costs`: at the ends of all starts; `noise`: noise scale; `interrupted`: a key stopped the
+    search; `rounds`: number of rounds after the first search.
     """
 
     state: Descent

@@ -39,7 +39,7 @@ _SHORT, _LONG = (
     12,
     60,
 )  # most steps of a fit, and of a fit with less than twice the least cost of its round
-_NEAR = 5.0  # [noise] residuals at which a run is no longer near its record
+_NEAR = 5.0  # [noise] largest residuals of a run that is near its record
 _ALONG = 20.0  # number of zero residuals assumed before the first sample
 _LEAST_NOISE = 1e-3  # [spread of an output] least noise that scores assume
 _FAILED = 1e12  # squared residual of a run that fails
