@@ -126,7 +126,7 @@ def _mappings() -> int:
 @pytest.fixture(autouse=True, scope="session")
 def _no_contradictions() -> Iterator[None]:
     """The notices of every fit that a test asks for its notices agree with each other."""
-    made = FitResult._noticed
+    made = FitResult._collect_notices
 
     def noticed(found: FitResult, *args: Any) -> tuple[Notice, ...]:
         notices = made(found, *args)
@@ -135,7 +135,7 @@ def _no_contradictions() -> Iterator[None]:
         return notices
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FitResult, "_noticed", noticed)
+        patch.setattr(FitResult, "_collect_notices", noticed)
         yield
 
 

@@ -98,7 +98,6 @@ QUICK = {
     "frictax.engine.options.OnSamples",
     "frictax.export.robots.joint_friction",
     "frictax.fitting.fit.fit",
-    "frictax.fitting.result.estimates.Estimate",
     "frictax.fitting.result.fit_result.FitResult",
     "frictax.mechanism.gears.IdealGear",
     "frictax.progress.ProgressLine",

@@ -48,10 +48,10 @@ def test_starts_three_times_off_each_way_arrive_in_few_steps(speeds: fx.Record) 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """How many searches went on in each call, in how many steps together."""
-    taken, advanced, together = [], Run.advanced, Run.together
+    taken, advance, together = [], Run.advance, Run.together
 
     def alone(self, state: Descent, until: int, noise: Any) -> Descent:
-        end = advanced(self, state, until, noise)
+        end = advance(self, state, until, noise)
         taken.append((1, int(end.steps) - int(state.steps)))
         return end
 
@@ -61,7 +61,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         taken.append((len(states), sum(steps)))
         return ends
 
-    monkeypatch.setattr(Run, "advanced", alone)
+    monkeypatch.setattr(Run, "advance", alone)
     monkeypatch.setattr(Run, "together", in_lanes)
     return taken
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.fitting.problem.weak_form import band, weak_form, whitened
+from frictax.fitting.problem.weak_form import band, weak_form, whiten
 
 T = np.linspace(0.0, 6.0, 1501)
 F = 14 * np.sin(2 * np.pi * 0.4 * T) + 7 * np.sin(2 * np.pi * 1.1 * T)
@@ -132,7 +132,7 @@ def test_residuals_of_the_covariance_that_they_have_become_white() -> None:
     apart = np.repeat(weak.stretch[used], 2)
     covariance *= apart[:, None] == apart
     both = band(weak, jnp.asarray(response), jnp.asarray(response))
-    white, half_log = whitened(weak, both, jnp.asarray(r))
+    white, half_log = whiten(weak, both, jnp.asarray(r))
     factor = np.linalg.cholesky(covariance)
     expected = np.linalg.solve(factor, r[used].ravel())
     np.testing.assert_allclose(np.asarray(white)[used].ravel(), expected, rtol=1e-5, atol=1e-6)

@@ -39,16 +39,16 @@ from .problem.problem import (
     Problem,
     Unknown,
     bounds,
-    mapped,
     steady_plan,
+    transform_parameters,
     upper_bounds,
 )
 from .problem.readings import check_no_ticks, divide_gaps, measured_starts
 from .problem.sensors import Instrument, perfect
 from .problem.setup import Named, Setup, check_channels, state_names
 from .problem.simulations import FreeRun
-from .problem.ties import Tie, allowed, followed, ties_of
-from .result.notices import far_starts, only_a_start, uncounted, undriven, unfiltered
+from .problem.ties import Tie, apply_ties, tied_domain, ties_of
+from .result.notices import far_starts, idle_filters, only_a_start, uncounted_samples, undriven
 from .result.units import unit_of
 from .search.methods import LevenbergMarquardt
 from .steady_model import check_determined, movable
@@ -59,10 +59,10 @@ def build_sweep_problem(
 ) -> tuple[Problem, list[Notice]]:
     """Return the problem of a sweep, and notices of what is not fitted."""
     records = {sweep.name: sweep}
-    setup = Setup(model, Named.of({}), Named.of({}))
+    setup = Setup(model, Named.from_dict({}), Named.from_dict({}))
     named = {"free": named_paths(options.free)}
     ties = ties_of(setup, options.tied, named, unit_of(records, model))
-    model = followed(setup, ties).machine
+    model = apply_ties(setup, ties).machine
     chosen, unseen = movable(model, sweep, options.free, {tie.path for tie in ties})
     options = dataclasses.replace(options, free=[p.path for p in chosen])
     problem, notes = build_problem(model, records, options, Steady())
@@ -98,7 +98,7 @@ def build_problem(
     named = {"free": named_paths(options.free), "own": named_paths(options.own)}
     ties = ties_of(setup, options.tied, named, unit_of(records, machine))
     if ties:
-        setup = followed(setup, ties)
+        setup = apply_ties(setup, ties)
         machine = setup.machine
         check(machine)
     tied = {tie.path for tie in ties}
@@ -135,6 +135,7 @@ def build_problem(
     scaled = np.isfinite(lower) & ~np.isfinite(upper_bounds(unknowns))
     origin = np.where(scaled, lower, 0.0)
     size = np.where(scaled, x0 - origin, 1.0)
+    base = transform_parameters(unknowns, origin + (x0 - origin) / size, "to_unconstrained")
     problem = Problem(
         setup=setup,
         prepared=_with_fixed_offsets(prepared, [u.path for u in unknowns]),
@@ -143,7 +144,7 @@ def build_problem(
         engine=engine,
         loss=options.loss or Squares(),
         x0=x0,
-        base=np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained")),
+        base=np.asarray(base),
         origin=origin,
         size=size,
         unknowns=tuple(unknowns),
@@ -289,7 +290,7 @@ def _with_fixed_offsets(prepared: Sequence[Any], moved: Sequence[str]) -> tuple[
 
 
 def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
-    """Return the problem with another record in the place of its only one, and notices of `record`.
+    """Replace the only record of the problem by `record`; return the problem and its notices.
 
     Both records must have the same channels in the same units. The problem must not fit a state of
     the machine, because the initial state is that of the record.
@@ -307,8 +308,8 @@ def _notices_of_records(problem: Problem, records: Mapping[str, Any]) -> list[No
     return [
         *undriven(problem, records),
         *far_starts(problem, records, states),
-        *unfiltered(objective, motions),
-        *uncounted(objective, problem.prepared, list(records)),
+        *idle_filters(objective, motions),
+        *uncounted_samples(objective, problem.prepared, list(records)),
     ]
 
 
@@ -334,7 +335,7 @@ def prepare_record(
 def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
     given = {n: instruments[f"{kind}.{n}"] for n in channels if f"{kind}.{n}" in instruments}
     return (
-        _in_64_bits(Named.of({n: given.get(n, perfect()) for n in channels}))
+        _in_64_bits(Named.from_dict({n: given.get(n, perfect()) for n in channels}))
         if given
         else _perfect_sensors(tuple(channels))
     )
@@ -342,12 +343,12 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
-    with jax.ensure_compile_time_eval():  # what is kept must be no tracer of who asks first
-        return _in_64_bits(Named.of(dict.fromkeys(channels, perfect())))
+    with jax.ensure_compile_time_eval():  # A cached value must not be a tracer of the first caller.
+        return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 
 def _check_untied(limits: Any, ties: Sequence[Tie]) -> None:
-    """Raise `ValueError` for a bound, which moves nothing, of what follows from others."""
+    """Raise `ValueError` for a bound of a tied parameter, which would have no effect."""
     for tie in ties:
         if isinstance(limits, Mapping) and tie.path in limits:
             remedy = f"Bound {tie.source!r}" if tie.source else "Bound what it is made of"
@@ -362,15 +363,15 @@ def _within_ties(
     chosen: Sequence[Parameter],
     declared: dict[str, Declaration],
 ) -> dict[str, Declaration]:
-    """Return the declarations of the free parameters, narrow_domains such that tied parameters stay
-    in their domains.
+    """Return the declarations of the free parameters, with domains in which tied parameters stay
+    in their own domains.
     """
     if not ties:
         return declared
     of = {p.path: p.declaration for p in parameters(setup)} | declared
     out = dict(declared)
     for p in chosen:
-        domain = allowed(ties, p.path, of[p.path].domain, lambda path: of[path].domain)
+        domain = tied_domain(ties, p.path, of[p.path].domain, lambda path: of[path].domain)
         if domain != of[p.path].domain:
             out[p.path] = dataclasses.replace(of[p.path], domain=domain)
     return out
@@ -417,8 +418,8 @@ def _check_start(p: Parameter, owner: str, value: np.ndarray, declaration: Decla
 
 
 def fit_engine(engine: Any, method: Any) -> Any:
-    """Return the engine of a fit. Levenberg-Marquardt needs forward mode only, which gives values
-    and Jacobian in one pass.
+    """Return the engine of a fit. For Levenberg-Marquardt it has only forward mode, which gives
+    values and Jacobian in one pass.
     """
     alone = isinstance(method, LevenbergMarquardt | None)
     if engine is None:

@@ -76,26 +76,25 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 
     **Arguments** of every fit:
 
-    - `model`: a law (`Stribeck(...)`), whose values are one start of the search beside one found
-      from the data; a kind of law (`Stribeck`), which starts from the data only; a
-      `SteadyFriction`; or a machine: a `Mechanism` or a hybrid system of your own. One law holds
-      for both directions.
+    - `model`: a law (`Stribeck(...)`), which starts from its own values and from the data; a kind
+      of law (`Stribeck`), which starts from the data only; a `SteadyFriction`; or a machine (a
+      `Mechanism` or a hybrid system of your own). One law applies to both directions.
     - `data`: for a law a sweep, or a `DataFrame` with one, see `Sweep.from_pandas`. For a machine a
       `Record`, several in a list, or records and sweeps under labels.
     - `free`: paths of the parameters that are fitted; by default all that the data can identify. A
-      machine has also paths of sensors and drives, such as ``"outputs.mass.s.delay"``.
-    - `tied`: path -> what the parameter is equal to: another path, ``"factor * path"``, or a
-      function of all parameters by path that JAX can differentiate. A part or law that is tied to
-      another of its kind ties each of its parameters. A tied parameter is not in `free`. It is in
-      the table and in `found.tied`, with its error.
+      machine also has paths of sensors and drives, such as ``"outputs.mass.s.delay"``.
+    - `tied`: path -> another path, ``"factor * path"``, or a function of all parameters by path
+      that JAX can differentiate. If a part or law is tied to another of its kind, each of its
+      parameters is tied. A tied parameter is not in `free`. It is in the table and in
+      `found.tied`, with its error.
     - `log_scale`: paths of parameters > 0 of which only the magnitude is known, such as a viscous
       coefficient. They are fitted on a logarithmic scale, with intervals from value/k to value*k.
     - `priors`: a list of `Normal(...)` and `Smooth(...)`.
     - `bounds`: path -> (least, most), if they are narrower than the domain of the parameter.
     - `method`: `LevenbergMarquardt()` or `Optax(...)`. `loss`: `Squares()` or `Huber()`. `level`:
       of the intervals.
-    - `starts`, `spread`: from how many points the search starts, and how far apart they are. Fits
-      by free runs use `rounds` instead. `seed`: of these points and of the rounds.
+    - `starts`, `spread`: number of starts of the search and their distance from each other. Fits by
+      free runs use `rounds` instead. `seed`: random seed of the starts and of the rounds.
     - `progress`: True shows the progress and the remaining time in one line. A function is called
       with each `ProgressLine`. A key (`KeyboardInterrupt`) stops the fit at once. The best result
       so far is then returned, with the notice `search-interrupted`.
@@ -112,26 +111,25 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 
     **Arguments** for a machine:
 
-    - `own`: paths of which each record has its own value (``"mass.v@run2"``), or path -> a start
-      for each record. Initial positions and speeds start from the record if they are in `own`, or
-      if they are `free`, of one record, and 0 in the machine.
+    - `own`: paths with a separate value for each record (``"mass.v@run2"``), or path -> a start for
+      each record. Initial positions and speeds in `own` start at the record's. Those in `free` do
+      too if there is one record and the machine's value is 0.
     - `objective`: `FreeRun()` by default, `Windows`, `ClosedLoop` or `InverseDynamics`. `start`:
       the objective of a fit before it, whose result is the start.
     - `instruments`: channel -> `Instrument`.
-    - `engine`: `OnSamples(...)`, which is fast, or `Adaptive(...)`, which fits through diffrax's
-      own solve.
-    - `rounds`: the greatest number of rounds after a search of a `FreeRun` or `ClosedLoop` that
-      ends above the noise of the record. The default is 4; 0 is one search alone; 12 suits a start
-      that is far off. A round is 1280 runs and at most 32 short fits. `found.at_noise` says whether
-      the end is certified. The same fit gives the same numbers.
+    - `engine`: `OnSamples(...)`, which is fast, or `Adaptive(...)`, which uses diffrax's solver.
+    - `rounds`: the largest number of rounds after a search of a `FreeRun` or `ClosedLoop` that
+      ends above the noise of the record. The default is 4; 0 is a search without rounds; 12 suits a
+      start that is far from the minimum. A round is 1280 runs and at most 32 short fits.
+      `found.at_noise` is True if the residuals are noise at the end. Results are reproducible.
 
     **Returns:** a `FitResult`. Its intervals are linearised, +- t standard errors, by `Guarded()`.
     They cover the true value in 95 % of 2000 synthetic sweeps like that of a measured screw drive,
     and of 400 synthetic records (see tests/fitting/test_coverage.py and test_record_coverage.py).
 
-    **Raises:** `ValueError` for a start on the edge of its domain, for too few rows, and for terms
-    that such data cannot distinguish; `KeyError` for a path that does not exist; `TypeError` for an
-    option that does not exist.
+    **Raises:** `ValueError` for a start at the bound of its domain, for too few rows, and for terms
+    that the data cannot distinguish; `KeyError` for an unknown path; `TypeError` for an unknown
+    option.
 
     >>> import frictax as fx, numpy as np
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
@@ -210,7 +208,7 @@ def _with_sweep(model: Any, data: Any) -> Any:
 def fit_sweep(model: Any, sweep: Sweep, options: FitOptions, work: Work) -> FitResult:
     """Fit a friction law to a sweep; see `fit`."""
     start = assemble_friction(model, sweep, options)
-    if isinstance(model, type):  # its start is found from the data
+    if isinstance(model, type):  # The start of a kind of law comes from the data.
         start = move_inside(start, options.bounds)
     problem, notes = build_sweep_problem(start, sweep, options)
     paths = tuple(u.path for u in problem.unknowns)
@@ -264,14 +262,14 @@ def _without_repeated_starts(
     assert isinstance(options.own, Mapping)
     starts = {path: values for path, values in options.own.items() if values is not None}
     if any(np.shape(values)[:1] != (len(labels),) for values in starts.values()):
-        return labels, [], options  # `build_problem` refuses these starts
+        return labels, [], options  # `build_problem` rejects these starts.
     kept = [i for i, label in enumerate(labels) if label in records]
     own = {**options.own, **{path: [x[i] for i in kept] for path, x in starts.items()}}
     return records, repeats, dataclasses.replace(options, own=own)
 
 
 def _rounds(options: FitOptions) -> int:
-    """Return how many rounds may follow the search; raise `ValueError` if none can."""
+    """Return the largest number of rounds; raise `ValueError` if the fit cannot have rounds."""
     objective, rounds = options.objective, options.rounds
     is_free_run = isinstance(objective, FreeRun | ClosedLoop)
     if rounds and not (is_free_run and options.is_least_squares):
@@ -294,7 +292,7 @@ def _fit_start(
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
-    if isinstance(start, InverseDynamics):  # a start needs no intervals
+    if isinstance(start, InverseDynamics):  # The intervals of a start are not used.
         start = dataclasses.replace(start, at_samples=True)
     first = FitOptions(
         objective=start,
@@ -335,7 +333,7 @@ def _solve(
     end = search(problem, method, extent, work, also)
     rounds = end.rounds
     raise_if_failed(problem, end.costs, records)
-    notes = [*notes, *end.told]
+    notes = [*notes, *end.notices]
     problem, end = _with_noise_of_end(problem, end, method, work)
     problem, end, more = _with_corrected_starts(problem, end, method, work)
     notes += [n for n in more if n not in notes]
@@ -390,7 +388,7 @@ def _with_corrected_starts(
         return problem, end, ()
     try:
         second = search(again, method, say=work, first=end.state.z)
-    except KeyboardInterrupt:  # before the search has a result
+    except KeyboardInterrupt:  # The search was stopped before its first result.
         if not may_keep():
             raise
         return problem, end._replace(interrupted=True), ()
@@ -399,7 +397,7 @@ def _with_corrected_starts(
         end.state.cost
     ):
         return problem, end._replace(interrupted=second.interrupted), ()
-    return again, _merge_searches(end, second), second.told
+    return again, _merge_searches(end, second), second.notices
 
 
 def _merge_searches(end: Searched, second: Searched) -> Searched:
@@ -411,7 +409,7 @@ def _merge_searches(end: Searched, second: Searched) -> Searched:
 
 def _with_noise_at(problem: Problem, x: Any) -> Problem:
     """Return the problem with its noise sizes found at the values `x`, or the same problem."""
-    if not problem.objective.whitens():  # no other noise depends on the values
+    if not problem.objective.whitens():  # Only whitened residuals depend on the noise.
         return problem
     prepared = tuple(
         problem.objective.with_noise_found(problem.setup_at(np.asarray(x), i), one, problem.delayed)
@@ -431,8 +429,8 @@ def with_step_notices(found: FitResult) -> FitResult:
 
 
 def misfit(found: FitResult) -> float:
-    """Return the number by which fits of the same data are compared: the sum of squares, or the
-    scale of a robust loss.
+    """Return the misfit by which fits of the same data are compared: the sum of squares, or the
+    noise scale of a robust loss.
     """
     robust = found.loss.rounds > 1
     return found.noise_scale if robust else float(np.sum(found.full_residuals**2))
@@ -445,7 +443,7 @@ def resume_search(found: FitResult, z: Any) -> FitResult:
         end = search(problem, found.method, first=z)
     if not np.isfinite(end.costs).any():
         return found
-    notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.told]
+    notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.notices]
     seconds = found.seconds + time.perf_counter() - began
     how = found.method, found.level, notes, seconds
     other = make_fit_result(found.start, problem, found.records, end, *how)
@@ -473,7 +471,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
 
 @interruptible_jit
 def _ending(problem: Problem, i: int) -> Any:
-    """Return how the run of prepared record i ends at the start values."""
+    """Return the result of the simulation of prepared record i at the start values."""
     prepared = problem.prepared[i]
     assert isinstance(prepared, PreparedRecord)
     return problem.objective.result(

@@ -46,7 +46,7 @@ from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import Searched, search
 from .steady_model import assemble_friction
 
-# Errors of records and options; their message says what is wrong.
+# Errors of records and options, with a message for the user.
 MISTAKES = (ValueError, KeyError, TypeError, OSError)
 
 
@@ -59,22 +59,22 @@ def fit_many(
     values: Checked[Mapping[str, ArrayLike]] | None = None,
     **options: Unpack[ManyOptions],
 ) -> Replicates:
-    """Fit one model to many measurements, each by itself: records of many machines, or measurements
-    (or draws) of one experiment.
+    """Fit one model separately to each of many measurements: records of many machines, or repeated
+    (or simulated) measurements of one experiment.
 
-    Least squares by Levenberg-Marquardt run 32 at a time in one compiled call, on each processor.
-    Other fits run one after the other. Records of another length need another program; another
-    number of records, or other values, do not.
+    Least-squares fits by Levenberg-Marquardt run 32 at a time in one compiled call on each
+    processor. Other fits run one after the other. Records of another length need another program;
+    another number of records, or other values, do not.
 
     **Arguments:**
 
     - `model`: a law or `SteadyFriction`, for records a machine. Every fit starts from its values.
-    - `data`: records with the same channels, each with its own inputs and times; or one sweep or
-      record, of which only the speeds, or the times and inputs, are used.
+    - `data`: records with the same channels, each with its own inputs and times. Or one sweep, of
+      which only the speeds are used, or one record, of which only times and inputs are used.
     - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k,
       n) if it has one output. It is left out for several records.
-    - `values`: path -> k numbers, one for the machine of each fit. They are fixed (a payload, an
-      initial state), or starts if the parameter is free.
+    - `values`: path -> k numbers, one for the machine of each fit. They are fixed values (of a
+      payload or an initial state), or starts if the parameter is free.
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
@@ -149,7 +149,7 @@ def _problems_of_records(
 ) -> list[tuple[Problem, list[Notice]]]:
     """Return the problem of each record."""
     objective, first = options.objective or FreeRun(), records[0]
-    if isinstance(objective, InverseDynamics):  # the weak form needs the noise of each fit
+    if isinstance(objective, InverseDynamics):  # The weak form needs the noise of each fit.
         objective = dataclasses.replace(objective, at_samples=True)
     options = dataclasses.replace(options, objective=objective)
     check_data(models[0], {first.name: first})
@@ -176,9 +176,7 @@ def _problems_of_records(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ends:
-    """The ends of many searches, each with its problem. The result of a fit is made when it is
-    used.
-    """
+    """The ends of many searches with their problems. A fit's result is computed on demand."""
 
     models: Sequence[Any]
     sources: Sequence[Any]
@@ -190,7 +188,7 @@ class Ends:
 
     @property
     def states(self) -> list[Any]:
-        """The best descent of each search."""
+        """The best state of each search."""
         return [end.state for end in self.searches]
 
     def found(self, i: int) -> FitResult:
@@ -201,7 +199,7 @@ class Ends:
         return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
 
     def with_steps_needed(self) -> "Ends":
-        """Return the ends after further searches with shorter steps, of the fits that need them."""
+        """Repeat the searches of fits that need shorter steps, and return all ends."""
         problems, searches = list(self.problems), list(self.searches)
         for i, (problem, end) in enumerate(zip(problems, searches, strict=True)):
             if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(end.state.cost)):
@@ -239,11 +237,11 @@ def ends_of(
     Least squares by Levenberg-Marquardt are searched together, other problems one after the other.
     `length` as in `search_together`.
     """
-    problems, notes = [problem for problem, _ in asked], [told for _, told in asked]
+    problems, notes = [problem for problem, _ in asked], [said for _, said in asked]
     first, searches = problems[0], []
     if isinstance(method, LevenbergMarquardt) and first.loss.rounds == 1 and not first.priors:
-        problems, states, told = search_together(problems, method, work, length)
-        notes = [[*a, *b] for a, b in zip(notes, told, strict=True)]
+        problems, states, more = search_together(problems, method, work, length)
+        notes = [[*a, *b] for a, b in zip(notes, more, strict=True)]
         for state in states:
             searches.append(Searched(state, np.reshape(state.cost, 1), 1.0, False, ()))
     else:
@@ -286,7 +284,7 @@ def fit_each(
     length: Length | None = None,
     work: Work = SILENT,
 ) -> list[FitResult | Exception]:
-    """Return what `fit` finds for each model and its record, or the reason why it cannot.
+    """Return the result of `fit` for each model and its record, or the exception that it raises.
 
     Least squares from one start are searched together. `length` gives the number of samples up to
     which a record is filled, so that few programs serve all records. Other fits run one after the
@@ -329,8 +327,8 @@ def fit_each(
 def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
-    """Yield the problem of each record with its notices, or the reason why it has none."""
-    # Problems that serve for other records too, with the notices of their machine.
+    """Yield the problem of each record with its notices, or the exception of an invalid record."""
+    # Problems that are also used for other records, with the notices of their machine.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
     for model, record in zip(models, records, strict=True):
         key = _problem_key(model, record)
@@ -369,7 +367,7 @@ def _fit_in_two_stages(
 
 
 def _problem_key(model: Any, record: Record) -> tuple[Any, ...]:
-    """Return a key that is equal for records whose problems differ in their samples only."""
+    """Return a key that is equal for records whose problems differ only in their samples."""
     units = tuple((name, unit.name) for name, unit in record.units.items())
     channels = (*record.inputs, None, *record.outputs, None, *record.sd)
     moved = record.n if _is_moved(model, record) else 0
@@ -377,7 +375,7 @@ def _problem_key(model: Any, record: Record) -> tuple[Any, ...]:
 
 
 def _is_moved(model: Any, record: Record) -> bool:
-    """Return whether the record prescribes a motion, which makes an event of each sample."""
+    """Return True if the record prescribes a motion, because then each sample is an event."""
     if not isinstance(model, Mechanism):
         return False
     parts = [name.partition(".")[0] for name in record.inputs]
@@ -385,10 +383,10 @@ def _is_moved(model: Any, record: Record) -> bool:
 
 
 def _is_searched_together(options: FitOptions) -> bool:
-    """Return whether the searches of these fits run together."""
+    """Return True if the searches of these fits run together."""
     objective, start = options.objective, options.start
     if start is not None and (objective or FreeRun()).drives() != start.drives():
-        return False  # `fit_records` refuses this
+        return False  # `fit_records` rejects this combination.
     return (
         options.is_least_squares
         and not options.priors
@@ -472,7 +470,7 @@ def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]
 
 
 def _matrix(values, n: int) -> Float[np.ndarray, "k n"] | None:
-    """Return the rows of numbers, or None if they do not have that length."""
+    """Return the rows of numbers, or None if they do not have the length n."""
     try:
         x = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -24,14 +24,12 @@ from .problem.simulations import FreeRun
 from .search.compiled import in_turned_coordinates
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
-from .search.multistart import carried_on
+from .search.multistart import continue_over_edges
 from .search.run import Run, begun
-from .search.strayed import BACK, put_back
+from .search.strayed import BACK, reset_strayed
 
-_TOGETHER = 32  # fits of one compiled call
-# Step of the samples that fill a record, as a share of its usual step: so short that the state does
-# not change.
-_TAIL = 1e-3
+_TOGETHER = 32  # number of fits in one compiled call
+_TAIL = 1e-3  # [median time step] step of the samples that fill a record; the state hardly changes
 
 Length = Callable[[int], int]
 
@@ -64,22 +62,22 @@ def search_together(
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
                 filled[i] = again[i]
-    told: list[list[Notice]] = [[] for _ in problems]
+    notices: list[list[Notice]] = [[] for _ in problems]
     if not is_steady:
         done = itertools.count(1)
 
         def on(problem: Problem, end: Descent) -> tuple[Descent, list[Notice]]:
             dof = max(int(np.sum(problem.weights() > 0)) - problem.x0.size, 1)
-            made = carried_on(_OneOfMany(problem, method, dof, 1e-300), end)
+            made = continue_over_edges(_OneOfMany(problem, method, dof, 1e-300), end)
             parts[" edges"].count(next(done), len(problems), "fits looked at")
             return made
 
         with Workers() as pool:
             made = pool.map(on, filled, ends)
-        ends, told = [end for end, _ in made], [said for _, said in made]
+        ends, notices = [end for end, _ in made], [said for _, said in made]
     if length is None:
-        return filled, ends, told
-    return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)], told
+        return filled, ends, notices
+    return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)], notices
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
@@ -142,8 +140,8 @@ def _together(
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
     for i, (leaves, structure) in enumerate(flat):
-        told = tuple(np.shape(x) if _is_array(x) else _plain(x) for x in leaves)
-        kinds.setdefault((structure, told), []).append(i)
+        key = tuple(np.shape(x) if _is_array(x) else _plain(x) for x in leaves)
+        kinds.setdefault((structure, key), []).append(i)
     ends: list[Any] = [None] * len(problems)
     done, lock = 0, threading.Lock()
 
@@ -172,9 +170,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search problems that differ only in numbers among their `leaves`, from the coordinates
-    `begin`.
-    """
+    """Search problems whose `leaves` differ only in arrays, from the coordinates `begin`."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -185,7 +181,7 @@ def _of_a_kind(
     floors = 1e-20 * np.asarray(squares) + 1e-300
     dof = np.maximum(rows - first.x0.size, 1.0)
 
-    def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
+    def search_from(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
         def some(at: int) -> Descent:
             mine = slice(at, at + _TOGETHER)
             states = [begun(*one) for one in zip(problems[mine], starts[mine], strict=True)]
@@ -198,14 +194,14 @@ def _of_a_kind(
             ends = pool.map(some, range(0, count, _TOGETHER))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
-    ends = fitted(begin, tell)
-    # As in one fit: a value next to its bound has so little effect that no search leaves it.
+    ends = search_from(begin, tell)
+    # A value next to its bound has so little effect that no search moves it away (as in one fit).
     for back in BACK:
-        z = [put_back(p, _of(ends, i), back) for i, p in enumerate(problems)]
+        z = [reset_strayed(p, _state_at(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
             break
         at = [np.asarray(ends.z)[i] if one is None else one for i, one in enumerate(z)]
-        again = fitted(np.stack(at), lambda more: None)
+        again = search_from(np.stack(at), lambda more: None)
         better = again.cost < ends.cost * (1 - 1e-6)
         ends = jax.tree.map(
             lambda a, b, better=better: np.where(
@@ -218,8 +214,8 @@ def _of_a_kind(
 
 
 def _is_array(x: Any) -> bool:
-    """Return whether a leaf is an array. A Python number is part of the structure: such an exponent
-    selects the law.
+    """Return True if a leaf is an array. A Python number is part of the structure, because such an
+    exponent selects the law.
     """
     return isinstance(x, np.ndarray | np.generic | jax.Array)
 
@@ -228,18 +224,18 @@ def _plain(x: Any) -> Any:
     return x if isinstance(x, bool | int | float) else id(x)
 
 
-def _of(ends: Descent, i: int) -> Descent:
+def _state_at(ends: Descent, i: int) -> Descent:
     return jax.tree.map(lambda a: np.asarray(a[i]), ends)
 
 
 class _OneOfMany(Run):
-    """A search of one of many problems, by their common program."""
+    """A search of one of many problems by their common program."""
 
-    def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
+    def advance(self, state: Descent, until: int, noise: Any) -> Descent:
         assert noise == 1.0  # The common program has this noise.
         leaves, dof, floor = jax.tree.leaves(self.problem), self.dof, self.floor
         how = [state], until, np.array([dof]), np.array([floor])
-        return _of(_call_program(self.problem, [leaves], self.method, *how), 0)
+        return _state_at(_call_program(self.problem, [leaves], self.method, *how), 0)
 
 
 def _call_program(
@@ -280,10 +276,10 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """Return the leaves of the searches from `states` at step `limits`; of laws, whose search is
-    one call, those of their ends by a `method`.
+    """Return the arrays of the searches from `states` at step `limits`. For laws, each search is
+    one call by a `method`, and the arrays are those of its end.
 
-    The searches run one after the other: in step, all take as many steps as the longest one.
+    The searches run one after the other, because together all would take the steps of the longest.
     """
 
     def one(at) -> Descent:

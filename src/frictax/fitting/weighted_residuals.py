@@ -27,12 +27,12 @@ def weighted_residuals(
     engine: Engine | None = None,
     instruments: Mapping[str, Instrument] | None = None,
 ) -> Float[Array, " n"]:
-    """Return (predicted - measured) / sd of all that an objective compares; samples without a
-    weight have 0.
+    """Return (predicted - measured) / sd of all values that an objective compares; 0 for samples
+    without weight.
 
     The function is pure in `model`, for `jax.grad`, `jacfwd`, `vmap` and `jit`. `fit` minimises
-    half the sum of its squares. On `Windows` this holds for the first search, whose starts are read
-    by the filter. Where a run fails, the residuals are not finite.
+    half the sum of its squares. For `Windows` only its first search does, which has uncorrected
+    starts. If a simulation fails, the residuals are not finite.
 
     **Arguments:** `model`: of a sweep a law or `SteadyFriction`, of a record a machine; `objective`
     (`FreeRun()` by default), `engine` (`OnSamples()`), `instruments`: of a record, as in `fit`.
@@ -53,7 +53,7 @@ def weighted_residuals(
         )
         return jnp.ravel(
             prepared.weight
-            * (prepared.predicted(setup, Steady(), None, frozenset()) - prepared.measured)
+            * (prepared.predict(setup, Steady(), None, frozenset()) - prepared.measured)
         )
     objective = FreeRun() if objective is None else objective
     if not isinstance(model, Machine):
@@ -65,5 +65,5 @@ def weighted_residuals(
     setup, prepared, delayed = prepare_record(
         objective.machine(model), data, objective, instruments, engine
     )
-    predicted = prepared.predicted(setup, objective, engine, delayed)
+    predicted = prepared.predict(setup, objective, engine, delayed)
     return jnp.ravel(prepared.weight * (predicted - prepared.measured))

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting.problem.problem import Problem
-from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.identifiability import join_names
 from frictax.fitting.result.spread import Memoized
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass
@@ -659,7 +659,7 @@ def _notices(
     rough = ~nothing & linear.acts & ((times < _ROUGH[0]) | (freedom < _ROUGH[1]))
 
     def with_names(which: np.ndarray) -> dict[str, float | str]:
-        return {**numbers, "names": listed([names[i] for i in np.flatnonzero(which)])}
+        return {**numbers, "names": join_names([names[i] for i in np.flatnonzero(which)])}
 
     gains = [walk.gain for walk in walks if walk]
     if gains and times >= _ROUGH[0]:  # The size of the walk is uncertain, not the correlation.

@@ -16,7 +16,7 @@ from frictax.arguments import whole
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.identifiability import join_names
 from frictax.fitting.result.spread import Memoized
 from frictax.fitting.search.certificate import certify
 from frictax.notice import Notice
@@ -225,7 +225,7 @@ def _few_windows(
     names = linear.found.names
     is_rough = (dof(np.eye(len(names))) < _ROUGH) & linear.acts
     rough = [n for n, on in zip(names, is_rough, strict=True) if on]
-    return (Notice("few-windows-tell", "", {"names": listed(rough)}),) if rough else ()
+    return (Notice("few-windows-tell", "", {"names": join_names(rough)}),) if rough else ()
 
 
 def _windows_in_words(windows: int) -> str:

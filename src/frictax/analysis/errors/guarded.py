@@ -11,7 +11,7 @@ from scipy.special import fdtri
 from frictax.arguments import whole
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.problem import PreparedSweep, Problem
-from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.identifiability import join_names
 from frictax.fitting.result.spread import CovarianceEstimate, Memoized
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
@@ -244,4 +244,4 @@ def _in_words(found: FitResult, parts: list[CovarianceEstimate], wins: np.ndarra
     used = [k for k in range(len(parts)) if names[k]] or [0]
     if len(used) == 1:
         return parts[used[0]].says
-    return "; ".join(f"{parts[k].says}, for {listed(names[k])}" for k in used)
+    return "; ".join(f"{parts[k].says}, for {join_names(names[k])}" for k in used)

@@ -21,7 +21,7 @@ from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
-from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.identifiability import join_names
 from frictax.handover import Verb
 from frictax.interrupts import Workers, defer_interrupt, may_keep, results_of
 from frictax.notice import Notice
@@ -533,7 +533,7 @@ def posterior(
         e.name for e, r, s in zip(estimates, r_hat, ess, strict=True) if not (r < 1.01 and s > 400)
     ]
     if apart:
-        notices.append(Notice("chains-apart", "", {"names": listed(apart)}))
+        notices.append(Notice("chains-apart", "", {"names": join_names(apart)}))
     covariance = np.atleast_2d(np.cov(flat, rowvar=False))
     return Posterior(
         found,
@@ -686,8 +686,8 @@ def _check(
     ]
     if untold:
         raise ValueError(
-            f"`posterior`: neither data nor priors tell {listed(untold)}, so that the density has"
-            " no end there. Give `bounds` on both "
+            f"`posterior`: neither data nor priors tell {join_names(untold)}, so that the density"
+            " has no end there. Give `bounds` on both "
             f'sides or, to what all records share, priors, as fx.Normal("{untold[0]}", mean, sd),'
             " or leave them out of `free`."
         )

@@ -16,7 +16,7 @@ from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.spread import CovarianceEstimate, SameDegreesOfFreedom
 from frictax.fitting.search.levenberg_marquardt import descend
-from frictax.fitting.search.run import advanced, begun
+from frictax.fitting.search.run import advance_search, begun
 from frictax.interrupts import Workers
 from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass, static
@@ -40,7 +40,7 @@ def run_search(
     """Return the end of a search of `steps` steps from the coordinates `z`. The first step only
     evaluates the residuals.
     """
-    return advanced(problem, method, begun(problem, z), steps, noise, dof)
+    return advance_search(problem, method, begun(problem, z), steps, noise, dof)
 
 
 def method_of(found: FitResult) -> LevenbergMarquardt:

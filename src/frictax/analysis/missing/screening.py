@@ -18,7 +18,7 @@ from frictax.fitting.problem.objectives import AbstractSimulation, PreparedRecor
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import integral
 from frictax.fitting.result.step_error import long_steps, with_smooth_inputs
-from frictax.fitting.search.run import advanced, begun
+from frictax.fitting.search.run import advance_search, begun
 from frictax.laws.table import table_of
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF, related_channel, split_channel
 from frictax.mechanism import Force, Mechanism, Torque
@@ -130,7 +130,7 @@ def _by_missing(found: FitResult) -> tuple[Notice, ...]:
 def _finite_difference(found: FitResult, changed: Problem, by: float) -> Float[np.ndarray, " n"]:
     """Return the derivative of the residuals by a change of the problem of size `by`."""
     begin = begun(changed, found.z)
-    end = advanced(changed, found.method, begin, 1, found.noise_scale, found.dof)
+    end = advance_search(changed, found.method, begin, 1, found.noise_scale, found.dof)
     return (np.asarray(end.residuals)[: found.n] - found.full_residuals) / by
 
 

@@ -137,7 +137,7 @@ def _residuals(
     setup = problem.setup_at(at.x, i)
     if isinstance(prepared, PreparedSweep):
         setup = augmented_setup(setup, tried, at.c, at.periods, ranges)
-        out = prepared.predicted(setup, objective, problem.engine, late)
+        out = prepared.predict(setup, objective, problem.engine, late)
         return jnp.ravel(prepared.weight * (out - prepared.measured))
     if isinstance(objective, Windows):
         start = measured_starts(setup, prepared, problem.delayed)
@@ -182,7 +182,7 @@ def _with_outputs(setup: Setup, names: tuple[str, ...]) -> Setup:
     """Return the setup with ideal sensors for channels that have no sensor."""
     known = setup.outputs
     outputs = {n: known.at(n) if known.has(n) else perfect() for n in names}
-    return Setup(setup.machine, setup.inputs, Named.of(outputs))
+    return Setup(setup.machine, setup.inputs, Named.from_dict(outputs))
 
 
 @cached_jit

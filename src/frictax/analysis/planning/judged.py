@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting import Estimate, Identifiability, Knowledge
-from frictax.fitting.result.identifiability import listed, null_directions, null_notice
+from frictax.fitting.result.identifiability import join_names, null_directions, null_notice
 from frictax.notice import Notice
 
 from .expected import Outlook
@@ -90,7 +90,7 @@ def _directions(
             f"{estimates[i].name} by {change[i] * size[i]:+.2g} {estimates[i].unit}" for i in parts
         )
         if len(parts) > 1:
-            numbers = {"names": listed(names), "changes": told}
+            numbers = {"names": join_names(names), "changes": told}
             out.append(Notice("hard-to-tell-apart", "", numbers))
         else:
             out.append(Notice("hard-to-tell", names[0], {"changes": told}))
@@ -112,9 +112,9 @@ def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[
     for says, gains in best.items():
         errors = [f"{name} {gain:.2g} times" for name, gain in gains if np.isfinite(gain)]
         unseen = [name for name, gain in gains if not np.isfinite(gain)]
-        told = [f"errors would be smaller, of {listed(errors)}"] if errors else []
-        told += [f"{listed(unseen)} would show at all"] if unseen else []
+        told = [f"errors would be smaller, of {join_names(errors)}"] if errors else []
+        told += [f"{join_names(unseen)} would show at all"] if unseen else []
         out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(told)}))
     if without:
-        out.append(Notice("no-cure", "", {"names": listed(without)}))
+        out.append(Notice("no-cure", "", {"names": join_names(without)}))
     return out

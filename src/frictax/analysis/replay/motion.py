@@ -197,7 +197,7 @@ def preview(
     setup, prepared, delayed = prepare_record(placed, record, objective, instruments, engine)
     here = setup.for_channels(prepared.inputs, prepared.names)
     motion, before, after = simulate_beside(here, prepared, record.t, engine, delayed)
-    predicted = np.asarray(prepared.predicted(here, objective, engine, delayed))
+    predicted = np.asarray(prepared.predict(here, objective, engine, delayed))
     left = predicted - np.asarray(prepared.measured)
     final = {
         name: (float(record.outputs[name][-1]), float(predicted[-1, i]))

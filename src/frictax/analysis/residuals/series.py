@@ -75,8 +75,8 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     at_rest = {
         name: np.zeros_like(x) if name.endswith(".a") else x for name, x in prepared.known.items()
     }
-    # The record has been corrected for the sensors already.
-    perfectly = dataclasses.replace(setup, outputs=Named.of(dict.fromkeys(seen.outputs, perfect())))
+    exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))  # `seen` is corrected already.
+    perfectly = dataclasses.replace(setup, outputs=exact)
     lacking = -_predict(objective, perfectly, prepared)
     force = _predict(objective, perfectly, dataclasses.replace(prepared, known=at_rest))
     out = []

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
 from frictax.fitting import FitResult, Knowledge
-from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.identifiability import join_names
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.text import WAYS
@@ -56,7 +56,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
                 f" through it ({line:.3g})"
             )
     if found.identifiability.unknown:
-        out.append(f"not identifiable: {listed(list(found.identifiability.unknown))}")
+        out.append(f"not identifiable: {join_names(list(found.identifiability.unknown))}")
     if not found.converged:
         out.append(UNENDED)
     return tuple(dict.fromkeys(out))
@@ -65,7 +65,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
 def doubts(found: FitResult) -> tuple[str, ...]:
     """What a reader should know of a fit although it may be right: values at their bounds."""
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
-    return (f"at its bound: {listed(at_bound)}",) if at_bound else ()
+    return (f"at its bound: {join_names(at_bound)}",) if at_bound else ()
 
 
 def visited_laws(

@@ -5,7 +5,7 @@ many springs and sliders show.
 from collections.abc import Sequence
 
 from frictax.bristles import AbstractBristle, MaxwellSlip
-from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.identifiability import join_names
 from frictax.mechanism import Mechanism
 
 from .ratios import worst_ratios
@@ -33,7 +33,7 @@ def of_presliding(rows: Sequence[ComparedStructure]) -> list[str]:
         said = "One spring and one slider are" if n == 1 else f"{n} springs and sliders are"
         out.append(
             f"{said} enough for these records. With more of them"
-            f" ({listed(row.name for row in more)}), parameters are not identifiable, or the"
+            f" ({join_names(row.name for row in more)}), parameters are not identifiable, or the"
             " prediction of the data left out does not improve by more than 5 %, or by more than"
             " chance."
         )

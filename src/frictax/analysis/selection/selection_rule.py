@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.identifiability import join_names
 
 from .presliding import of_presliding
 from .ratios import EQUAL, worst_ratios
@@ -52,7 +52,7 @@ def _reason(
         out = [f"No structure is plausible; {best.name} is the least bad: {best.implausible[0]}."]
     elif len(equal) > 1:
         others = [row.name for row in equal if row is not best]
-        names, s = listed(others), "" if len(others) > 1 else "s"
+        names, s = join_names(others), "" if len(others) > 1 else "s"
         out = [
             f"{best.name} is chosen: {names} predict{s} the data left out no better, and it has the"
             f" fewest parameters ({best.numbers})."

@@ -1,1 +1,1 @@
-"""What a fit is asked: data set against a model, as one vector of weighted residuals."""
+"""The problem of a fit: compare data with a model as one vector of weighted residuals."""

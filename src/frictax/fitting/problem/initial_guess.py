@@ -1,4 +1,4 @@
-"""Start values from the data, so that a user need give none."""
+"""Start values from the data, so that users do not have to give them."""
 
 from typing import Any, TypeVar
 
@@ -17,20 +17,21 @@ Bristle = TypeVar("Bristle", bound=AbstractBristle)
 def starting_law(
     kind: type[Law], sweep: Sweep, *, exponent: float = 1.0, nodes: ArrayLike | None = None
 ) -> Law:
-    """A law of that kind near the sweep, each value inside its domain, from which a fit can start.
+    """Return a law of that kind near the sweep, from which a fit can start: each value is inside
+    its domain.
 
-    The terms that enter linearly are found by least squares with values >= 0; `fexp` is searched on
-    a grid between the inverse of the highest speed and that of the lowest. A table gets `nodes`
-    speeds, one of them 0, the others at quantiles of the measured ones.
+    The linear terms are estimated by least squares with values >= 0. `fexp` is searched on a grid
+    between the inverses of the highest and the lowest speed. The nodes of a table are the speed 0
+    and quantiles of the measured speeds.
 
     **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent` for `Stribeck`; `nodes` for
-    `Table`: how many (>= 2), or which speeds; a third of the number of measured speeds unless
-    given, at most 6.
+    `Table`: their number (>= 2) or their speeds. The default is a third of the number of measured
+    speeds, at most 6.
 
     **Raises:** `ValueError` for another kind of law.
 
     >>> import frictax as fx
-    >>> sweep = fx.Sweep([1, 2, 3, 4], [7.0, 8.0, 9.0, 10.0], velocity_unit="m/s", force_unit="N")
+    >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.0], velocity_unit="m/s", force_unit="N")
     >>> law = fx.starting_law(fx.Coulomb, sweep)
     >>> round(float(law.F_Coulomb), 6), round(float(law.F_prop), 6)
     (6.0, 1.0)
@@ -40,7 +41,7 @@ def starting_law(
     f = (sweep.force * sweep.direction)[sliding]
     w = np.ones_like(v) if sweep.sigma is None else sweep.sigma.mean() / sweep.sigma[sliding]
     size = max(float(np.mean(np.abs(f))), 1e-30)
-    least = 0.01 * size  # a start on the edge of its domain could not leave it
+    least = 0.01 * size  # A search cannot leave a start at the bound of its domain.
     law: Any  # of that kind
     if kind is Coulomb:
         (constant, slope), _ = _nonnegative(w, f, np.ones_like(v), v)
@@ -72,8 +73,8 @@ def starting_law(
             law = Table([[at[0], size]])
             return law
         hats = [np.interp(v, at, row) for row in np.eye(at.size)]
-        # a faint pull towards the mean keeps a node between whose neighbours nothing was measured
-        # near the curve
+        # A weak prior at the mean keeps a node near the curve if no speed was measured between its
+        # neighbours.
         pull = [
             np.concatenate([hat * w, 1e-3 * row])
             for hat, row in zip(hats, np.eye(at.size), strict=True)
@@ -100,24 +101,24 @@ def starting_bristle(
     rotational: bool = False,
     elements: int = 1,
 ) -> Bristle:
-    """A bristle of that kind near a record of motion and friction, from which a fit can start.
+    """Return a bristle of that kind near a record of motion and friction, for the start of a fit.
 
-    `sigma_0` is the force over the way from a reversal in full sliding to 63 % of the swing between
-    the limits: exact for `Dahl`, 1.26 times that for a spring that yields near its limit. It must
-    be known within a factor of a few: once a contact slides far, nothing of it is left in the
-    motion, and no search finds the way back. Where no reversal is seen it is the greatest force
-    over 5 um, as of ground steel, or over 1 mrad, as of geared joints.
+    `sigma_0` is the force divided by the distance from a reversal in full sliding to 63 % of the
+    change between the limits. This is exact for `Dahl`; for a spring that yields near its limit the
+    factor is 1.26. The start must be right within a factor of a few: the motion of a contact that
+    slides far does not depend on `sigma_0`, so no search corrects it. Without a reversal it is the
+    largest force over 5 um (ground steel), or over 1 mrad (geared joints).
 
-    One element of `MaxwellSlip` gets that stiffness; several bear equal shares, and slip after ways
-    on a geometric grid from half to twice that of one alone.
+    One element of `MaxwellSlip` has this stiffness. Several elements share the force equally and
+    slip at distances on a geometric grid, from half to twice the distance of a single element.
 
     **Arguments:** `kind`: `Dahl`, `LuGre`, `ElastoPlastic` or `MaxwellSlip`; `motion` [m or rad]
-    and `friction` [N or N.m], sample by sample; `m` [kg or kg.m2]: what rubs; of it and `viscous`
-    [N.s/m] `sigma_1` is made to damp it critically while it does not slide, without it there is
-    none; `rotational`: whether it turns; `elements`: how many of `MaxwellSlip`.
+    and `friction` [N or N.m] at each sample; `m` [kg or kg.m2]: the moving mass, with which
+    `viscous` [N.s/m] and `sigma_1` damp sticking critically (`sigma_1` is 0 without `m`);
+    `rotational`: True for rotation; `elements`: number of elements of `MaxwellSlip`.
 
-    **Raises:** `ValueError` for another kind of bristle, and for fewer elements than 1 or more of
-    a bristle that has none.
+    **Raises:** `ValueError` for another kind of bristle, for `elements` < 1, and for several
+    elements of another bristle than `MaxwellSlip`.
 
     >>> import frictax as fx, numpy as np
     >>> way = np.linspace(0.0, 1e-3, 2001)
@@ -147,7 +148,7 @@ def starting_bristle(
     bristle: Any  # of that kind
     if kind is MaxwellSlip:
         grid = np.geomspace(0.5, 2.0, elements) if elements > 1 else np.ones(1)
-        # of shares that are named, so that a fit can move them
+        # Explicit shares are parameters that a fit can change.
         bristle = MaxwellSlip(stiffness / (elements * grid), share=np.ones(elements))
         return bristle
     values = {"sigma_0": stiffness}
@@ -159,7 +160,7 @@ def starting_bristle(
 
 
 def near_law(law: AbstractLaw, sweep: Sweep) -> AbstractLaw | None:
-    """A law of the same form as `law`, near the sweep; None for a form that is not known here."""
+    """Return a law of the same form as `law` near the sweep; None for another form of law."""
     if isinstance(law, Coulomb):
         return starting_law(Coulomb, sweep)
     if isinstance(law, Stribeck):
@@ -170,7 +171,7 @@ def near_law(law: AbstractLaw, sweep: Sweep) -> AbstractLaw | None:
 
 
 def table_nodes(speeds: np.ndarray, nodes: int | None = None) -> np.ndarray:
-    """Speeds for a table: 0, the highest measured speed, and quantiles between."""
+    """Return the speeds of a table: 0, the highest measured speed, and quantiles between them."""
     distinct = np.unique(speeds)
     count = int(np.clip(distinct.size // 3, 2, 6)) if nodes is None else nodes
     if not 2 <= count <= distinct.size:

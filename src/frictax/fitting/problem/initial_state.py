@@ -1,6 +1,4 @@
-"""Where a fit to records begins: what the machine says, what each record shows, and what a first
-fit has found.
-"""
+"""Initial states of a fit to records: from the machine, from each record, or from a first fit."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,11 +15,11 @@ from .readings import cutoffs_of, seen_in, smoothed_state
 from .setup import Setup, state_names
 from .simulations import FreeRun
 
-_CUTOFF = 50.0  # Hz; a filter that ends lower knows the beginning of a record less well
+_CUTOFF = 50.0  # [Hz] highest cutoff; a lower one estimates the beginning of a record less well
 
 
 def starting_state(machine: Any, record: Record, name: str) -> float | None:
-    """The state `name` at the start of the record, where the record measures it or its position."""
+    """Return the state `name` at the start of the record, or None if it is not measured."""
     if name not in state_names(machine):
         return None
     found = smoothed_state(record, name, cutoffs_of(record, _CUTOFF))
@@ -29,15 +27,15 @@ def starting_state(machine: Any, record: Record, name: str) -> float | None:
 
 
 def named_paths(given: Any) -> list[Any]:
-    """What `free` or `own` names: one path, or many."""
+    """Return the paths in `free` or `own`, which can be one path, several, or None."""
     if given is None:
         return []
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
 
 
 def own_parameters(model: Any, own: Any) -> dict[str, Any]:
-    """Those of `own` that are the machine's and no state of it, with the starts given: what a first
-    fit can tell for the next.
+    """Return the paths of `own` that are parameters of the machine, with their start values. A
+    first fit can estimate these for the next fit.
     """
     states = state_names(model)
     kept = [
@@ -51,8 +49,8 @@ def own_parameters(model: Any, own: Any) -> dict[str, Any]:
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """`model` as a first fit found it, with the values of `before` where they came to a lower or an
-    upper bound or ran off: no search leads back.
+    """Return the `model` of a first fit. Values that reached a bound, or grew a thousandfold from
+    it, are those of `before`, because no search moves them back.
     """
     for u in problem.unknowns:
         low, high = u.declaration.domain.bound(), u.declaration.domain.upper()
@@ -70,12 +68,12 @@ def begun_at(model: Any, before: Any, problem: Problem) -> Any:
 def shared_start(
     setup: Setup, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]
 ) -> np.ndarray:
-    """Where the model has it; a state that is 0 there, as it is unless given, where the record
-    begins, if that may be elsewhere.
+    """Return the start value of the model. A state that is 0 there, its default, starts as the
+    record begins, if the record begins elsewhere.
 
-    From rest a run may begin stuck, so that a little speed does nothing and no search would find
-    it; and upright a pendulum stays where it is, whatever it weighs. A start is elsewhere where its
-    errors do not explain that, or it is no small part of the motion.
+    A run from rest may begin stuck: a small speed has no effect, and no search finds the start. An
+    upright pendulum does not move for any mass. The record begins elsewhere if the first value
+    exceeds its error or 5 % of the motion.
     """
     value = np.asarray(p.value, dtype=float)
     record = next(iter(records.values())) if len(records) == 1 else None
@@ -97,19 +95,19 @@ def shared_start(
 
 
 def first_samples(n: int) -> int:
-    """How many of n samples tell how a record begins."""
+    """Return how many of n samples are used to find the beginning of a record."""
     return min(int(np.clip(0.02 * n, 8, 40)), n)
 
 
 def beginning(
     record: Record, name: str, x: np.ndarray
 ) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """What the output `name`, `x` without what its sensor adds, shows of its start: its value with
-    what that can be wrong by, how fast it changes likewise, and usually changes.
+    """Return the first value of the output `name` with its error, the first rate with its error,
+    and the usual rate. `x`: the output without the offset, drift and gain of its sensor.
 
-    By a parabola through the first samples. It is wrong by five standard errors of noise, by what a
-    cubic says otherwise, and by what steps of the sensor's resolution add up to at worst: these are
-    no noise, and of a slow motion all first samples may share one. Ticks have no such error.
+    A parabola is fitted to the first samples. The error is the sum of five standard errors, the
+    difference from a cubic, and the largest effect of the sensor's resolution. The resolution is
+    not noise, because all first samples of a slow motion may have one value. Ticks do not have it.
     """
     t, k = record.t, first_samples(record.n)
     resolution = 0.0 if name in record.ticks else quantum(x)

@@ -1,4 +1,4 @@
-"""Friction from forces and the measured motion, without a simulation."""
+"""Inverse dynamics: friction from forces and the measured motion, without a simulation."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -41,14 +41,14 @@ from .setup import Setup, driven, moved_to
 from .weak_form import automatic_cutoff, noise_sizes, weak_form, weak_residuals
 
 _AT_SAMPLES = 50.0  # [Hz] cutoff of the comparison at samples, unless given
-_SAME = 0.2  # of the noise of the forces: a change after which no search is repeated
-_EVEN = 0.02  # of a step: largest difference of the steps of a record that counts as even
+_SAME = 0.2  # [noise of the forces] largest change of this noise that does not repeat the search
+_EVEN = 0.02  # [mean time step] largest deviation of a time step in a record with even steps
 
 
 @pytree_dataclass
 class InverseDynamics(AbstractObjective):
-    """Newton's law along the measured motion, without a simulation: the force that the motion
-    requires against the force that acts [N].
+    """Newton's law along the measured motion, without a simulation. The force that the motion
+    requires is compared with the force that acts [N].
 
     Newton's law is multiplied by splines and integrated by parts, on stretches of the record in
     which every contact slides in one direction (`frictax.fitting.problem.weak_form`). No position
@@ -57,21 +57,22 @@ class InverseDynamics(AbstractObjective):
     `Windows` estimates Stribeck terms and breakaway more accurately.
 
     The weak form needs a record that measures the position of every body at even steps, and sensors
-    without a delay. It does not know bristles, hard stops, gaps and prescribed motions. Such a
-    record or machine is compared sample by sample, as with `at_samples`, and a notice says so.
-    Where the measured motion is hardly larger than its noise, there is no interval.
+    without a delay. It does not cover bristles, hard stops, gaps and prescribed motions. Such a
+    record or machine is compared at samples, as with `at_samples`, and a notice reports it. If the
+    measured motion is hardly larger than its noise, the result does not have intervals.
 
-    With `at_samples`, m*a - sum of forces is compared at each sample. Positions pass a Butterworth
-    low-pass of order 4 forward and backward (no phase shift) and are differenced for v and a. Where
-    a record measures the speed only, its integral is the position. Noise of v and a biases the
-    estimates, and the intervals do not contain this bias: it is a start for another objective, and
-    `start=InverseDynamics()` always takes it. How a bristle is bent follows from the motion, sample
-    by sample from its start `z`. The filter must pass the presliding motion.
+    With `at_samples`, m*a - sum of forces is compared at each sample. A Butterworth low-pass of
+    order 4 filters the positions forward and backward (no phase shift), and differences give v and
+    a. If a record measures only the speed, its integral is the position. Noise of v and a biases
+    the estimates, and the intervals do not contain this bias. So use the result as the start of
+    another objective; `start=InverseDynamics()` always compares at samples. The deflection of a
+    bristle is integrated along the motion from its start `z`, so the filter must pass the
+    presliding motion.
 
-    **Arguments:** `cutoff` [Hz] of the smoothed motion; found from the record unless given (at
-    samples: 50); `v_min`, as a share of the highest speed: slower samples are left out, because
-    their direction is not known, unless all friction has a bristle; `at_samples`: compare forces at
-    each sample. Samples at a hard stop, or less than 2/cutoff from one, are left out.
+    **Arguments:** `cutoff` [Hz] of the smoothed motion, by default estimated from the record (at
+    samples: 50); `v_min`: the least speed as a share of the highest speed. Slower samples are left
+    out, because their direction is uncertain, unless all friction has a bristle. `at_samples`:
+    compare forces at each sample, except within 2/cutoff of a hard stop.
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
     2014 (inverse dynamic identification model with least squares).
@@ -170,8 +171,8 @@ class InverseDynamics(AbstractObjective):
         return _AT_SAMPLES if self.cutoff is None else self.cutoff
 
     def _weak(self, machine: Mechanism, record: Record) -> PreparedRecord | None:
-        """The weak form of a record; None where it does not cover the record or the machine."""
-        if uncovered(machine, record):
+        """Return the weak form of a record; None if it does not cover the record or the machine."""
+        if why_not_covered(machine, record):
             return None
         lay = MechanicalSystem(machine).layout
         names = [machine.names[i] for i in lay.bodies]
@@ -249,12 +250,12 @@ class InverseDynamics(AbstractObjective):
         assert isinstance(system, MechanicalSystem)
         bodies = [setup.machine.names[i] for i in system.layout.bodies]
 
-        def started(t: Array, now: Mapping[str, Numbers]) -> tuple[Array, Array]:
+        def start_at(t: Array, now: Mapping[str, Numbers]) -> tuple[Array, Array]:
             moves = {name: x for name, x in now.items() if not name.endswith(".a")}
             return moved_to(system, moves).start(t)
 
         def one(t: Array, now: Mapping[str, Numbers], bent: Array) -> Array:
-            y, mode = started(t, now)
+            y, mode = start_at(t, now)
             first = system.layout.first_bristle
             y = y.at[first : first + bent.shape[0]].set(bent)
             moment = system.snapshot(t, y, mode)
@@ -264,17 +265,17 @@ class InverseDynamics(AbstractObjective):
         moves, ts = motion(setup, prepared, delayed), jnp.asarray(prepared.t)
         bent = jnp.zeros((ts.shape[0], 0))
         if system.layout.bristles:
-            at = jax.vmap(lambda t, now: bristle_positions(system.snapshot(t, *started(t, now))))(
+            at = jax.vmap(lambda t, now: bristle_positions(system.snapshot(t, *start_at(t, now))))(
                 ts, moves
             )
-            begun = started(ts[0], {name: x[0] for name, x in moves.items()})
+            begun = start_at(ts[0], {name: x[0] for name, x in moves.items()})
             bent = bristle_forces_along(system.snapshot(ts[0], *begun), ts, at)
         lacking = jax.vmap(one)(ts, moves, bent)
         delays = any(name.startswith("outputs.") for name in delayed)
         if not (delays and system.layout.contacts):
             return lacking
-        # Which samples are slow was told from what a delayed sensor showed, at other times than the
-        # machine was.
+        # Slow samples were found in the output of a delayed sensor. Here they are found again
+        # without the delay.
         speeds = [
             jnp.abs(constant(v))
             for name, v in moves.items()
@@ -291,7 +292,7 @@ def _noise_sizes(
     return noise_sizes(setup, prepared, acting(setup, prepared, delayed))
 
 
-def uncovered(machine: Mechanism, record: Record) -> str:
+def why_not_covered(machine: Mechanism, record: Record) -> str:
     """Return why the weak form does not cover a machine or a record, as a part of a sentence; ""
     if it covers both.
     """
@@ -313,7 +314,7 @@ def uncovered(machine: Mechanism, record: Record) -> str:
 
 
 def _at_stops(part, s: np.ndarray, wide: int) -> np.ndarray:
-    """Which samples lie at a stop of `part`, or `wide` samples from one that does."""
+    """Return a mask of the samples at a stop of `part`, or up to `wide` samples from such."""
     if not isinstance(part, MassWithStopAndFriction):
         return np.zeros(s.size, bool)
     low, high = (float(x) for x in part.stops())
@@ -323,8 +324,8 @@ def _at_stops(part, s: np.ndarray, wide: int) -> np.ndarray:
 
 
 def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
-    """Positions, velocities and accelerations of the bodies at each sample, without what sensors
-    add to them.
+    """Return positions, velocities and accelerations of the bodies at each sample, without the
+    effects of sensors.
     """
     found = {}
     for name in prepared.known:
@@ -334,7 +335,7 @@ def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> d
             for i, x in enumerate(("s", "phi", "v", "w"))
             if setup.outputs.has(f"{body}.{x}")
         ]
-        of, rate = seen[0] if seen else (name, 0)  # nobody's sensor
+        of, rate = seen[0] if seen else (name, 0)  # An unmeasured body does not have a sensor.
         order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - rate
         found[name] = invert_sensor(setup, prepared, name, of, order, slice(None), delayed)
     return found

@@ -1,4 +1,4 @@
-"""How a residual counts."""
+"""Losses, which define the cost of a residual: least squares and Huber's loss."""
 
 import abc
 import math
@@ -14,44 +14,38 @@ Residuals = Float[Array, " n"]
 
 
 class AbstractLoss(Pickled, eqx.Module):
-    """Weight of residuals, each divided by the noise scale."""
+    """The cost of residuals, each divided by the noise scale."""
 
     @abc.abstractmethod
     def rho(self, x: Residuals) -> Residuals:
-        """The loss of each scaled residual, x**2/2 near 0."""
+        """Return the loss of each scaled residual, x**2/2 near 0."""
 
     @abc.abstractmethod
     def score(self, x: Residuals) -> Residuals:
-        """The derivative of `rho`."""
+        """Return the derivative of `rho`."""
 
     @abc.abstractmethod
     def score_slope(self, x: Residuals) -> Residuals:
-        """The second derivative of `rho`."""
+        """Return the second derivative of `rho`."""
 
     @abc.abstractmethod
     def consistency(self) -> float:
-        """The mean of score**2 over the standard normal distribution, which makes the noise scale
-        consistent.
+        """Return the mean of score**2 over the standard normal distribution, which makes the noise
+        scale consistent.
         """
 
     @abc.abstractmethod
     def root(self, x: Residuals) -> Residuals:
-        """y with y**2/2 = rho(x) and x's sign: what Levenberg-Marquardt squares."""
+        """Return y with y**2/2 = rho(x) and the sign of x, which Levenberg-Marquardt squares."""
 
-    # how often the noise scale is estimated anew; 1 where the minimiser does not depend on it
+    # The largest number of noise scale updates, or 1 if the minimiser does not depend on the scale.
     rounds: eqx.AbstractClassVar[int]
 
 
 class Squares(AbstractLoss):
-    """Least squares: right for noise without outliers.
+    """Least squares, for noise without outliers.
 
-    >>> import frictax as fx
-    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
-    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
-    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
-    >>> law = fx.fit(fx.Coulomb, sweep, loss=fx.Squares()).law
-    >>> round(float(law.F_Coulomb), 3), round(float(law.F_prop), 3)
-    (6.003, 0.2)
+    **Example:** at `Huber`.
     """
 
     rounds: ClassVar[int] = 1
@@ -73,13 +67,13 @@ class Squares(AbstractLoss):
 
 
 class Huber(AbstractLoss):
-    """Squares up to `delta` noise scales, straight beyond: an outlier pulls no harder than a
-    residual of `delta`.
+    """A loss that is quadratic up to `delta` noise scales and linear beyond, so that an outlier has
+    at most the influence of a residual of `delta`.
 
-    The noise scale is Huber's "proposal 2", found together with the parameters and started from the
+    The noise scale is Huber's "proposal 2". It is estimated with the parameters and starts from the
     median of the least-squares residuals.
 
-    **Arguments:** `delta` > 0; 1.345 loses 5 % efficiency on clean normal noise.
+    **Arguments:** `delta` > 0; with 1.345 the efficiency for normal noise is 95 %.
 
     **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), sections 6.4, 7.6
     to 7.8.
@@ -128,7 +122,7 @@ class Huber(AbstractLoss):
 
     def root(self, x: Residuals) -> Residuals:
         outside = jnp.abs(x) > self.delta
-        # masked first: the root's slope is infinite at 0
+        # The argument is masked, because the derivative of the root is infinite at 0.
         size = jnp.where(outside, jnp.abs(x), self.delta)
         return jnp.where(
             outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x

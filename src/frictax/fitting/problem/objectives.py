@@ -1,4 +1,4 @@
-"""What a fit compares with a record, and by which rule."""
+"""Interfaces of objectives, which predict the values that a fit compares with a record."""
 
 import abc
 import dataclasses
@@ -31,18 +31,18 @@ class PreparedRecord:
       record in one piece.
     - `measured`, `weight` (..., c): what the predictions are compared with, and 1/sd; 0 leaves a
       value out.
-    - `known`: states over the record, as smoothed sensors have them, with derivatives where the
-      objective needs these.
-    - `start`: which states a run or each window starts from, with what the sensors have of them
-      there.
-    - `goes_on` (w,): whether a window begins where the one before has ended, instead.
-    - `finer`: of a run in one piece, how its steps are divided over gaps.
-    - `cutoffs`: where the filter of each output ended [Hz].
-    - `tick_noise`: of the outputs whose error is one of time, as for ticks, the standard deviation
-      of the times [s]. Their weights are 1/speed, so that their weighted residuals are times.
-    - `floating`: those of them whose constant offset is fitted in each prediction, because the run
-      begins at a tick whose time errs.
-    - `weak`: the splines of the weak form, by which `measured` and `weight` then go; else None.
+    - `known`: states over the record from smoothed outputs, with the derivatives that the objective
+      needs.
+    - `start`: states from which a run or each window starts, with the values of the smoothed
+      outputs there.
+    - `goes_on` (w,): true for a window that begins at the end of the previous one.
+    - `finer`: division of the steps over gaps, for a run in one piece.
+    - `cutoffs`: cutoff frequency of the filter of each output [Hz].
+    - `tick_noise`: standard deviation of the times [s] of outputs with errors in time, such as
+      ticks. Their weights are 1/speed, so that their weighted residuals are times.
+    - `floating`: outputs of ticks whose constant offset is fitted in each prediction, because the
+      run begins at a tick with an error in time.
+    - `weak`: the splines of the weak form, which `measured` and `weight` then belong to, or None.
     """
 
     t: Float[Numbers, " n"]
@@ -61,18 +61,18 @@ class PreparedRecord:
     tick_noise: dict[str, Numbers] = dataclasses.field(default_factory=dict)
     floating: tuple[str, ...] = static(default=())
 
-    def predicted(
+    def predict(
         self,
         setup: Setup,
         objective: "AbstractObjective",
         engine: Engine | None,
         delayed: frozenset[str],
     ) -> Predicted:
-        """What stands against `measured`."""
+        """Return the prediction that is compared with `measured`."""
         return objective.predict(setup, self, engine, delayed)
 
     def samples(self) -> Int[np.ndarray, "*w k c"]:
-        """The number of the record's sample that each value belongs to."""
+        """Return the number of the record's sample to which each value belongs."""
         if self.weak is not None:
             return np.broadcast_to(self.weak.centres()[:, None], np.shape(self.weight))
         rows = np.arange(np.shape(self.weight)[0]) if self.rows is None else np.asarray(self.rows)
@@ -83,60 +83,59 @@ Model = TypeVar("Model", bound=eqx.Module)
 
 
 class AbstractObjective(abc.ABC):
-    """How the parameters of a machine are judged by a record."""
+    """A rule by which a record is compared with a machine."""
 
     @abc.abstractmethod
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
-        """What can be made ready before the search; raises `ValueError` where the record does not
-        hold what is needed.
+        """Return the arrays that the search needs. Raise `ValueError` if the record does not
+        contain the required channels.
         """
 
     @abc.abstractmethod
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Predicted:
-        """What stands against `prepared.measured`; not finite where a run failed.
-
-        To be compiled and differentiated.
+        """Return the prediction that is compared with `prepared.measured`; it is not finite if a
+        simulation fails. JAX must be able to compile and differentiate this function.
         """
 
     def result(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        """How the run of `predict` ends; of several, the first that fails."""
+        """Return the result of the simulation in `predict`; of several, the first that failed."""
         return Result.successful
 
     def whitens(self) -> bool:
-        """Whether a covariance of its own gives residuals the variance 1, or more where the machine
-        lacks something.
+        """Return True if the objective scales residuals by their own covariance. Then their
+        variance is 1, or larger if the machine lacks a term.
         """
         return False
 
     def with_noise_found(
         self, setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
     ) -> PreparedRecord:
-        """Return `prepared` with the sizes of its noise found at the parameters of `setup`; itself
-        if nothing changes.
+        """Return `prepared` with its noise estimated at the parameters of `setup`, or the same
+        object if nothing changes.
         """
         del setup, delayed
         return prepared
 
     def machine(self, model: Model) -> Model:
-        """The machine that is simulated in place of `model`."""
+        """Return the machine that is simulated in place of `model`."""
         return model
 
     def fits_starts(self) -> bool:
-        """Whether the search moves what `PreparedRecord.start` holds, an entry for each window."""
+        """Return True if the start of each window is estimated with the parameters."""
         return False
 
     def drives(self) -> tuple[str, ...]:
-        """The drives in whose place it puts controllers, so that the record's inputs under their
-        names are references.
+        """Return the drives that the objective replaces by controllers. The record's inputs of
+        these names are then references.
         """
         return ()
 
     def in_units_of_outputs(self) -> bool:
-        """Whether residuals are those of the record's outputs, weighed by their standard
+        """Return True if the residuals are those of the record's outputs over their standard
         deviations.
         """
         return True
@@ -149,7 +148,7 @@ class AbstractSimulation(AbstractObjective):
     def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> tuple[Array, Course]:
-        """What `predict` gives, and how each run went."""
+        """Return the prediction and the course of each simulation."""
 
     def predict(self, *asked: Any) -> Predicted:
         return self.runs(*asked)[0]
@@ -162,10 +161,7 @@ class AbstractSimulation(AbstractObjective):
 
 @pytree_dataclass
 class Steady(AbstractObjective):
-    """Forces at steady speeds, read off a friction law: how a sweep judges it.
-
-    Nothing is simulated.
-    """
+    """The objective of a sweep: forces of a friction law at steady speeds, without a simulation."""
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What is known before the measurement, as residuals beside those of the data."""
+"""Priors: knowledge from before the measurement, as additional residuals."""
 
 import abc
 from collections.abc import Mapping
@@ -15,20 +15,18 @@ from frictax.text import brief
 
 
 class AbstractPrior(Pickled, eqx.Module):
-    """Knowledge of one parameter, in units of its own uncertainty."""
+    """Prior knowledge of one parameter, in units of its uncertainty."""
 
     path: eqx.AbstractVar[str]
 
     @abc.abstractmethod
     def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
-        """Residuals that are about normal with standard deviation 1, of the physical values by
-        path.
-        """
+        """Return residuals with a standard deviation of about 1 for the physical values by path."""
 
 
 class Normal(AbstractPrior):
-    """The parameter `path` is `mean` with standard deviation `sd` > 0, in its own unit: a weighed
-    mass, a data sheet's inertia.
+    """A prior that the parameter `path` is `mean` with standard deviation `sd` > 0, in its unit.
+    Examples are a weighed mass and the inertia from a data sheet.
 
     >>> import frictax as fx
     >>> fx.Normal("mass.m", mean=95.0, sd=0.5).residuals({"mass.m": 96.0}).tolist()
@@ -52,11 +50,11 @@ class Normal(AbstractPrior):
 
 
 class Smooth(AbstractPrior):
-    """Neighbouring values of a table, `path` such as ``"friction.f_pos.f"``, bend little: their
-    second differences are 0 with `sd` [N].
+    """A prior that the values of a table are smooth: their second differences are 0 with standard
+    deviation `sd` [N]. `path` is such as ``"friction.f_pos.f"``.
 
-    Without it a table with many nodes stores the speeds at which the record dwells as steps of its
-    force. Nodes are taken as evenly spaced; give such.
+    Without this prior, a table with many nodes has force steps at the speeds at which the record
+    dwells. The nodes must be evenly spaced.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 6.0, 601)

@@ -25,12 +25,14 @@ from .objectives import AbstractObjective, AbstractSimulation, PreparedRecord, S
 from .priors import AbstractPrior
 from .setup import Course, Setup, contact_modes
 from .steady import SteadyFriction, steady_friction
-from .ties import Tie, followed
+from .ties import Tie, apply_ties
 
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """A parameter to be found: its path, the number of its record (None: shared), its place."""
+    """A parameter to be estimated: its path, the number of its record (None if all records share
+    it), and the index `first` of its first entry among all.
+    """
 
     path: str
     record: int | None
@@ -45,12 +47,12 @@ class Unknown:
 
     @property
     def place(self) -> slice:
-        """Where its entries stand among all."""
+        """The slice of the parameter's entries among all entries."""
         return slice(self.first, self.first + self.size)
 
     @property
     def hidden(self) -> bool:
-        """Whether it is the starts of windows: of the search, and no parameter of the machine."""
+        """True for the starts of windows, which are not parameters of the machine."""
         return self.path.startswith("windows.")
 
     @property
@@ -65,22 +67,24 @@ class Unknown:
 
 
 def bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
-    """The lower bound of each entry, -inf where there is none."""
+    """Return the lower bound of each entry, -inf if it does not have one."""
     return np.array(
         [u.declaration.domain.bound() for u in unknowns for _ in range(u.size)], dtype=float
     )
 
 
 def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
-    """The upper bound of each entry, inf where there is none."""
+    """Return the upper bound of each entry, inf if it does not have one."""
     return np.array(
         [u.declaration.domain.upper() for u in unknowns for _ in range(u.size)], dtype=float
     )
 
 
-def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Float[Numbers, " p"]:
-    """Every entry of `x` through its domain's `way`, ``"to_unconstrained"`` or
-    ``"from_unconstrained"``; neighbours alike at once.
+def transform_parameters(
+    unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str
+) -> Float[Numbers, " p"]:
+    """Transform each entry of `x` by the method `way` of its domain, ``"to_unconstrained"`` or
+    ``"from_unconstrained"``. Neighbours with the same domain are transformed together.
     """
     xp, runs = x.__array_namespace__(), []
     for u in unknowns:
@@ -99,8 +103,8 @@ def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Fl
 
 @pytree_dataclass
 class PreparedSweep:
-    """A sweep as arrays, and the contact whose friction it is; without one, the model is that
-    friction itself.
+    """A sweep as arrays, with the name of its contact. Without a contact, the model is the friction
+    itself.
     """
 
     velocity: Float[Numbers, " n"]
@@ -111,28 +115,28 @@ class PreparedSweep:
     contact: str | None = static()
     names: tuple[str, ...] = static(default=("f",))
 
-    def predicted(
+    def predict(
         self, setup: Setup, objective: AbstractObjective, engine: Any, delayed: frozenset[str]
     ) -> Float[Array, "n 1"]:
-        """The forces at these speeds."""
+        """Return the forces at the speeds of the sweep."""
         v, breakaway, way = (
             jnp.asarray(a) for a in (self.velocity, self.breakaway, self.direction)
         )
         return steady_friction(setup.machine, self.contact).predict(v, breakaway, way)[:, None]
 
     def samples(self) -> Int[np.ndarray, "n 1"]:
-        """The number of each row."""
+        """Return the number of each row."""
         return np.arange(len(self.weight))[:, None]
 
 
 @pytree_dataclass
 class Problem:
-    """What is minimised.
+    """The least-squares problem of a fit.
 
-    Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in
-    distances of their start from the bound, `size` from `origin`. `base`: `x0` in those units,
-    mapped onto the whole real line. `noise_known`: whether the weights say how large the noise is,
-    and not only how the data compare. `ties`: what follows from the values.
+    Coordinates `z` are unconstrained and 0 at the start `x0`. The unit `size` of a bounded value is
+    the distance of its start from its bound, the `origin`. `base`: the unconstrained `x0` in these
+    units. `noise_known`: the weights are 1/(standard deviation) and not only relative. `ties`:
+    parameters that follow from the values.
     """
 
     setup: Setup
@@ -152,30 +156,31 @@ class Problem:
 
     @property
     def is_steady(self) -> bool:
-        """Whether a friction law is fitted to a sweep, and not a machine to records."""
+        """True if a friction law is fitted to a sweep, instead of a machine to records."""
         return isinstance(self.objective, Steady)
 
     def weights(self) -> Float[np.ndarray, " n"]:
-        """Of all residuals but those of priors."""
+        """Return the weights of the residuals of all data, without those of priors."""
         return np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.prepared])
 
     def rows(self) -> int:
-        """How many residuals there are."""
+        """Return the number of residuals."""
         values = {u.path: np.zeros(u.shape) for u in self.unknowns}
         return sum(int(np.prod(np.shape(p.weight))) for p in self.prepared) + sum(
             p.residuals(values).shape[0] for p in self.priors
         )
 
     def one_sided(self) -> np.ndarray:
-        """Which entries have a lower bound alone: those that count in distances of their start from
-        it.
+        """Return a mask of the entries with a lower bound but no upper bound, whose unit is the
+        distance of their start from the bound.
         """
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
     def spans(self, hidden: float = 0.0) -> Numbers:
-        """How far apart starts are drawn, in coordinates, and how far a first step may go: bounded
-        values by their own distance from the bound, others by their size; the starts of windows,
-        each of which acts on its own samples alone, by `hidden`.
+        """Return the spread of random starts and the longest first step, in coordinates.
+
+        For a bounded value this is its distance from the bound, for others their size. For the
+        starts of windows, which affect only their own samples, it is `hidden`.
         """
         kinds = [
             hidden if u.hidden else np.nan if isinstance(u.declaration.domain, Real) else 1.0
@@ -186,38 +191,37 @@ class Problem:
         return xp.where(np.isnan(kinds), xp.abs(self.x0), np.asarray(kinds))
 
     def physical(self, z: Float[Numbers, " p"]) -> Float[Array, " p"]:
-        """Values from coordinates."""
-        return (
-            jnp.asarray(mapped(self.unknowns, self.base + z, "from_unconstrained")) - self.origin
-        ) * self.size + self.origin
+        """Return the values at the coordinates `z`."""
+        scaled = transform_parameters(self.unknowns, self.base + z, "from_unconstrained")
+        return (jnp.asarray(scaled) - self.origin) * self.size + self.origin
 
     def coordinates(self, x: Float[Numbers, " p"]) -> Float[Numbers, " p"]:
-        """Coordinates from values: the inverse of `physical`. In numpy where `x` is numpy's."""
-        return (
-            mapped(self.unknowns, self.origin + (x - self.origin) / self.size, "to_unconstrained")
-            - self.base
-        )
+        """Return the coordinates of the values `x`, as the same kind of array: the inverse of
+        `physical`.
+        """
+        scaled = self.origin + (x - self.origin) / self.size
+        return transform_parameters(self.unknowns, scaled, "to_unconstrained") - self.base
 
     def values_and_slopes(
         self, z: Float[Numbers, " p"]
     ) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
-        """Values, and their derivatives by the coordinates."""
+        """Return the values and their derivatives with respect to the coordinates."""
         return jax.jvp(self.physical, (z,), (jnp.ones_like(z),))
 
     def setup_at(self, x: Float[Numbers, " p"], record: int | None) -> Setup:
-        """The setup of one record with the values `x`."""
+        """Return the setup of one record with the values `x`."""
         mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
         moved = replace(self.setup, {u.path: jnp.reshape(x[u.place], u.shape) for u in mine})
-        return followed(moved, self.ties)
+        return apply_ties(moved, self.ties)
 
-    def predicted(self, x: Float[Array, " p"], i: int) -> Array:
-        """What stands against the measurement of prepared i."""
-        return self._begun(x, i).predicted(
+    def predict(self, x: Float[Array, " p"], i: int) -> Array:
+        """Return the prediction that is compared with the measurement of prepared i."""
+        return self._with_starts(x, i).predict(
             self.setup_at(x, i), self.objective, self.engine, self.delayed
         )
 
-    def _begun(self, x: Float[Array, " p"], i: int) -> Any:
-        """Prepared i, with the starts of its windows where those are fitted."""
+    def _with_starts(self, x: Float[Array, " p"], i: int) -> Any:
+        """Return prepared i with the fitted starts of its windows, if they are fitted."""
         prepared = self.prepared[i]
         starts = {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
         if starts and isinstance(prepared, PreparedRecord):
@@ -228,24 +232,24 @@ class Problem:
         return [u for u in self.unknowns if u.hidden and u.record == i]
 
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
-        """Weighted residuals of prepared i, 0 where the weight is 0."""
+        """Return the weighted residuals of prepared i, 0 where the weight is 0."""
         prepared = self.prepared[i]
-        # A weight of 0 leaves a sample out; a failed run is still to be seen.
-        return jnp.ravel(prepared.weight * (self.predicted(x, i) - prepared.measured))
+        # Multiplying by a weight of 0 leaves a sample out, but a failed run still gives nan.
+        return jnp.ravel(prepared.weight * (self.predict(x, i) - prepared.measured))
 
     def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
-        """The residuals of prepared i, and how its runs go where it is simulated."""
+        """Return the residuals of prepared i, and the course of its runs if it is simulated."""
         prepared = self.prepared[i]
         if not (
             isinstance(prepared, PreparedRecord) and isinstance(self.objective, AbstractSimulation)
         ):
             return self.residuals_of(x, i), None
-        asked = self.setup_at(x, i), self._begun(x, i), self.engine, self.delayed
+        asked = self.setup_at(x, i), self._with_starts(x, i), self.engine, self.delayed
         values, course = self.objective.runs(*asked)
         return jnp.ravel(prepared.weight * (values - prepared.measured)), course
 
     def _kind(self, course: Course | None, i: int) -> Array:
-        """A number for the sequence of events, another for another one; but by chance."""
+        """Return a hash of the sequence of events."""
         prepared = self.prepared[i]
         if course is None or not isinstance(prepared, PreparedRecord):
             return jnp.zeros((), jnp.int32)
@@ -253,12 +257,12 @@ class Problem:
         columns = contact_modes(self.setup.machine, len(prepared.inputs), before.shape[-1])
         rows = jnp.arange(before.shape[-2])
         used = (before != after) & (rows < course.count[..., None])[..., None]
-        told = 31 * before + 17 * after + 101 * jnp.arange(before.shape[-1])
-        told = (told + 1009) * (7919 * rows[:, None] + 1)
-        return jnp.sum(jnp.where(used, told, 0)[..., :columns], dtype=jnp.int32)
+        terms = 31 * before + 17 * after + 101 * jnp.arange(before.shape[-1])
+        terms = (terms + 1009) * (7919 * rows[:, None] + 1)
+        return jnp.sum(jnp.where(used, terms, 0)[..., :columns], dtype=jnp.int32)
 
     def residuals(self, x: Float[Array, " p"]) -> Float[Array, " n"]:
-        """All of them, those of the priors last."""
+        """Return the residuals of all data, followed by those of the priors."""
         return jnp.concatenate(
             [*(self.residuals_of(x, i) for i in range(len(self.prepared))), self._prior(x)]
         )
@@ -266,31 +270,31 @@ class Problem:
     def evaluate(
         self, z: Float[Array, " p"], noise: Any, fixed: Any = None
     ) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
-        """Residuals and their Jacobian by the coordinates, after the loss at the noise scale
-        `noise`.
+        """Return the residuals after the loss at the noise scale `noise`, and their Jacobian with
+        respect to the coordinates.
 
-        `fixed`: which numbers (p,) have which values (p,) whatever their coordinates say.
+        `fixed`: a mask (p,) of fixed values, and these values (p,), which replace those at `z`.
         """
         return self.evaluate_with_kind(z, noise, fixed)[:2]
 
     def evaluate_with_kind(
         self, z: Float[Array, " p"], noise: Any, fixed: Any = None
     ) -> tuple[Float[Array, " n"], Float[Array, "n p"], Array]:
-        """As `evaluate`, and a number for the sequence of events."""
+        """Return the results of `evaluate`, and a hash of the sequence of events."""
         x, slope = self.values_and_slopes(z)
         if fixed is not None:
             x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
         parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
-            # Only what this record depends on is differentiated; the starts of all windows at once,
-            # for each acts on its own rows.
+            # Only the parameters of this record are differentiated. The starts of all windows share
+            # one column, because each start affects only its own rows.
             mine, starts = (
                 [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
                 self._starts(i),
             )
             own = np.concatenate([np.arange(u.first, u.first + u.size) for u in mine])
 
-            def of(
+            def with_kind(
                 values: Array, i: int = i, own: np.ndarray = own, starts: list[Unknown] = starts
             ) -> tuple[Array, tuple[Array, Array]]:
                 at = values if own.size == p else x.at[own].set(values[: own.size])
@@ -299,7 +303,7 @@ class Problem:
                 r, course = self._residuals_and_course(at, i)
                 return r, (r, self._kind(course, i))
 
-            jacobian, (r, mine_kind) = jax.jacfwd(of, has_aux=True)(
+            jacobian, (r, mine_kind) = jax.jacfwd(with_kind, has_aux=True)(
                 x if own.size == p else jnp.concatenate([x[own], jnp.zeros(len(starts))])
             )
             full = (
@@ -318,28 +322,28 @@ class Problem:
                 r, full = root * noise, full * bend[:, None]
             parts.append((r, full))
         if self.priors:
-            # Data residuals count in units of the noise, priors in their own.
+            # Residuals of data are in units of the noise, those of priors in units of their own.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
         return r, jacobian * slope, kind
 
     def misfit(self, z: Float[Array, " p"], noise: Any) -> Float[Array, " n"]:
-        """The residuals of `evaluate`, without their Jacobian."""
+        """Return the residuals of `evaluate` without their Jacobian."""
         x = self.physical(z)
         r = jnp.concatenate([self.residuals_of(x, i) for i in range(len(self.prepared))])
-        return self._lost(r, x, noise)
+        return self._with_loss(r, x, noise)
 
     def misfit_and_courses(
         self, z: Float[Array, " p"], noise: Any
     ) -> tuple[Float[Array, " n"], list[Course]]:
-        """The residuals of `misfit`, and how the runs of each record go; of a simulation."""
+        """Return the residuals of `misfit` and the courses of the simulated records."""
         x = self.physical(z)
         parts = [self._residuals_and_course(x, i) for i in range(len(self.prepared))]
-        r = self._lost(jnp.concatenate([r for r, _ in parts]), x, noise)
+        r = self._with_loss(jnp.concatenate([r for r, _ in parts]), x, noise)
         return r, [course for _, course in parts if course is not None]
 
-    def _lost(self, r: Array, x: Array, noise: Any) -> Array:
-        """Residuals after the loss, with those of the priors."""
+    def _with_loss(self, r: Array, x: Array, noise: Any) -> Array:
+        """Return the residuals of data after the loss, followed by those of the priors."""
         r = noise * self.loss.root(r / noise) if self.loss.rounds > 1 else r
         return jnp.concatenate([r, noise * self._prior(x)])
 
@@ -354,28 +358,30 @@ class Problem:
 
 @cached_jit
 def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[Array, Array]:
-    """Plain residuals, no loss applied, and their Jacobian by the values."""
+    """Return the residuals before the loss and their Jacobian with respect to the values."""
     return jvp_columns(problem.residuals, (x,), (jnp.eye(x.shape[0], dtype=x.dtype),))
 
 
 def predictions(problem: Problem, x: Float[Numbers, " p"], i: int) -> Array:
-    """`Problem.predicted` of prepared `i`, by one program for all that are alike."""
+    """Return `Problem.predict` of prepared `i`. Similar records share one program."""
     mine, values = list[Unknown](), np.zeros(0)
     for u in (u for u in problem.unknowns if u.record in (None, i)):
         record = None if u.record is None else 0
         mine.append(dataclasses.replace(u, record=record, label="", first=values.size))
         values = np.append(values, np.asarray(x)[u.place])
     alone = (problem.prepared[i],)
-    return _predicted(dataclasses.replace(problem, prepared=alone, unknowns=tuple(mine)), values)
+    return _predict_first(
+        dataclasses.replace(problem, prepared=alone, unknowns=tuple(mine)), values
+    )
 
 
 @cached_jit
-def _predicted(problem: Problem, x: Array) -> Array:
-    return problem.predicted(x, 0)
+def _predict_first(problem: Problem, x: Array) -> Array:
+    return problem.predict(x, 0)
 
 
 def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
-    """A sweep as arrays, with the contact that `label` names, or the only one."""
+    """Return a sweep as arrays, with the contact that `label` names, or the only contact."""
     contact = None
     if not isinstance(machine, SteadyFriction | AbstractLaw):
         contacts = (

@@ -1,4 +1,4 @@
-"""Correct the starts of windows for the error of the filter by which they are read."""
+"""Correct the starts of windows for the error of the filter that smooths the measured motion."""
 
 import dataclasses
 
@@ -42,13 +42,13 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
             states = np.asarray(_states(problem, x, i)[0])
             if not np.isfinite(states).all():
                 return problem
-            prepared[i] = _corrected(problem, one, states, x, i)
+            prepared[i] = _correct_starts(problem, one, states, x, i)
     return dataclasses.replace(problem, prepared=tuple(prepared))
 
 
 @cached_jit
 def _states(problem: Problem, x: Float[Numbers, " p"], i: int) -> tuple[Float[Array, "w k s"]]:
-    """The states of the machine in all windows of prepared i."""
+    """Return the states of the machine in all windows of prepared i."""
     prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
     assert isinstance(prepared, PreparedRecord)
     assert prepared.rows is not None
@@ -58,13 +58,13 @@ def _states(problem: Problem, x: Float[Numbers, " p"], i: int) -> tuple[Float[Ar
     asked = dataclasses.replace(
         prepared, names=names, measured=nothing, weight=nothing, start=starts
     )
-    setup = dataclasses.replace(setup, outputs=Named.of(dict.fromkeys(names, perfect())))
+    setup = dataclasses.replace(setup, outputs=Named.from_dict(dict.fromkeys(names, perfect())))
     late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
     as_given = dataclasses.replace(problem.objective, free_starts=True)
     return (as_given.predict(setup, asked, problem.engine, late),)
 
 
-def _corrected(
+def _correct_starts(
     problem: Problem,
     prepared: PreparedRecord,
     states: Float[np.ndarray, "w k s"],
@@ -82,7 +82,7 @@ def _corrected(
         rate = related_channel(of, VELOCITY_OF)
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-        value, slope = _joined(np.asarray(prepared.t)[rows], value, slope)
+        value, slope = _join_windows(np.asarray(prepared.t)[rows], value, slope)
         read = smooth(t, value, float(prepared.cutoffs[of]))
         bias = read.v - slope if order else read.x - value
         if f"outputs.{of}" in problem.delayed:
@@ -94,11 +94,11 @@ def _corrected(
     return eqx.tree_at(lambda p: (p.known, p.start), prepared, (known, start))
 
 
-def _joined(
+def _join_windows(
     t: Float[np.ndarray, "w k"], value: Float[np.ndarray, "w k"], slope: Float[np.ndarray, "w k"]
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Windows as one motion: to each a cubic is added that begins with the value and slope in which
-    the window before has ended, and ends with none. Its kinks stay where they are.
+    """Join windows to one motion. A cubic is added to each window, so that the window begins with
+    the value and slope of the previous end. The cubic and its slope are 0 at the window's end.
     """
     length = t[:, -1:] - t[:, :1]
     u = (t - t[:, :1]) / length

@@ -1,5 +1,5 @@
-"""What is read from a record before it is compared: starts, inputs as they act, outputs as sensors
-show them.
+"""Quantities that are read from a record before the comparison: initial states, inputs as they act
+on the machine, and outputs as sensors record them.
 """
 
 import dataclasses
@@ -27,21 +27,20 @@ from .sensors import perfect
 from .setup import Setup, state_names
 
 Prepared = TypeVar("Prepared")
-# of a record's rate: a filter that still passes something, and takes something away
-LARGEST_CUTOFF = 0.45
+LARGEST_CUTOFF = 0.45  # [sampling rate] highest cutoff of a filter, just below the Nyquist limit
 _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 
 def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
-    """`engine` with steps no longer than usual where the record has a gap."""
+    """Return `engine` with steps of the usual length in the gaps of the record."""
     if not prepared.finer or not isinstance(engine, OnSamples):
         return engine
     return dataclasses.replace(engine, finer=prepared.finer)
 
 
 def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
-    """Return `prepared` with the division of its gaps in usual steps, for an engine that does not
-    divide steps by itself. Every such division needs a program of its own.
+    """Return `prepared` with its gaps divided into usual steps, for an engine that does not divide
+    steps itself. Each division needs a separate program.
     """
     if (
         not isinstance(prepared, PreparedRecord)
@@ -54,14 +53,14 @@ def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
 
 
 def acting(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
-    """The inputs as they act on the machine."""
+    """Return the inputs as they act on the machine."""
     return {
         name: setup.inputs.at(name)(prepared.t, x, prepared.t[0], f"inputs.{name}" in delayed)
         for name, x in prepared.inputs.items()
     }
 
 
-def recorded(
+def apply_sensors(
     setup: Setup,
     names: tuple[str, ...],
     t: Numbers,
@@ -70,10 +69,11 @@ def recorded(
     delayed: frozenset[str],
     measured: Numbers,
 ) -> Array:
-    """The outputs as the sensors record them.
+    """Return the outputs as the sensors record them.
 
-    What a delayed one shows of the time before the run or after it is what was measured, so that it
-    does not count; of a delay of more than a quarter of the run, that of its first or last moment.
+    A delayed sensor also records times before or after the run. There its output is the measured
+    one, with a residual of 0. If the delay exceeds a quarter of the run, it is the first or last
+    value of the run.
     """
     columns = []
     for i, name in enumerate(names):
@@ -92,7 +92,7 @@ def recorded(
 def measured_starts(
     setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
 ) -> dict[str, Array]:
-    """The states in which the run or each window begins, without what sensors add to them."""
+    """Return the states in which the run or each window begins, without the effects of sensors."""
     rows = 0 if prepared.rows is None else prepared.rows[:, 0]
     return {
         name: invert_sensor(setup, prepared, name, *seen_in(name, prepared.names), rows, delayed)
@@ -109,9 +109,8 @@ def invert_sensor(
     rows: Any,
     delayed: frozenset[str],
 ) -> Array:
-    """`prepared.known[name]` at the samples `rows`, read from channel `of` or its derivative of
-    that `order`, without what its sensor adds; of order -1 its integral, from where the machine
-    starts.
+    """Return `prepared.known[name]` at the samples `rows` without the effects of its sensor. It is
+    the derivative of `order` of channel `of`; order -1 is the integral from the machine's start.
     """
     t, read = jnp.asarray(prepared.t), jnp.asarray(prepared.known[name])
     sensor, at = setup.outputs.at(of) if setup.outputs.has(of) else perfect(), t[rows]
@@ -126,7 +125,7 @@ def invert_sensor(
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
-    """The channel that a state is read from, and as which derivative of it."""
+    """Return the channel from which a state is read, and the order of its derivative."""
     if name in channels:
         return name, 0
     velocity = related_channel(name, VELOCITY_OF)
@@ -138,7 +137,7 @@ def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
 
 
 def integral(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Of `x` over time, from 0."""
+    """Return the integral of `x` over time, from 0."""
     return np.concatenate([[0.0], np.cumsum(0.5 * (x[1:] + x[:-1]) * np.diff(t))])
 
 
@@ -176,16 +175,12 @@ def prepared_record(
 
 
 def tick_noise(record: Record) -> dict[str, float]:
-    """The standard deviation of the times [s] of each output of ticks for which no other error is
-    given.
-    """
+    """Return the standard deviation of the times [s] of each output of ticks without a given sd."""
     return {name: one.noise for name, one in record.ticks.items() if record.sd.get(name) is None}
 
 
 def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> dict[str, float]:
-    """Those of the states `names` in which the machine itself begins a run of the record; nan where
-    the machine is traced.
-    """
+    """Return the machine's own initial values of the states among `names`; nan for traced ones."""
     states = state_names(machine)
     if isinstance(machine, Mechanism):
         start = {name: get(machine, name) for name in names if name in states}
@@ -206,7 +201,7 @@ def check_no_ticks(record: Record, objective: str) -> None:
 
 
 def channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
-    """Measured values and their weights, a column a channel."""
+    """Return the measured values and their weights, one column for each channel."""
     measured = np.stack(list(record.outputs.values()), axis=1)
     sd: list[Any] = [
         record.ticks[name].speed if name in tick_noise(record) else record.sd.get(name)
@@ -218,8 +213,8 @@ def channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
-    """Where the filter of each output ends [Hz]: at `cutoff`, or where there is less motion than
-    noise; of a position, in its velocity.
+    """Return the cutoff frequency of the filter of each output [Hz]: `cutoff`, or the frequency
+    above which there is less motion than noise. For a position its velocity is used.
     """
     return {
         name: min(
@@ -231,7 +226,9 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
 
 
 def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
-    """The state `name` over the record, (n,), where that measures it or its position; else None."""
+    """Return the state `name` over the record, (n,), from its own or its position's output, or
+    None if both are not measured.
+    """
     for of, order in ((name, "x"), (related_channel(name, POSITION_OF), "v")):
         if of in record.ticks:
             forward = np.sign(record.outputs[of][-1] - record.outputs[of][0])
@@ -244,8 +241,8 @@ def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> A
 def known_states(
     machine: Machine, record: Record, cutoffs: Mapping[str, float]
 ) -> dict[str, np.ndarray]:
-    """The states of the machine over the record, from the smoothed measurement; but for the forces
-    in bristles, which nobody measures and which begin as the machine says.
+    """Return the states of the machine over the record from the smoothed measurement. The forces
+    in bristles are not measured and start at the values of the machine.
     """
     names, out = state_names(machine), {}
     for name in names:

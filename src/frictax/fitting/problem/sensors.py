@@ -1,4 +1,4 @@
-"""What lies between the machine and the record: sensors and actuators that are not perfect."""
+"""Sensors and actuators between the machine and the record, with gain, offset, drift and delay."""
 
 import functools
 
@@ -12,21 +12,21 @@ from frictax.parameters import CheckedModule, Numbers, Positive, Real, Scalar, p
 
 @functools.cache
 def perfect() -> "Instrument":
-    """The instrument of a channel of which nothing else is said."""
-    with jax.ensure_compile_time_eval():  # what is kept must be no tracer of who asks first
+    """Return the default instrument of a channel, without any effect."""
+    with jax.ensure_compile_time_eval():  # A cached value must not be a tracer of the first caller.
         return Instrument()
 
 
 class Instrument(CheckedModule):
-    """A sensor or actuator: what it gives is gain*x(t - delay) + offset + drift*(t - t0), with t0
-    the start of the record.
+    """A sensor or actuator, which returns gain*x(t - delay) + offset + drift*(t - t0), with t0 the
+    start of the record.
 
-    For an output x is what the machine does and the instrument gives what is recorded; for an input
-    x is what was recorded and the instrument gives what acts on the machine. Between samples x is
-    taken as straight.
+    For an output, x is the variable of the machine, and the instrument returns the recorded value.
+    For an input, x is the recorded value, and the instrument returns the value that acts on the
+    machine. x is interpolated linearly between samples.
 
-    A fit knows one for every channel, under ``"inputs.drive"`` or ``"outputs.mass.s"``: name
-    ``"inputs.drive.offset"`` in `free` or `own` and it is found.
+    A fit has an instrument for every channel, such as ``"inputs.drive"`` or ``"outputs.mass.s"``.
+    A path like ``"inputs.drive.offset"`` in `free` or `own` makes it a fitted parameter.
 
     **Arguments:** `gain` > 0 [1]; `offset` [unit of the channel]; `drift` [that unit/s]; `delay`
     [s].
@@ -46,8 +46,8 @@ class Instrument(CheckedModule):
     def __call__(
         self, t: Float[Array, " n"], x: Float[Array, " n"], t0: ScalarLike, delayed: bool = True
     ) -> Float[Array, " n"]:
-        """The channel as it comes out; `delayed` is false where the delay is known to be 0, which
-        saves looking up.
+        """Return the output of the instrument. `delayed` is False if the delay is known to be 0, so
+        that x is not interpolated.
         """
         late = jnp.interp(t - self.delay, t, x) if delayed else x
         return self.gain * late + self.offset + self.drift * (t - t0)
@@ -55,8 +55,8 @@ class Instrument(CheckedModule):
     def invert(
         self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: ScalarLike, order: int = 0
     ) -> Float[Numbers, "*n"]:
-        """The x that came out as `y` at the time `t`, a delay later; of derivatives by time if
-        `order` is 1 or 2, of integrals from t0 if it is -1.
+        """Return the x for the output `y` of the instrument at the time `t`, without its delay.
+        `order` 1 or 2: `y` is a derivative in time; -1: `y` is an integral from t0.
         """
         since = t - t0
         added = {

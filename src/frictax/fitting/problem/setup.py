@@ -1,4 +1,4 @@
-"""The machine on its test setup: what a fit moves the parameters of."""
+"""The machine with its instruments, whose parameters a fit changes, and its simulation."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -31,19 +31,19 @@ from frictax.text import suggestion
 
 from .sensors import perfect
 
-# SI units of what slides, each with that of what turns.
+# SI units of translation, and the corresponding units of rotation.
 _OF_ROTATION = {"m": "rad", "m/s": "rad/s", "m/s2": "rad/s2", "N": "N.m"}
 _OF_TRANSLATION = {turning: sliding for sliding, turning in _OF_ROTATION.items()}
 
 
 class Named(eqx.Module):
-    """Things under names, which may be joined by dots: ``mass.s`` stands below ``mass``."""
+    """Objects by name. A name may contain dots: ``mass.s`` is below ``mass``."""
 
     things: tuple[Any, ...]
     names: tuple[str, ...] = eqx.field(static=True)
 
     @classmethod
-    def of(cls, things: Mapping[str, Any]) -> "Named":
+    def from_dict(cls, things: Mapping[str, Any]) -> "Named":
         tree: dict[str, Any] = {}
         for name, thing in things.items():
             node, *_, last = tree, *name.split(".")
@@ -62,14 +62,14 @@ class Named(eqx.Module):
         return zip(self.names, self.things, strict=True)
 
     def at(self, name: str) -> Any:
-        """The thing called `name`."""
+        """Return the object called `name`."""
         first, _, rest = name.partition(".")
         thing = self.things[self.names.index(first)]
-        # asked of the class: a method bound to a module is itself a new module
+        # The method is called on the class, because binding it to a module creates a new module.
         return Named.at(thing, rest) if rest else thing
 
     def has(self, name: str) -> bool:
-        """Whether there is a thing called `name`."""
+        """Return True if there is an object called `name`."""
         first, _, rest = name.partition(".")
         if first not in self.names:
             return False
@@ -97,18 +97,18 @@ class Setup:
     def for_channels(
         self, inputs: Iterable[str], outputs: Iterable[str], machine: Any = None
     ) -> "Setup":
-        """The setup of another record: what is not known of a channel's instrument is perfect."""
+        """Return the setup for the channels of another record; a new channel has no errors."""
 
         def pick(known: Named, names: Iterable[str]) -> Named:
-            return Named.of({n: known.at(n) if known.has(n) else perfect() for n in names})
+            return Named.from_dict({n: known.at(n) if known.has(n) else perfect() for n in names})
 
         machine = self.machine if machine is None else machine
         return Setup(machine, pick(self.inputs, inputs), pick(self.outputs, outputs))
 
 
 class Course(NamedTuple):
-    """How a run went: its `result`, and time and modes before and after of its events, of which
-    `count` are used.
+    """Summary of a simulation: its `result`, and the times of its events with the modes before and
+    after them. The first `count` entries are used.
     """
 
     result: PyTree
@@ -124,12 +124,12 @@ def driven(
     inputs: Mapping[str, Float[Numbers, " n"] | AbstractSignal],
     hold: bool,
 ) -> AbstractHybridSystem:
-    """The machine as a hybrid system under `inputs`, given at the times `t`, or as signals."""
+    """Return the machine as a hybrid system with `inputs`, given at the times `t` or as signals."""
     signals = {
         name: given if isinstance(given, AbstractSignal) else Sampled(t, given, hold=hold)
         for name, given in inputs.items()
     }
-    if isinstance(machine, Driven) and signals:  # in the place of its own, as in a `Mechanism`
+    if isinstance(machine, Driven) and signals:  # They replace its signals, as in a `Mechanism`.
         own = dict(zip(machine.names, machine.signals, strict=True))
         return Driven(machine.system, **own | signals)
     if not isinstance(machine, Mechanism):
@@ -143,7 +143,7 @@ def driven(
 
 
 def signal_at(system: AbstractHybridSystem, name: str) -> AbstractSignal:
-    """The signal in the place of the input `name` of a system by `driven`."""
+    """Return the signal of the input `name` in a system made by `driven`."""
     if isinstance(system, Driven):
         return system.signals[system.names.index(name)]
     assert isinstance(system, MechanicalSystem)
@@ -151,8 +151,8 @@ def signal_at(system: AbstractHybridSystem, name: str) -> AbstractSignal:
 
 
 def signal_field(machine: Mechanism, name: str) -> str:
-    """The field of the part called `name` that takes a signal; raises `ValueError` where there is
-    none, or more than one.
+    """Return the field of the part called `name` that takes a signal. Raise `ValueError` if the
+    part does not have exactly one.
     """
     part, _, field = name.partition(".")
     fields = [f for f, value in vars(machine[part]).items() if isinstance(value, AbstractSignal)]
@@ -173,7 +173,7 @@ def signal_field(machine: Mechanism, name: str) -> str:
 
 
 def moved_to(system: AbstractHybridSystem, start: Mapping[str, Numbers]) -> AbstractHybridSystem:
-    """A mechanism whose bodies start at the positions and velocities named by `start`."""
+    """Return the mechanism with the initial positions and velocities named by `start`."""
     if not isinstance(system, MechanicalSystem):
         return system
     for name, value in start.items():
@@ -184,15 +184,15 @@ def moved_to(system: AbstractHybridSystem, start: Mapping[str, Numbers]) -> Abst
     return system
 
 
-def simulated(
+def simulate_variables(
     system: AbstractHybridSystem,
     ts: Float[Numbers, " n"],
     names: tuple[str, ...],
     engine: Engine,
     start: Mapping[str, Numbers],
 ) -> tuple[Float[Array, "n c"], Course, Array]:
-    """The variables `names` at times `ts`, from the machine's start or, where named, from `start`;
-    how the run went; its last state.
+    """Simulate from the machine's start, in which `start` replaces the states that it names. Return
+    the variables `names` at the times `ts`, the summary of the simulation, and its last state.
     """
     system = moved_to(system, start)
     if isinstance(system, MechanicalSystem) and isinstance(engine, OnSamples):
@@ -214,10 +214,10 @@ def simulated(
 def _without_steps(
     system: MechanicalSystem, ts: Float[Array, " n"], names: tuple[str, ...]
 ) -> tuple[Float[Array, "n c"], Course, Array]:
-    """As `simulated`, of a machine whose bodies all are moved: its bristles, by what is known of
-    them between samples.
+    """Return `simulate_variables` of a machine whose bodies all have prescribed motions. The
+    bristles are integrated from sample to sample.
     """
-    # the last sample ends its piece
+    # The last sample still belongs to the last piece of its signal.
     ys, modes = jax.vmap(system.start)(ts.at[-1].set(0.5 * (ts[-2] + ts[-1])))
     at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(ts, ys, modes)
     bent = bristle_forces_along(system.snapshot(ts[0], ys[0], modes[0]), ts, at)
@@ -230,7 +230,7 @@ def _without_steps(
 
 
 def state_names(machine: Any) -> tuple[str, ...]:
-    """The names of the states of a machine; a law has none."""
+    """Return the names of the states of a machine, which are empty for a law."""
     return (
         hybrid.state_names(machine)
         if isinstance(machine, Mechanism)
@@ -239,8 +239,8 @@ def state_names(machine: Any) -> tuple[str, ...]:
 
 
 def contact_names(machine: Any) -> list[str]:
-    """The contacts in the order of their modes; of a machine of one's own, ``"friction"`` for its
-    first mode.
+    """Return the names of the contacts in the order of their modes. In a user's own machine, the
+    first mode is called ``"friction"``.
     """
     if isinstance(machine, Mechanism):
         return [machine.names[c.part] for c in MechanicalSystem(machine).layout.contacts]
@@ -248,8 +248,8 @@ def contact_names(machine: Any) -> list[str]:
 
 
 def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.") -> None:
-    """Raise `ValueError` where a contact has a bristle, of which what is called `asks` would have
-    to know how it is bent amid a record.
+    """Raise `ValueError` if a contact has a bristle. The objective called `asks` would need its
+    deflection in the middle of a record.
     """
     if isinstance(machine, Mechanism):
         for contact in MechanicalSystem(machine).layout.bristles:
@@ -261,8 +261,8 @@ def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.")
 
 
 def contact_modes(machine: Any, inputs: int, modes: int) -> int:
-    """How many of a run's first `modes` are those of contacts and gaps, and not the pieces of its
-    signals, such as `inputs`.
+    """Return how many of a run's first `modes` belong to contacts and gaps. The other modes are
+    the pieces of its signals, such as `inputs`.
     """
     if isinstance(machine, Mechanism):
         return MechanicalSystem(machine).layout.first_signal
@@ -270,8 +270,8 @@ def contact_modes(machine: Any, inputs: int, modes: int) -> int:
 
 
 def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None = None) -> None:
-    """Raise `ValueError` for an input that no part takes, or an output that the machine, with these
-    `states`, does not have.
+    """Raise `ValueError` for an input that is not a signal of a part, or an output that is not a
+    variable of the machine with these `states`.
     """
     if isinstance(machine, Mechanism):
         for name in record.inputs:
@@ -311,11 +311,11 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
 
 
 def _check_turning(machine: Mechanism, name: str, unit: Any) -> None:
-    """Raise `ValueError` for a channel in units of rotation of what slides, or the other way
-    round.
+    """Raise `ValueError` for a sliding part with a channel in units of rotation, or a turning part
+    with one in units of translation.
     """
     part, _, variable = name.partition(".")
-    if part not in machine.names or variable == "fn":  # a normal force, also of a brake that turns
+    if part not in machine.names or variable == "fn":  # A rotary brake also has a normal force.
         return
     turns = turns_about(machine, part)
     right = (_OF_ROTATION if turns else _OF_TRANSLATION).get(unit.si_name)
@@ -330,9 +330,7 @@ def _check_turning(machine: Mechanism, name: str, unit: Any) -> None:
 
 
 def channel_unit(machine: Any, record: Record, name: str) -> str:
-    """The SI unit of what an objective compares: a channel of the record, or the "force
-    on" a body.
-    """
+    """Return the SI unit of a channel of the record, or of the "force on" a body."""
     if name in record.units:
         return record.units[name].si_name
     body = name.removeprefix("force on ")
@@ -354,7 +352,7 @@ def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path) -> Array:
 def variable_at(
     system: AbstractHybridSystem, name: str, t: Number, y: State, mode: Modes
 ) -> Number:
-    """The variable `name` of the machine at one moment."""
+    """Return the variable `name` of the machine at one moment."""
     states = system.states()
     if name in states:
         return y[states.index(name)]
@@ -369,13 +367,13 @@ def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Ar
 
 
 def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
-    """The force of each contact, in the order of the modes; of a machine of one's own, where it
-    says one.
+    """Return the force of each contact, in the order of the modes. A user's own machine gives one
+    by its method `friction_force`, otherwise the force is 0.
     """
     if isinstance(system, MechanicalSystem):
         return jnp.stack(system.snapshot(t, y, mode).friction or [jnp.zeros(())])
     args = None
-    if isinstance(system, Driven):  # what a machine is given inside a run
+    if isinstance(system, Driven):  # These are the arguments of a machine in a simulation.
         system, mode, args = system.system, system._own(mode), system._values(t, mode)
     says = getattr(system, "friction_force", None)
     return jnp.stack([says(t, y, mode, args)]) if says is not None else jnp.zeros(1)

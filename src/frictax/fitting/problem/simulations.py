@@ -1,4 +1,4 @@
-"""Objectives that simulate: the whole record in one run, or cut in windows."""
+"""Objectives that simulate the whole record in one run, or each of its windows."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -23,6 +23,7 @@ from frictax.pytree import pytree_dataclass, static
 from .objectives import AbstractSimulation, Model, PreparedRecord, check_bool, check_positive
 from .readings import (
     acting,
+    apply_sensors,
     channels,
     check_no_ticks,
     cutoffs_of,
@@ -30,23 +31,22 @@ from .readings import (
     known_states,
     measured_starts,
     prepared_record,
-    recorded,
     starting_values,
 )
-from .setup import Course, Setup, check_no_bristle, driven, simulated, state_names
+from .setup import Course, Setup, check_no_bristle, driven, simulate_variables, state_names
 
 
 @pytree_dataclass
 class FreeRun(AbstractSimulation):
-    """The whole record in one run under its inputs: nothing measured is fed back.
+    """A simulation of the whole record in one run with its inputs, without measured feedback.
 
-    The severest judge and, as a criterion to fit on, the worst conditioned: errors of force add up
-    to errors of position. Fit few parameters on it, or take `Windows` and use the free run as a
-    score.
+    It is the strictest test of a model, but the worst conditioned objective of a fit, because force
+    errors accumulate to position errors. Fit few parameters with it, or fit with `Windows` and use
+    the free run as a score.
 
-    **Arguments:** `measured_start`: whether bodies start where the record says, after smoothing at
-    `cutoff` [Hz]; else, as the model says (then positions and speeds at the start can be fitted:
-    ``free=["mass.s", "mass.v"]``).
+    **Arguments:** `measured_start`: bodies start at the measured motion, smoothed at `cutoff` [Hz].
+    Otherwise they start at the values of the model, which can be fitted with
+    ``free=["mass.s", "mass.v"]``.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -97,14 +97,14 @@ class FreeRun(AbstractSimulation):
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> tuple[Array, Course]:
         system = driven(setup.machine, prepared.t, acting(setup, prepared, delayed), prepared.hold)
-        values, course, _ = simulated(
+        values, course, _ = simulate_variables(
             system,
             prepared.t,
             prepared.names,
             dividing(engine, prepared),
             measured_starts(setup, prepared, delayed),
         )
-        shown = recorded(
+        shown = apply_sensors(
             setup, prepared.names, prepared.t, values, prepared.t[0], delayed, prepared.measured
         )
         floats = np.array([name in prepared.floating for name in prepared.names])
@@ -117,17 +117,17 @@ class FreeRun(AbstractSimulation):
 
 @pytree_dataclass
 class ClosedLoop(AbstractSimulation):
-    """A free run with known controllers in the place of drives: the record's input under a drive's
-    name is then its reference.
+    """A free run with known controllers instead of drives. The record's input with the name of a
+    drive is the reference of its controller.
 
-    The controller holds the machine near the measured motion, so that errors do not add up. It acts
-    without delay: the delay of a digital one is put down to the machine, whose mass is found too
-    small (see `PositionController`). Take `Windows` where that matters.
+    The controller keeps the machine near the measured motion, so that errors do not accumulate. It
+    acts without delay. The delay of a digital controller makes the estimated mass too small (see
+    `PositionController`). Use `Windows` if that matters.
 
     **Arguments:** `controllers`: drive -> `PositionController`; `measured_start`, `cutoff` as for
     `FreeRun`.
 
-    A servo follows a slow sine; how much friction it has shows in how far it lags:
+    A servo follows a slow sine, and its lag depends on its friction:
 
     >>> import frictax as fx, jax.numpy as jnp, numpy as np
     >>> def servo(F, reference):
@@ -192,7 +192,7 @@ class ClosedLoop(AbstractSimulation):
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         if record.hold_is_chosen:
-            record = replace_fields(record, hold=False)  # a reference moves on between samples
+            record = replace_fields(record, hold=False)  # A reference is linear between samples.
         if record.hold:
             raise ValueError(
                 f"Record {record.name!r} holds its inputs between samples, and a reference that"
@@ -207,21 +207,19 @@ class ClosedLoop(AbstractSimulation):
 
 @pytree_dataclass
 class Windows(AbstractSimulation):
-    """The record cut in windows, each a run of its own from the smoothed measurement; all are
-    simulated in one program (multiple shooting).
+    """A simulation of each window of the record, from the smoothed measurement at its start. All
+    windows are simulated in one program (multiple shooting).
 
-    Well conditioned where a free run is not, and what is fitted is friction and not the sum of all
-    errors since the start. A filter rounds kinks of a motion; so a second search begins where the
-    first ends, with what the filter does to the motion found there taken off the starts. Of each
-    window the first sample is not counted, since the run starts there, nor what a delayed sensor
-    shows of the time before, nor what comes after a gap. Intervals compare windows (`Guarded`): an
-    error of a start lasts for its window.
+    Windows are better conditioned than a free run, because errors accumulate only within a window.
+    The filter rounds kinks of the motion. Therefore a second search starts at the end of the first,
+    with the filter's error for the estimated motion subtracted from the starts. Some samples do not
+    count: the first of each window, those of a delayed sensor from before the window, and those
+    after a gap. Intervals compare windows (`Guarded`), as a start's error lasts for its window.
 
-    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts
-    are read from (left out: of each output where it is noise more than motion, so that starts are
-    off least by noise and by the filter together); `free_starts`: whether the starts are found with
-    the parameters, each from its own window, instead of being trusted. Then the first samples count
-    too.
+    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter for the starts.
+    The default of each output is the frequency above which there is more noise than motion, which
+    minimises the error of the starts. `free_starts`: the starts are estimated with the parameters,
+    each from its own window. Then the first samples count too.
 
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.",
     1983 (multiple shooting).
@@ -270,7 +268,7 @@ class Windows(AbstractSimulation):
         measured, weight = (x[rows] for x in channels(record))
         if not self.free_starts:
             weight[:, 0] = 0.0
-        # what comes after a gap, over which a window is led by one step
+        # Samples after a gap do not count, because a window crosses the gap in one step.
         after = np.zeros(rows.shape, bool)
         for i, _ in OnSamples().over_gaps(record.t).finer:
             after |= (rows > i) & (rows[:, :1] <= i)
@@ -300,9 +298,9 @@ class Windows(AbstractSimulation):
             system = driven(
                 setup.machine, t, {name: x[rows] for name, x in given.items()}, prepared.hold
             )
-            values, course, end = simulated(system, t, prepared.names, engine, start)
+            values, course, end = simulate_variables(system, t, prepared.names, engine, start)
             return end, (
-                recorded(setup, prepared.names, t, values, times[0], delayed, measured),
+                apply_sensors(setup, prepared.names, t, values, times[0], delayed, measured),
                 course,
             )
 
@@ -329,7 +327,7 @@ class Windows(AbstractSimulation):
             )
             return end[: len(names)], out
 
-        # What is handed on has derivatives, and JAX is spared tracing all twice to find that out.
+        # The carry depends on all parameters from the start, so that JAX traces the scan only once.
         floats = jax.tree.leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
@@ -342,7 +340,7 @@ class Windows(AbstractSimulation):
 
 
 def in_turn() -> bool:
-    """Whether windows are simulated one after the other: on a processor, 3 to 5 times as fast as
-    side by side.
+    """Return True if windows are simulated one after the other. On a CPU this is 3 to 5 times as
+    fast as all at once.
     """
     return jax.default_backend() == "cpu"

@@ -1,4 +1,4 @@
-"""What friction predicts of a sweep."""
+"""Friction at steady speeds, the prediction that is compared with a sweep."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ from frictax.parameters import AtLeast, CheckedModule, Real, Scalar, Values, par
 
 
 class SteadyFriction(CheckedModule):
-    """Friction at steady speed, with what a test rig adds to it.
+    """Friction at steady speed, with the breakaway peak and the force offset of a test rig.
 
-    f = direction*law(|v|) + offset while sliding, f = direction*peak*law.f0 + offset where motion
-    begins; the law is `f_pos` forward and `f_neg` backward.
+    f = direction*law(|v|) + offset during sliding, and f = direction*peak*law.f0 + offset at
+    breakaway. The law is `f_pos` forward and `f_neg` backward.
 
     **Arguments:**
 
     - `f_pos`: a law or an M x 2 table, for v > 0.
     - `f_neg`: the same for v < 0; None mirrors `f_pos`.
     - `peak` >= 1 [1]: breakaway force over sliding friction at v = 0.
-    - `offset` [N], a constant force such as a payload's weight; None where there is none.
+    - `offset` [N]: a constant force such as a payload's weight, or None.
 
     >>> import frictax as fx
     >>> friction = fx.SteadyFriction(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), peak=1.2)
@@ -42,10 +42,10 @@ class SteadyFriction(CheckedModule):
         breakaway: Bool[Array, "..."] | None = None,
         direction: Values | None = None,
     ) -> Values:
-        """Force [N] at each velocity [m/s].
+        """Return the force [N] at each velocity [m/s].
 
-        A velocity of 0 is the limit of sliding from `direction` (1 unless given), or the breakaway
-        force where `breakaway` is true.
+        At a velocity of 0 it is the limit of sliding in `direction` (1 by default), or the
+        breakaway force if `breakaway` is true.
         """
         v = jnp.asarray(velocity, dtype=float)
         way = jnp.where(v < 0, -1.0, 1.0) if direction is None else jnp.asarray(direction)
@@ -66,12 +66,12 @@ class SteadyFriction(CheckedModule):
 
 
 def as_steady(model: Any) -> SteadyFriction:
-    """A law as the steady friction of both directions; steady friction as it is."""
+    """Return a law as steady friction of both directions. Steady friction does not change."""
     return model if isinstance(model, SteadyFriction) else SteadyFriction(model)
 
 
 def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
-    """The friction that a sweep of `contact` measures; of a law without a machine, its own."""
+    """Return the friction that a sweep of `contact` measures; without a contact, that of a law."""
     if contact is None:
         return as_steady(machine)
     part = machine[contact]

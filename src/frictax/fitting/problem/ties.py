@@ -1,4 +1,4 @@
-"""Parameters that are not free: each follows from others."""
+"""Tied parameters, which are not free but follow from other parameters."""
 
 import dataclasses
 import re
@@ -28,8 +28,8 @@ _PRODUCT = re.compile(r"\s*(?:(?P<factor>[-+]?[0-9.][-+0-9.eE]*)\s*\*\s*)?(?P<pa
 
 @dataclasses.dataclass(frozen=True)
 class Tie:
-    """The parameter `path` is `factor` times the parameter `source`, or a function of all by
-    path.
+    """A rule by which the parameter `path` is `factor` times the parameter `source`, or a function
+    of all parameters by path.
     """
 
     path: str
@@ -39,20 +39,18 @@ class Tie:
 
     @property
     def says(self) -> str:
-        """What it is equal to, in words."""
+        """The rule as text, such as ``= 2 * rotor.J``."""
         if self.function is not None:
             return "tied by a function"
         return f"= {self.source}" if self.factor == 1.0 else f"= {self.factor:g} * {self.source}"
 
     def value(self, by: Mapping[str, Any]) -> Any:
-        """What follows from the others."""
+        """Return the value that follows from the other parameters."""
         return self.factor * by[self.source] if self.function is None else self.function(by)
 
 
 class ByPath(Mapping[str, Any]):
-    """The parameters of a machine on its setup by path, those that are tied as they follow from the
-    others.
-    """
+    """The parameters of a setup by path. Tied parameters follow from the others."""
 
     def __init__(self, setup: Any, ties: Sequence[Tie] = ()) -> None:
         self._setup, self._ties = setup, {tie.path: tie for tie in ties}
@@ -84,8 +82,8 @@ class ByPath(Mapping[str, Any]):
         return len(parameters(self._setup))
 
 
-def followed(setup: Any, ties: Sequence[Tie]) -> Any:
-    """`setup` with the parameters that are tied as they follow from the others."""
+def apply_ties(setup: Any, ties: Sequence[Tie]) -> Any:
+    """Return `setup` with the values of tied parameters that follow from the others."""
     if not ties:
         return setup
     by = ByPath(setup, ties)
@@ -98,11 +96,11 @@ def ties_of(
     named: Mapping[str, Sequence[str]],
     unit: Callable[[Parameter], str],
 ) -> tuple[Tie, ...]:
-    """What `tied` says, one for each parameter; a part or law that is tied to another ties each of
-    its parameters that are declared to be fitted.
+    """Return the ties in `tied`, one for each parameter. If a part or law is tied to another, each
+    of its parameters that are declared to be fitted is tied.
 
-    Raises `ValueError` for what cannot be, `KeyError` for what does not exist. `named`: option ->
-    the paths that it names, which must not be tied; `unit` of a parameter.
+    Raise `ValueError` for an impossible tie and `KeyError` for a path that does not exist. `named`:
+    option -> paths that must not be tied; `unit`: function that returns a parameter's unit.
     """
     if not tied:
         return ()
@@ -132,8 +130,8 @@ def ties_of(
 
 
 def differentiable(function: Callable[[Any], Any], setup: Any, what: str) -> Any:
-    """What kind of array a function of the setup gives; raises `ValueError` where JAX cannot follow
-    it.
+    """Return the shape and type that a function of the setup returns. Raise `ValueError` if JAX
+    cannot trace the function.
     """
     try:
         return eqx.filter_eval_shape(function, setup)
@@ -152,7 +150,7 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
             f" of all parameters by path, got {path!r}: {to!r}."
         )
     if path not in here:
-        get(setup, path)  # raises for a name that there is not
+        get(setup, path)  # Raises `KeyError` if the name does not exist.
     if callable(to):
         if path not in here:
             raise ValueError(f"`tied` gives a function for {path!r}, which is no number. Name one.")
@@ -217,16 +215,16 @@ def _check(
                 )
 
 
-def allowed(
+def tied_domain(
     ties: Sequence[Tie], path: str, domain: AbstractDomain, of: Callable[[str], AbstractDomain]
 ) -> AbstractDomain:
-    """The domain in which `path` can move such that what is equal to it, or to a multiple of it,
-    stays in its own domain; `of` a path.
+    """Return the domain of `path` in which all parameters tied to it stay in their own domains.
+    `of` returns the domain of a path.
     """
     if not domain.entry_by_entry:
         return domain
     low, high, factors = domain.bound(), domain.upper(), {path: 1.0}
-    for _ in ties:  # as deep as they go
+    for _ in ties:  # Each pass follows chains of ties by one more link.
         factors |= {t.path: t.factor * factors[t.source] for t in ties if t.source in factors}
     ends, is_open = [], isinstance(domain, Positive)
     for other, factor in factors.items():
@@ -250,7 +248,7 @@ def allowed(
 
 
 def tied_again(ties: Sequence[Tie]) -> dict[str, Any]:
-    """What `tied` says in another fit of the same."""
+    """Return the option `tied` for another fit with the same ties."""
     return {
         t.path: t.function or (t.source if t.factor == 1.0 else f"{t.factor!r} * {t.source}")
         for t in ties

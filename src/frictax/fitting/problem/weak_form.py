@@ -1,5 +1,5 @@
-"""The weak form of inverse dynamics: Newton's law times splines, whitened by the covariance of
-what the noise of the measured positions does to it.
+"""The weak form of inverse dynamics: Newton's law times splines, whitened by the covariance that
+follows from the noise of the measured positions.
 
 Newton's law m*a = F is multiplied by splines w of degree 5 that vanish at both ends with four
 derivatives, and integrated by parts: int w F dt - m int w'' y dt = 0. No measurement is
@@ -8,12 +8,12 @@ one direction.
 
 F is evaluated at a smoothed motion. Two first order terms replace that smoothed motion by the
 measured one, so that the smoothing cancels for a law that is linear in position and velocity. The
-residual is then linear in the noise of the positions, and its covariance C follows. C moves with
-the parameters. The sum of squares R'C^-1 R has no log det C: with that term the inertia is too low.
+residual is then linear in the noise of the positions, which gives its covariance C. C depends on
+the parameters. The cost R'C^-1 R does not contain log det C, with which the inertia is too low.
 
 **Source:** the weak form of a differential equation as in D. A. Messenger, D. M. Bortz, "Weak
 SINDy for partial differential equations", Journal of Computational Physics 443 (2021); the
-covariance that moves with the parameters is that of generalised total least squares.
+covariance that depends on the parameters is that of generalised total least squares.
 """
 
 import dataclasses
@@ -37,37 +37,37 @@ from frictax.signals import Constant
 from .sensors import perfect
 from .setup import Setup, driven, moved_to
 
-_DEGREE = 5  # of the splines: their fourth derivative is continuous
-_KNOTS = 0.25  # times 1/cutoff: the distance of knots, which passes all motion below the cutoff
-_MOST = 700  # splines of a record: more of them add time and no accuracy
-_SURE = 5.0  # standard deviations of the speed's noise: above them the direction is known
-_TURN = 0.03  # times acceleration/cutoff: a speed at which the filter still mixes two directions
-_EDGE = 0.06  # times 1/cutoff: what is cut off each end of a stretch that another one follows
-_BEYOND = 20.0  # times the mean frequency of the speed: the highest automatic cutoff
-_HIGHEST = 0.2  # of the sampling rate: the highest cutoff
-_ROUND = 1e-9  # of the variance of each residual: keeps C positive where there is no noise
-_FEWEST = 12  # splines of a record: fewer of them cannot identify a machine
-_FIRST = 0.02  # of the inputs: noise of the forces before the first fit
-_OF_STEPS = 0.5  # of the noise: rounding to steps from which on they make most of it
-_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # that are tried
-_CLEARLY = 5.0  # gain of log likelihood from which on the noise of a position is not white
-_SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])  # of the forces: noise that is tried
+_DEGREE = 5  # degree of the splines, whose fourth derivative is continuous
+_KNOTS = 0.25  # [1/cutoff] distance of knots, which passes all motion below the cutoff
+_MOST = 700  # largest number of splines of a record; more splines do not improve the accuracy
+_SURE = 5.0  # [standard deviations of the speed's noise] least speed with a certain direction
+_TURN = 0.03  # [acceleration/cutoff] speed below which the filter mixes the two directions
+_EDGE = 0.06  # [1/cutoff] length cut off each end of a stretch with a neighbouring stretch
+_BEYOND = 20.0  # [mean frequency of the speed] highest automatic cutoff
+_HIGHEST = 0.2  # [sampling rate] highest cutoff
+_ROUND = 1e-9  # [variance of a residual] added variance, so that C without noise is positive
+_FEWEST = 12  # least number of splines of a record that identify a machine
+_FIRST = 0.02  # [inputs] noise of the forces before the first fit
+_OF_STEPS = 0.5  # [noise] rounding to the sensor's steps above which it is most of the noise
+_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # grid of autocorrelations
+_CLEARLY = 5.0  # least gain of log likelihood by an autocorrelated noise of the positions
+_SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])  # [forces] grid of their noise
 
 
 @pytree_dataclass
 class WeakForm:
-    """The splines of one record, and what they are multiplied with.
+    """The splines of one record, and the data with which they are multiplied.
 
-    K splines, each over L samples; those beyond the last of the record are 0 and have `stretch` -1.
+    There are K splines, each over L samples. Unused splines are 0 and have `stretch` -1.
 
     - `first` (K,): the sample at which each begins; `knots` (K,): samples between its knots.
-    - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step; and the
-      weights of an input that is held, or straight, between samples.
+    - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step. The last
+      row contains the weights of an input that is held, or linear, between samples.
     - `slope_at` (K, c): the sample of the stretch at which each body has its median speed.
     - `before`, `after` (n,): the neighbours of each sample in its stretch.
     - `measured` (n, c): the measured positions; `noise` (c,): standard deviations of the white part
-      of their noise; `rounded` (c,): whether the steps of the sensor make most of it.
-    - `correlation` (c,): autocorrelations of neighbouring samples of it, None if it is white.
+      of their noise; `rounded` (c,): the steps of the sensor cause most of the noise.
+    - `correlation` (c,): autocorrelation of this noise at a lag of one sample; None if it is white.
     - `force_noise` (c,): standard deviation of the noise of the force on each body at one sample
       [N]; before the first fit a share of the inputs.
     - `scale` (c,): typical standard deviation of a residual of each body [N].
@@ -91,7 +91,7 @@ class WeakForm:
     correlation: Float[Numbers, " c"] | None = None
 
     def centres(self) -> Int[np.ndarray, " K"]:
-        """The sample in the middle of each spline."""
+        """Return the sample in the middle of each spline."""
         middle = np.asarray(self.first) + (_DEGREE + 1) * np.asarray(self.knots) // 2
         return np.minimum(middle, np.asarray(self.measured).shape[0] - 1)
 
@@ -99,8 +99,8 @@ class WeakForm:
 class Terms(NamedTuple):
     """The weak form at one point.
 
-    - `residual` (K, c) [N.s]; `response` (K, c, c, L): its derivative by the position of each body
-      at each of its samples, times the standard deviation of that position.
+    - `residual` (K, c) [N.s]; `response` (K, c, c, L): its derivative with respect to each body's
+      position at each sample, times the standard deviation of the position's noise.
     - `inertial`, `drive` (K, c) [N.s]: the terms of the inertia and of the inputs.
     """
 
@@ -111,10 +111,10 @@ class Terms(NamedTuple):
 
 
 def automatic_cutoff(t: Float[np.ndarray, " n"], positions: Sequence[np.ndarray]) -> float:
-    """The frequency above which the measured positions show noise and no motion [Hz].
+    """Return the frequency above which the measured positions contain only noise [Hz].
 
-    A record without white noise has no such frequency. Therefore the cutoff is at most 20 times
-    the mean frequency of the speed.
+    A record without white noise does not have such a frequency. Therefore the cutoff is at most 20
+    times the mean frequency of the speed.
     """
     rate = (t.size - 1) / float(t[-1] - t[0])
     out = _HIGHEST * rate
@@ -136,12 +136,12 @@ def weak_form(
     v_min: float,
     inputs: Sequence[np.ndarray] = (),
 ) -> tuple[WeakForm, np.ndarray, np.ndarray] | None:
-    """The splines of a record, and the smoothed positions and speeds (n, c); None where the
+    """Return the splines of a record, and the smoothed positions and speeds (n, c); None if the
     stretches are too short for 12 splines.
 
     `contacts`: each row times the speeds of the bodies is the sliding speed of a contact; `v_min`:
-    as a share of the highest sliding speed, the least that counts as sliding; `inputs`, of which
-    the first fit takes a share for the noise of the forces.
+    least sliding speed, as a share of the highest one; `inputs`: the noise of the forces in the
+    first fit is a share of them.
     """
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
@@ -203,13 +203,14 @@ def _stretches(
     cutoff: float,
     v_min: float,
 ) -> list[tuple[int, int]]:
-    """The first sample of each stretch in which every contact slides in one direction, and the
-    sample behind its last one.
+    """Return the stretches in which every contact slides in one direction, each as its first sample
+    and the sample after its last one.
     """
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     one = np.zeros(n)
     one[n // 2] = 1.0
-    gain = float(np.linalg.norm(smooth(t, one, cutoff).v))  # of white noise, from position to speed
+    # The gain of the filter for white noise, from position to speed.
+    gain = float(np.linalg.norm(smooth(t, one, cutoff).v))
     least = np.maximum(
         _SURE * gain * np.sqrt(contacts**2 @ noise**2)
         + _TURN / cutoff * np.percentile(np.abs(acceleration), 90, axis=0),
@@ -229,8 +230,8 @@ def _stretches(
 
 
 def _speed_within(y: np.ndarray, step: float, apart: float) -> np.ndarray:
-    """The speed along one stretch by a spline with knots `apart` [s], which uses no sample beyond
-    the stretch.
+    """Return the speed along one stretch by a spline with knots `apart` [s], which uses only the
+    samples of the stretch.
     """
     from scipy.interpolate import make_lsq_spline
 
@@ -245,7 +246,7 @@ def _speed_within(y: np.ndarray, step: float, apart: float) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
-    """w, w', w'' at the samples and the weights of an input, all times `step`, for knots `m`
+    """Return w, w', w'' at the samples and the weights of an input, all times `step`, for knots `m`
     samples apart.
     """
     from scipy.interpolate import BSpline
@@ -256,7 +257,7 @@ def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
         np.nan_to_num((spline.derivative(i) if i else spline)(at)) * step / (m * step) ** i
         for i in range(3)
     ]
-    # Gauss-Legendre points between samples are exact for a spline times a straight line.
+    # Gauss-Legendre quadrature between samples is exact for a spline times a linear function.
     nodes, weights = np.polynomial.legendre.leggauss(4)
     nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
     inside = np.nan_to_num(spline(at[:-1, None] + nodes / m)) * weights * step
@@ -266,14 +267,14 @@ def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
 
 
 def _rounded_up(count: int) -> int:
-    """The next number with two leading bits, so that similar records share a program."""
+    """Round up to two significant bits, so that similar records share a program."""
     unit = 2 ** max(int(np.log2(max(count, 1))) - 1, 0)
     return -(-count // unit) * unit
 
 
 def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
-    """The weak form of a machine and a prepared record, under the inputs `given` as they act on the
-    machine. To be compiled and differentiated.
+    """Return the weak form of a machine and a prepared record, for the inputs `given` as they act
+    on the machine. JAX can compile and differentiate this function.
     """
     weak: WeakForm = prepared.weak
     t = jnp.asarray(prepared.t)
@@ -281,16 +282,16 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
     pairs = [[n for n in prepared.known if n.rpartition(".")[0] == body][:2] for body in names]
     sensors = [setup.outputs.at(s) if setup.outputs.has(s) else perfect() for s, _ in pairs]
 
-    def seen(values: Any, order: int) -> Array:
+    def without_sensors(values: Any, order: int) -> Array:
         columns = [
             sensor.invert(t, jnp.asarray(value), t[0], order) + jnp.zeros_like(t)
             for sensor, value in zip(sensors, values, strict=True)
         ]
         return jnp.stack(columns, axis=1)
 
-    x = seen([prepared.known[s] for s, _ in pairs], 0)
-    v = seen([prepared.known[v] for _, v in pairs], 1)
-    y = seen(list(jnp.asarray(weak.measured).T), 0)
+    x = without_sensors([prepared.known[s] for s, _ in pairs], 0)
+    v = without_sensors([prepared.known[v] for _, v in pairs], 1)
+    y = without_sensors(list(jnp.asarray(weak.measured).T), 0)
     u = jnp.stack([*given.values(), jnp.zeros_like(t)], axis=1)
     c, k = len(names), len(given)
 
@@ -319,7 +320,7 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
     once, twice = (jnp.einsum("kl,klc->kc", a, near) for a in (w1, w2))
     slope = jnp.stack(
         [by_v[jnp.asarray(weak.slope_at)[:, j], :, j] for j in range(c)], axis=2
-    )  # one slope a stretch: that of each sample correlates with the noise of the positions
+    )  # Each stretch has one slope, as a slope at each sample correlates with the position noise.
     corrected = once + jnp.einsum("kl,klc->kc", w, v[at])
     drive = jnp.einsum("kl,klb->kb", of_input, driving[at])
     inertial = inertia[0] * twice
@@ -344,11 +345,11 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
 def _by_white_noise(
     response: Float[Array, "K c s L"], correlation: Float[Array, " s"]
 ) -> Float[Array, "K c s L"]:
-    """The derivative by the white noise that drives a noise of first order, from that by a noise
-    with the standard deviation of its white part.
+    """Convert the derivative with respect to noise with the standard deviation of its white part
+    into that with respect to the white noise that drives a first-order autoregression.
 
-    What acts before the first sample of a spline is left out: the kernels of a spline begin with
-    zeros of high order, and their sums are zero.
+    Noise before the first sample of a spline is neglected, because the kernels of a spline begin
+    with zeros of high order, and their sums are zero.
     """
 
     def earlier(later: Array, here: Array) -> tuple[Array, Array]:
@@ -362,15 +363,15 @@ def _by_white_noise(
 
 
 def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
-    """The root mean square of terms of the weak form, as mean forces along each spline [N]."""
+    """Return the root mean square of terms, as mean forces along each spline [N]."""
     used = (jnp.asarray(weak.stretch) >= 0)[:, None]
     forces = values / (weak.step * jnp.asarray(weak.knots))[:, None]
     return jnp.sqrt(jnp.sum(jnp.where(used, forces**2, 0.0), axis=0) / jnp.sum(used))
 
 
 def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
-    """The sums over samples of `left` (K, c, s, L) of spline k and `right` of spline k + d, from
-    d = 0 on: the products of splines that overlap.
+    """Return the products of `left` (K, c, s, L) of spline k and `right` of spline k + d, summed
+    over samples. d >= 0 counts the splines that overlap.
     """
     size, _, _, length = left.shape
     wide = jnp.pad(left, ((0, 0), (0, 0), (0, 0), (0, 1)))
@@ -388,18 +389,18 @@ def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
 
 
 def force_band(weak: WeakForm) -> Float[Array, "K c d c"]:
-    """The covariance of the residuals for noise of the forces of standard deviation 1."""
+    """Return the covariance of the residuals for force noise of standard deviation 1."""
     c = np.shape(weak.noise)[0]
     one = jnp.asarray(weak.kernel[3])[:, None, None, :]
     sums = band(weak, one, one)
     return sums * jnp.eye(c)[None, :, None, :]
 
 
-def whitened(
+def whiten(
     weak: WeakForm, covariance: Float[Array, "K c d c"], residual: Float[Array, "K c"]
 ) -> tuple[Float[Array, "K c"], Array]:
-    """Residuals that are white and of variance 1 where `covariance` is that of `residual`, and half
-    of its log determinant: by Cholesky, a row at a time.
+    """Whiten `residual` of the given `covariance` by a Cholesky decomposition, row by row. Return
+    the white residuals of variance 1 and half the log determinant of the covariance.
     """
     size, c = residual.shape
     width = (_DEGREE + 1) * c
@@ -411,7 +412,7 @@ def whitened(
     rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + _ROUND) + unused)
 
     def eliminate(carry: tuple[Array, Array], row: tuple[Array, Array]) -> Any:
-        lowered, moved = carry  # what earlier rows take from the next ones
+        lowered, moved = carry  # The amounts that earlier rows subtract from the next rows.
         covariances, r = row[0] + lowered[0], row[1] + moved[0]
         pivot = covariances[0]
         share = covariances / pivot
@@ -426,7 +427,7 @@ def whitened(
 
 
 def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Float[Array, "K c"]:
-    """The whitened residuals, times the typical standard deviation of each body's [N]."""
+    """Return the whitened residuals times the typical standard deviation for each body [N]."""
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
     # Without inputs, the first fit takes a share of the inertia terms.
@@ -434,14 +435,14 @@ def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> F
     noise = jnp.where(weak.force_noise > 0, weak.force_noise, own)
     covariance = band(weak, at.response, at.response)
     covariance += force_band(weak) * (noise**2)[None, :, None, None]
-    return whitened(weak, covariance, at.residual)[0] * weak.scale
+    return whiten(weak, covariance, at.residual)[0] * weak.scale
 
 
 def mean_forces(
     setup: Setup, prepared: Any, given: Mapping[str, Array]
 ) -> tuple[Float[Array, "3 K c"], Float[Array, "K c"]]:
-    """The residual, the inertia term and the term of the inputs as mean forces along each spline,
-    and the standard deviation of that residual for the noise of the positions alone [N].
+    """Return the residual, the inertia term and the term of the inputs as mean forces along each
+    spline [N]. The second result is the residual's standard deviation by position noise alone.
     """
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
@@ -453,8 +454,8 @@ def mean_forces(
 def noise_sizes(
     setup: Setup, prepared: Any, given: Mapping[str, Array]
 ) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
-    """The autocorrelation of the noise of each position and the noise of the forces, by likelihood
-    at the machine's parameters, and the typical standard deviation of a residual, as a force [N].
+    """Estimate the autocorrelation of the noise of each position and the noise of the forces by
+    maximum likelihood. The third result is the typical standard deviation of a residual [N].
     """
     weak: WeakForm = dataclasses.replace(prepared.weak, correlation=None)
     at = terms(setup, dataclasses.replace(prepared, weak=weak), given)
@@ -463,8 +464,8 @@ def noise_sizes(
     of_force, sizes = force_band(weak), jnp.asarray(_SIZES)
 
     def best(correlation: Array) -> tuple[Array, ...]:
-        """The least minus log likelihood, its share of noise of the forces, and the band of the
-        noise of the positions.
+        """Return the least negative log likelihood, the correlation of each position, the share of
+        force noise, and the variance of each residual.
         """
         each = jnp.where(jnp.asarray(weak.rounded), 0.0, correlation)
         response = _by_white_noise(at.response, each)
@@ -472,7 +473,7 @@ def noise_sizes(
 
         def unlikely(share: Array) -> Array:
             covariance = of_position + of_force * jnp.square(share * size)[None, :, None, None]
-            white, half_log = whitened(weak, covariance, at.residual)
+            white, half_log = whiten(weak, covariance, at.residual)
             return 0.5 * jnp.sum(white**2) + half_log
 
         costs = jax.lax.map(unlikely, sizes)

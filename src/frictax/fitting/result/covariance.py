@@ -10,9 +10,8 @@ from ..problem.losses import AbstractLoss
 
 
 def inverse_gram(jacobian: Any, norms: Any, active: Any, xp: Any = np) -> Any:
-    """inv(J^T J) over the active columns, zero elsewhere; enormous along a direction unseen.
-
-    `norms`: the lengths of J's columns; `xp`: numpy or jax.numpy.
+    """Return inv(J^T J) over the active columns, zero elsewhere. It is very large along a direction
+    that is not identifiable. `norms`: lengths of J's columns; `xp`: numpy or jax.numpy.
     """
     scaled = xp.where(active, jacobian / xp.where(norms > 0, norms, 1.0), 0.0)
     padded = xp.concatenate([scaled, xp.diag(xp.where(active, 0.0, 1.0))])
@@ -27,10 +26,10 @@ def inverse_gram(jacobian: Any, norms: Any, active: Any, xp: Any = np) -> Any:
 def robust_variance(
     loss: AbstractLoss, scaled: Float[np.ndarray, " n"], dof: int, noise_known: bool
 ) -> float:
-    """What multiplies scale**2 * inv(J^T J): K**2 * sum(score**2)/dof / mean(slope)**2.
+    """Return the factor of scale**2 * inv(J^T J): K**2 * sum(score**2)/dof / mean(slope)**2.
 
-    K is Huber's correction, `scaled` are the residuals in units of the noise scale. Where the noise
-    is known, the mean of score**2 is that of normal noise.
+    K is Huber's correction, and `scaled` are the residuals in units of the noise scale. If the
+    noise is known, the mean of score**2 is that of normal noise.
 
     **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), equations 7.81 to
     7.83 (first form).

@@ -1,4 +1,4 @@
-"""Criteria that weigh a sweep's misfit against the count of fitted numbers."""
+"""Information criteria of a sweep's fit: AICc and BIC."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +12,10 @@ from ..problem.losses import AbstractLoss
 def criteria(
     sweep: Sweep, weighted: Float[np.ndarray, " n"], loss: AbstractLoss, scale: float, p: int
 ) -> tuple[float, float]:
-    """AICc and BIC of a sweep fitted by `p` numbers, from the normal likelihood.
+    """Return AICc and BIC of a sweep fitted with `p` parameters, from the normal likelihood.
 
-    For another loss, from that loss at its noise scale. `weighted`: residuals over sigma.
+    For another loss they follow from this loss at its noise scale. `weighted`: residuals over
+    sigma.
 
     **Source:** N. Sugiura (1978); C. M. Hurvich, C.-L. Tsai, Biometrika 76 (1989); E. Ronchetti,
     Statistics & Probability Letters 3 (1985) for other losses.

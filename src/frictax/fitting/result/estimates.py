@@ -1,4 +1,4 @@
-"""Fitted numbers with their errors."""
+"""Estimates with their standard errors and intervals."""
 
 import dataclasses
 import functools
@@ -15,7 +15,7 @@ from frictax.text import Shown, figures, shown, suggestion
 
 from .identifiability import Knowledge
 
-_ROUNDING = 1e-12  # of the value: an error of the arithmetic, as of data without noise
+_ROUNDING = 1e-12  # [value] standard error below which an estimate is exact to rounding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,19 +24,10 @@ class Estimate:
 
     `standard_error` and the ends of the interval are nan if they are unknown. `dof`: degrees of
     freedom of Student's t in the interval, inf for a normal one. `declared`: the unit of the
-    records and its value in SI, which tables use; `shown`: the estimate as a table prints it.
-    `tied`: the parameter or expression that it follows from, if it was not free.
+    records and its value in SI, which tables use. `shown`: the estimate as a table prints it.
+    `tied`: the parameter or expression that determines a tied parameter.
 
-    >>> import frictax as fx
-    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
-    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
-    >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
-    >>> for e in found.estimates:
-    ...     print(f"{e.name}: {e.value:.3f} {e.unit}, {e.lower:.3f} to {e.upper:.3f}")
-    F_Coulomb: 6.003 N, 5.962 to 6.044
-    F_prop: 0.200 N.s/m, 0.190 to 0.210
-    >>> print(found.estimates[0])
-    F_Coulomb 6.003 N, std. error 0.013 N, 5.962 to 6.044 N
+    **Example:** at `FitResult`.
     """
 
     name: str
@@ -58,14 +49,14 @@ class Estimate:
 
     @property
     def shown(self) -> Shown:
-        """Value, error and interval to the second figure of the error, in a unit that suits."""
+        """Value, error and interval to two significant digits of the error, in a suitable unit."""
         of = self.value, self.standard_error, self.unit
         return shown(*of, (self.lower, self.upper), self.declared)
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """Name, value, unit, standard error and interval as a table prints them. If there is no
-        interval, the reason replaces it.
+        """Name, value, unit, standard error and interval as a table prints them. A reason replaces
+        a missing interval.
         """
         row, known, says = self.shown, self.knowledge, self.knowledge.value
         size, value, error = abs(self.value) or 1.0, row.value, row.error
@@ -89,7 +80,8 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True)
 class Band:
-    """A curve with its confidence band (of the curve, not of a next measurement), in SI units.
+    """A curve with its confidence band in SI units. The band contains the curve, not a new
+    measurement.
 
     **Example:** of a friction curve, at `FitResult`.
     """
@@ -110,11 +102,11 @@ class Band:
 class Replicates:
     """Fits of the same model to many measurements: k fits of p entries, in SI units.
 
-    - `values` (k, p); `converged` (k,): whether the search met its tolerance; `level`.
-    - `cost` (k,): half the weighted sum of squares where each ended (of a robust loss, its sum).
-    - `standard_errors`, `lower`, `upper` (k, p), by the account of a single fit, found when they
-      are asked for: nan where a search did not end, and where an entry has reached its bound.
-    - `notices`, as sentences `warnings`: what to mind.
+    - `values` (k, p); `converged` (k,): the search met its tolerance; `level`.
+    - `cost` (k,): half the weighted sum of squares at each end, or the sum of a robust loss.
+    - `standard_errors`, `lower`, `upper` (k, p): as for a single fit, computed when they are used.
+      They are nan if a search did not converge, and for an entry at its bound.
+    - `notices`: conditions that a user must know; `warnings`: the notices as sentences.
 
     **Example:** at `fit_many`.
     """
@@ -165,7 +157,7 @@ class Estimated:
     notices: tuple[Notice, ...]
 
     def __getitem__(self, name: str) -> Estimate:
-        """The estimate of that name."""
+        """Return the estimate called `name`."""
         known = self.names
         if name not in known:
             raise UnknownName(
@@ -202,7 +194,7 @@ class Estimated:
 
     @property
     def degrees_of_freedom(self) -> Mapping[str, Any]:
-        """Those of Student's t in each interval, by path."""
+        """Degrees of freedom of Student's t in each interval, by path."""
         return self._by_path(e.dof for e in self.estimates)
 
     @property
@@ -217,8 +209,8 @@ class Estimated:
 
 
 def by_path(places: Iterable[tuple[str, str]], cells: Iterable[Any]) -> dict[str, Any]:
-    """`cells` of the estimates with these names and paths, by path: one, or an array for
-    a table's.
+    """Return the `cells` of the estimates with the names and paths `places` as a dict by path. A
+    table has an array of cells.
     """
     out: dict[str, Any] = {}
     for (name, path), cell in zip(places, cells, strict=True):
@@ -232,13 +224,13 @@ def by_path(places: Iterable[tuple[str, str]], cells: Iterable[Any]) -> dict[str
 
 
 def quantile(level: float, dof: Any, known: bool) -> Any:
-    """How many standard errors make an interval of that level."""
+    """Return the half width of an interval of that level in standard errors."""
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie between 0 and 1, got {level}. Write 0.95 for 95 %.")
     x = NormalDist().inv_cdf(0.5 + level / 2)
     if known:
         return x
-    if np.all(np.asarray(dof) >= 100):  # scipy takes longer to import than a record to fit
+    if np.all(np.asarray(dof) >= 100):  # Importing scipy takes longer than fitting a record.
         return x + sum(g / np.asarray(dof, float) ** (k + 1) for k, g in enumerate(_student(x)))
     from scipy.special import stdtrit
 
@@ -246,8 +238,8 @@ def quantile(level: float, dof: Any, known: bool) -> Any:
 
 
 def _student(x: float) -> tuple[float, ...]:
-    """Coefficients of 1/dof, 1/dof**2, ... between the normal quantile `x` and Student's; off by
-    less than 1e-8 from 100 degrees on.
+    """Return the coefficients of 1/dof, 1/dof**2, ... of Student's quantile minus the normal
+    quantile `x`. The error is below 1e-8 for at least 100 degrees of freedom.
 
     **Source:** M. Abramowitz, I. A. Stegun, *Handbook of Mathematical Functions* (1964), equation
     26.7.5.

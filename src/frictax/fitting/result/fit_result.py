@@ -1,4 +1,4 @@
-"""The answer of a fit."""
+"""The result of a fit."""
 
 import dataclasses
 import functools
@@ -32,7 +32,7 @@ from .notices import (
     begins_well,
     far_from_start,
     held_breakaways,
-    of_rounds,
+    replace_by_rounds,
     standing_still,
     too_large,
 )
@@ -48,11 +48,11 @@ Model = TypeVar("Model")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
-    """The result of a fit: estimates, their errors, and doubts. Print it.
+    """The result of a fit: estimates, their errors, and notices. Print it for a table.
 
     - `start`: the fitted machine or friction law with its values before the fit; `model`: with the
-      estimates that all records share; `model_for(label)`: with those of one record too. `records`:
-      the data by label.
+      estimates that all records share; `model_for(label)`: also with the estimates of one record.
+      `records`: the data by label.
     - `estimates`: one for each fitted parameter in SI units, by name ``found["mass.m"]``;
       ``mass.v@run2`` belongs to record run2. `tied`: one for each parameter that follows from
       others; `fixed`: one for each parameter that was not fitted.
@@ -62,15 +62,15 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
       deviations. `jacobian` (n, p): derivatives of the weighted predicted minus measured by the
       estimates, with the rows of priors last. `dof`: residuals minus fitted parameters.
     - `full_residuals`, `full_jacobian` (n, q), `full_covariance` (q, q): predicted minus measured,
-      and derivatives and covariance of `x` for white residuals; `active` (q,): whether a parameter
-      is not at its bound.
+      and derivatives and covariance of `x` for white residuals; `active` (q,): False for a
+      parameter at its bound.
     - `rms`: record -> output -> root mean square of the residuals [SI]; `noise_scale` of the
       weighted residuals, 1 if sigma is known.
-    - `x`: all fitted values, with the starts of windows if these were free, which are not
-      estimates; `z`: their coordinates.
-    - `at_noise`: whether the residuals of a free run are white noise.
+    - `x`: all fitted values and any fitted starts of windows, which are not estimates; `z`: their
+      coordinates.
+    - `at_noise`: True if the residuals of a free run are white noise.
     - `converged`, `iterations`, `seconds`; `costs` at the ends of all starts; `identifiability`;
-      `notices`: doubts and remarks, of which the search's own are `notes`; `warnings`: the same as
+      `notices`: doubts and remarks; `notes`: the notices of the search; `warnings`: the notices as
       sentences.
 
     Only for a sweep: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
@@ -82,8 +82,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
     >>> {name: round(float(value), 3) for name, value in found.values.items()}
     {'F_Coulomb': 6.003, 'F_prop': 0.2}
-    >>> found["F_prop"].unit
-    'N.s/m'
+    >>> for e in found.estimates:
+    ...     print(f"{e.name}: {e.value:.3f} {e.unit}, {e.lower:.3f} to {e.upper:.3f}")
+    F_Coulomb: 6.003 N, 5.962 to 6.044
+    F_prop: 0.200 N.s/m, 0.190 to 0.210
+    >>> print(found["F_Coulomb"])
+    F_Coulomb 6.003 N, std. error 0.013 N, 5.962 to 6.044 N
     >>> [round(float(end), 3) for end in found.intervals["F_Coulomb"]]
     [5.962, 6.044]
     >>> band = found.band([1.0, 10.0])
@@ -128,9 +132,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def at_noise(self) -> bool | None:
-        """Whether the residuals of a free run are white noise of the size that the record has, so
-        that no other values explain it better. None if the noise cannot be estimated, and for other
-        objectives than `FreeRun` and `ClosedLoop`.
+        """True if the residuals of a free run are white noise with the size of the record's noise,
+        so that no other values explain the record better. None if the noise cannot be estimated,
+        and for other objectives than `FreeRun` and `ClosedLoop`.
         """
         return None if self.certificate is None else self.certificate.at_noise
 
@@ -155,7 +159,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """Fitted values by path: a number, or an array for a table's forces. Asks for no errors."""
+        """Fitted values by path: a number, or an array for a table's forces."""
         shown = [u for u in self.problem.unknowns if not u.hidden]
         places = ((n, n if "@" in n else u.path) for u in shown for n in u.names)
         return by_path(places, self.x[self.shown].tolist())
@@ -163,14 +167,14 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @functools.cached_property
     def identifiability(self) -> Identifiability:
         shown, unknowns = self.shown, self.problem.unknowns
-        # Only J'J is used below. Of one array: numpy's types do not know mode="r".
+        # Only J'J is used below. NumPy's types do not cover mode="r", hence `asarray`.
         triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))
-        told = triangle[:, shown]
+        columns = triangle[:, shown]
         if not shown.all():  # Project out the starts of windows.
             hidden = triangle[:, ~shown]
-            told = told - hidden @ np.linalg.lstsq(hidden, told, rcond=None)[0]
+            columns = columns - hidden @ np.linalg.lstsq(hidden, columns, rcond=None)[0]
         return judge_columns(
-            told,
+            columns,
             list(self.names),
             self.active[shown],
             self.x[shown],
@@ -199,7 +203,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def notices(self) -> tuple[Notice, ...]:
-        return self._noticed(self._direction_notices if self.of_sweep else self._looked_for)
+        return self._collect_notices(self._direction_notices if self.of_sweep else self._looked_for)
 
     def _looked_for(self) -> tuple[Notice, ...]:
         """Return notices that need further simulations: records that differ, or a missing term."""
@@ -208,9 +212,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @functools.cached_property
     def notices_at_hand(self) -> tuple[Notice, ...]:
         """All `notices` that do not need further simulations."""
-        return self._noticed(tuple)
+        return self._collect_notices(tuple)
 
-    def _noticed(self, look: Callable[[], tuple[Notice, ...]]) -> tuple[Notice, ...]:
+    def _collect_notices(self, look: Callable[[], tuple[Notice, ...]]) -> tuple[Notice, ...]:
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out, notes = self.problem, [], self.notes
         out += too_large(problem, self.records, self.noise_scale)
@@ -220,7 +224,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             out += sweep_checks(self._steady_fit(), self.active)
         if not self.of_sweep:
             explained = worth(problem, self.records, self.full_residuals, self.x)
-            notes, explained = of_rounds(notes, explained, out)
+            notes, explained = replace_by_rounds(notes, explained, out)
             out = standing_still(problem, norms) + (out if norms.any() else [])
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
             out += look() if norms.any() else ()
@@ -288,12 +292,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def of_sweep(self) -> bool:
-        """Whether a friction law was fitted to a sweep, instead of a machine to records."""
+        """True if a friction law was fitted to a sweep, instead of a machine to records."""
         return self.problem.is_steady
 
     @property
     def sweep(self) -> Sweep:
-        """The sweep that a friction law was fitted to."""
+        """The sweep to which a friction law was fitted."""
         if not self.of_sweep:
             raise AttributeError(
                 f"This fit is of a machine to {', '.join(self.records)}, not of a law to a sweep."
@@ -303,18 +307,18 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def law(self) -> AbstractLaw:
-        """The fitted law for v > 0, of a sweep."""
+        """The fitted law of a sweep for v > 0."""
         assert self.sweep  # raises for a machine
         return as_steady(self.model).f_pos
 
     @property
     def loss(self) -> AbstractLoss:
-        """How residuals counted."""
+        """The loss of the residuals."""
         return self.problem.loss
 
     @property
     def n(self) -> int:
-        """How many residuals there are, without those of priors."""
+        """The number of residuals without those of priors."""
         return len(self.full_residuals)
 
     @property
@@ -324,12 +328,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def quantile(self) -> float:
-        """How many standard errors make half an interval."""
+        """Half the width of an interval in standard errors."""
         return float(quantile(self.level, max(self.dof, 1), self.problem.noise_known))
 
     @property
     def weighted_residuals(self) -> Float[np.ndarray, " n"]:
-        """Measured minus predicted over the standard deviation, 0 where a sample does not count."""
+        """Measured minus predicted over the standard deviation; 0 for samples without weight."""
         return -self.full_residuals
 
     @property
@@ -340,12 +344,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def aicc(self) -> float:
-        """Small-sample Akaike criterion of a sweep: less is better, only differences count."""
+        """Small-sample Akaike criterion of a sweep. A smaller one is better; use differences."""
         return self._criteria[0]
 
     @property
     def bic(self) -> float:
-        """Bayes criterion of a sweep: less is better, only differences count."""
+        """Bayes criterion of a sweep. A smaller one is better; use differences."""
         return self._criteria[1]
 
     @functools.cached_property
@@ -367,12 +371,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def jacobian(self) -> Float[np.ndarray, "m p"]:
-        """Derivatives of the weighted residuals by the estimates."""
+        """Derivatives of the weighted residuals with respect to the estimates."""
         return self.full_jacobian[:, self.shown]
 
     @functools.cached_property
     def shown(self) -> Bool[np.ndarray, " q"]:
-        """Which of `x` are estimates. The others are starts of windows."""
+        """Mask of the estimates in `x`. The other entries are starts of windows."""
         return np.asarray([not u.hidden for u in self.problem.unknowns for _ in u.names])
 
     @functools.cached_property

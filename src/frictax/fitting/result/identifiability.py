@@ -11,19 +11,9 @@ from frictax.notice import Notice
 
 
 class Knowledge(enum.Enum):
-    """How well the data identify one parameter.
+    """Levels of identifiability of one parameter.
 
-    >>> import frictax as fx, numpy as np
-    >>> v = np.linspace(5.0, 8.0, 16)
-    >>> f = 6.0 + 0.2 * v + 0.01 * np.random.default_rng(0).standard_normal(16)
-    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
-    >>> found = fx.fit(fx.Stribeck(F_prop=0.2, F_Coulomb=6.0, F_Stribeck=1.0, fexp=5.0), sweep)
-    >>> for name, knowledge in found.identifiability.knowledge.items():
-    ...     print(name, knowledge.name)
-    F_prop KNOWN
-    F_Coulomb KNOWN
-    F_Stribeck UNKNOWN
-    fexp UNKNOWN
+    **Example:** at `Identifiability`.
     """
 
     KNOWN = "known"
@@ -35,9 +25,9 @@ class Knowledge(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Identifiability:
-    """Which parameters the data identify.
+    """Identifiability of all parameters of a fit.
 
-    - `knowledge`: by name; `notices`: reason and remedy, and the same as `sentences`.
+    - `knowledge`: by name; `notices`: reasons and remedies; `sentences`: the notices as text.
     - `singular_values` of the Jacobian with columns of length 1; `condition`: the largest over the
       smallest.
     - `null_directions`: combinations of parameters that do not change the measured variables, as
@@ -52,6 +42,12 @@ class Identifiability:
     >>> found = fx.fit(fx.Stribeck(F_prop=0.2, F_Coulomb=6.0, F_Stribeck=1.0, fexp=5.0), sweep)
     >>> found.identifiability.complete, sorted(found.identifiability.unknown)
     (False, ['F_Stribeck', 'fexp'])
+    >>> for name, knowledge in found.identifiability.knowledge.items():
+    ...     print(name, knowledge.name)
+    F_prop KNOWN
+    F_Coulomb KNOWN
+    F_Stribeck UNKNOWN
+    fexp UNKNOWN
     """
 
     knowledge: Mapping[str, Knowledge]
@@ -61,12 +57,12 @@ class Identifiability:
     null_directions: tuple[Mapping[str, float], ...]
 
     def __repr__(self) -> str:
-        told = [
+        levels = [
             f"{what.value}: {', '.join(names)}"
             for what in Knowledge
             if (names := [n for n, this in self.knowledge.items() if this is what])
         ]
-        return f"Identifiability({'; '.join(told)}; condition {self.condition:.3g})"
+        return f"Identifiability({'; '.join(levels)}; condition {self.condition:.3g})"
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -79,14 +75,16 @@ class Identifiability:
 
     @property
     def complete(self) -> bool:
-        """Whether every free parameter is identifiable."""
+        """True if every free parameter is identifiable."""
         return not self.unknown
 
 
 def null_directions(
     jacobian: np.ndarray, names: list[str], active: np.ndarray
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """Singular values of the scaled Jacobian, and the directions below 1e-7 of the largest."""
+    """Return the singular values of the scaled Jacobian, and the directions whose singular value
+    is below 1e-7 of the largest.
+    """
     columns = jacobian[:, active]
     kept = [name for name, on in zip(names, active, strict=True) if on]
     if not kept:
@@ -100,26 +98,26 @@ def null_directions(
 
 
 def is_at_bound(size: Any, left: Any, before: Any, least: float) -> Any:
-    """Whether numbers that act no more lie at their bounds, `left` away from them, `before` at the
-    start; `size`: lengths of columns.
+    """Return True for parameters without effect that are at their bounds. The distance from the
+    bound is `left`, and was `before` at the start; `size`: lengths of columns.
 
-    They do if they would act as far from them as at the start: fexp does not once F_Stribeck is 0.
+    Such a parameter would have an effect at its start. With F_Stribeck = 0, fexp does not have one.
     """
     bounded = np.isfinite(left)
     acts = size * np.where(bounded, before, 0.0) > least
     return bounded & (left < 0.5 * before) & (acts | (left <= 1e-9 * before))
 
 
-def listed(names: Any) -> str:
-    """Names as in a sentence."""
+def join_names(names: Any) -> str:
+    """Return the names joined by commas and "and"."""
     names = list(names)
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def null_notice(code: str, direction: Mapping[str, float]) -> Notice:
-    """That a direction, told as a sum, changes nothing."""
+    """Return a notice that a direction, written as a sum, does not change the prediction."""
     total = " ".join(f"{value:+.2f} {name}" for name, value in direction.items())
-    return Notice(code, "", {"names": listed(direction), "direction": total})
+    return Notice(code, "", {"names": join_names(direction), "direction": total})
 
 
 def judge_columns(
@@ -133,17 +131,18 @@ def judge_columns(
     least: float,
     doubts: Callable[[dict[str, Knowledge]], list[Notice]] = lambda knowledge: [],
 ) -> Identifiability:
-    """Knowledge of every entry at the end of a search from `x0`, by the columns of its Jacobian.
+    """Return the identifiability of every entry at the end of a search from `x0`, by the columns of
+    its Jacobian.
 
-    `between`: the bounds; `half` of each interval; `least`: the length of a change of what was
-    measured that counts as one. `doubts`: takes back what is known of some, for reasons that it
-    tells.
+    `between`: the bounds; `half`: half of each interval; `least`: the smallest relevant change of
+    the weighted prediction. `doubts`: a function that lowers the knowledge of some entries and
+    returns notices with its reasons.
     """
     s, null = null_directions(jacobian, names, active)
     knowledge: dict[str, Knowledge] = {}
     notices: dict[str, Notice] = {}
     for i, name in enumerate(names):
-        # nearer to the upper bound, which only a user gives
+        # The upper bound, which only a user gives, is nearer than the lower bound.
         above = between[1][i] - x[i] < x[i] - between[0][i]
         bound = between[1][i] if above else between[0][i]
         if active[i]:

@@ -34,7 +34,7 @@ def make_fit_result(
     """Return the result of a fit from the end of its search; `notes` are those of the problem."""
     state, noise = end.state, end.noise
     x, slope = np.array(state.x), np.asarray(state.slope)
-    # A coordinate that went far beyond its bound's tail has no slope left to divide by.
+    # The slope of a coordinate far beyond its bound can be too small for a division.
     if problem.loss.rounds == 1 and not problem.priors and np.all(np.abs(slope) > 1e-150):
         r = np.asarray(state.residuals)
         jacobian = np.asarray(state.jacobian) / slope
@@ -42,17 +42,17 @@ def make_fit_result(
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     counted = problem.weights() > 0
     data, rows = counted.size, int(counted.sum())
-    # Data in their unit, priors in units of the noise.
+    # Residuals of data are in their own unit, those of priors in units of the noise.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    # Only J'J is used below. Of one array: numpy's types do not know mode="r".
+    # Only J'J is used below. NumPy's types do not cover mode="r", hence `asarray`.
     triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))
     norms = np.linalg.norm(triangle, axis=0)
     robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))
     scale = np.sqrt(squares / max(rows - x.size, 1))
     scale = 1.0 if problem.noise_known else noise if robust else max(float(scale), 1e-300)
-    # An entry whose way to its bound changes what is measured by less than a thousandth of the
-    # noise is at its bound.
+    # An entry is at its bound if moving there changes the prediction by less than a thousandth of
+    # the noise.
     effect = np.fmin(x - lower, upper - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = max(rows - int(active.sum()), 1)
@@ -72,7 +72,8 @@ def make_fit_result(
         fitted = problem.setup_at(jnp.asarray(x), None).machine
         sweep = next(iter(records.values()))
         notes = [*notes, *_steady_notes(fitted, sweep, [u.path for u in problem.unknowns])]
-    if not state.settled and not any(n.code == "search-edge" for n in notes):  # which says more
+    # The notice of an edge replaces that of a search that did not settle.
+    if not state.settled and not any(n.code == "search-edge" for n in notes):
         notes = [not_settled(method, state, problem.objective), *notes]
     return FitResult(
         start=model,
@@ -118,7 +119,7 @@ def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[s
         first += w.size
         plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
         for c, name in enumerate(prepared.names):
-            if name in getattr(prepared, "tick_noise", ()):  # an error of time [s]
+            if name in getattr(prepared, "tick_noise", ()):  # Residuals of ticks are times [s].
                 plain[..., c] = mine[..., c]
         counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
         out[label] = {

@@ -16,7 +16,7 @@ from frictax.notice import Notice
 from frictax.signals import Constant
 
 from ..problem.initial_state import beginning, first_samples
-from ..problem.inverse_dynamics import InverseDynamics, uncovered
+from ..problem.inverse_dynamics import InverseDynamics, why_not_covered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
 from ..problem.readings import LARGEST_CUTOFF, seen_in, starting_values
@@ -28,13 +28,13 @@ from ..search.methods import AbstractMethod, LevenbergMarquardt
 from ..search.rounds import RUNS
 from .worth import noise_by_starts
 
-_NOISE = 1.5  # times that of the first samples: no more is left of them
-_FAR_ROUNDS = 12  # with which a start three times off arrives as a rule
-_FAR = 100.0  # times its start: a number that is far from it
-_SURE = 3.0  # [standard errors] from 0, of a number far below its start
+_NOISE = 1.5  # [noise] largest residuals of the first samples if the run begins well
+_FAR_ROUNDS = 12  # number of rounds that usually suffice for a start that is wrong by a factor of 3
+_FAR = 100.0  # least ratio of an estimate to its start, or the inverse, that is reported
+_SURE = 3.0  # [standard errors] least size of a reported estimate far below its start
 # Codes of a misfit that noise does not explain, autocorrelated or not
 _MISFITS = {"misfit-above-noise", "residuals-too-large", "explains-nothing", "no-better-than-line"}
-_LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
+_LARGE = 3.0  # [given standard deviations] residuals that noise does not explain
 
 
 def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjective) -> Notice:
@@ -46,8 +46,8 @@ def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjec
 
 
 def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[Notice]:
-    """A notice where residuals are far larger than the standard deviations given, and than what
-    these make of starts of windows, which are read from the same record.
+    """Return a notice if the residuals are far larger than the given standard deviations. For
+    windows the effect of this noise on their starts is added.
     """
     objective = problem.objective
     starts = [
@@ -69,13 +69,15 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
 
 
 def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notice:
-    """The notice of an end that no round could lead to the noise; `found` is of its residuals."""
+    """Return the notice of an end whose residuals exceed the noise after all rounds; `found`: the
+    certificate of the residuals.
+    """
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
     more = {"runs": RUNS, "more": max(_FAR_ROUNDS, 3 * rounds)}
     return Notice("search-above-noise", found.subject, numbers | more)
 
 
-def of_rounds(
+def replace_by_rounds(
     notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
 ) -> tuple[list[Notice], list[Notice]]:
     """Return the notices of the search and of the misfit, only one of them on an end that no round
@@ -94,8 +96,8 @@ def of_rounds(
 
 
 def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:
-    """A notice where nothing of the machine changes what was measured, by the `norms` of the
-    Jacobian's columns; where it begins may.
+    """Return a notice if the prediction does not depend on any parameter of the machine except its
+    initial state, by the `norms` of the Jacobian's columns.
     """
     states = state_names(problem.setup.machine)
     unknowns = [
@@ -114,9 +116,9 @@ def far_from_start(
     error: Float[np.ndarray, " q"],
     unit_of: Callable[[Any], str],
 ) -> list[Notice]:
-    """Notices of numbers with a bound that ended a hundred times above their start or below it;
-    `error` of each, 0 where it has none. A number that may be 0 is not far below its start, and the
-    start of a number without a bound, as an offset, is no measure of its size.
+    """Return notices of bounded parameters that ended at more than 100 times their start, or less
+    than 1/100. `error`: standard errors, 0 if they are unknown. A parameter that may be 0 is not
+    reported as far below its start. The start of an offset, without a bound, is not its scale.
     """
     out = []
     named = [(name, u) for u in problem.unknowns for name in u.names]
@@ -133,8 +135,8 @@ def far_from_start(
 def held_breakaways(
     notices: Sequence[Notice], still: Sequence[str], records: Mapping[str, Any]
 ) -> list[Notice]:
-    """`notices`, with what is true of breakaways among the names `still`, which have no
-    derivative, where inputs are held.
+    """Replace notices on breakaway peaks among the names `still`, whose derivative is zero, if
+    inputs are held: the simulation depends on such a peak in steps.
     """
     jumps = [n for n in still if n.partition("@")[0].endswith(".peak")]
     if not any(isinstance(r, Record) and r.hold for r in records.values()):
@@ -144,7 +146,7 @@ def held_breakaways(
 
 
 def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
-    """Notices of drives that do nothing: 0 in the machine, not fitted, and without an input in
+    """Return notices of drives without effect: 0 in the machine, not fitted, and not an input of
     any record.
     """
     machine = problem.setup.machine
@@ -166,9 +168,9 @@ def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
     ]
 
 
-def unfiltered(objective: AbstractObjective, records: Sequence[Record]) -> list[Notice]:
-    """Notices of records whose rate leaves the filter of `InverseDynamics` next to nothing to
-    take away.
+def idle_filters(objective: AbstractObjective, records: Sequence[Record]) -> list[Notice]:
+    """Return notices of records whose sampling rate is too low for the cutoff of `InverseDynamics`,
+    so that the filter has hardly any effect.
     """
     if not isinstance(objective, InverseDynamics) or (
         objective.cutoff is None and not objective.at_samples
@@ -182,22 +184,22 @@ def unfiltered(objective: AbstractObjective, records: Sequence[Record]) -> list[
 
 
 def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> Notice:
-    """A notice that forces are compared at samples, and why the weak form does not cover the fit;
-    `late`: because a sensor has a delay.
+    """Return a notice that forces are compared at samples, with the reason why the weak form does
+    not cover the fit; `late`: a sensor has a delay.
     """
     if late:
         return Notice("forces-at-samples", "", {"why": "a sensor has a delay"})
     for record in records:
-        why = uncovered(machine, record)
+        why = why_not_covered(machine, record)
         if why:
             return Notice("forces-at-samples", record.name, {"why": why})
     return Notice("no-stretch", records[0].name)
 
 
-def uncounted(
+def uncounted_samples(
     objective: AbstractObjective, prepared: Sequence[Any], labels: Sequence[str]
 ) -> list[Notice]:
-    """Notices of records many of whose samples come after gaps in their windows."""
+    """Return notices of records with many samples after gaps in their windows."""
     if not isinstance(objective, Windows):
         return []
     out = []
@@ -218,7 +220,7 @@ def _is_nought(signal) -> bool:
 def far_starts(
     problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]
 ) -> list[Notice]:
-    """Notices of runs that begin elsewhere than their records do."""
+    """Return notices of runs whose initial state differs from the beginning of their records."""
     objective, machine, out = problem.objective, problem.setup.machine, []
     for i, (label, r) in enumerate(records.items()):
         if (
@@ -241,7 +243,7 @@ def far_starts(
         start = starting_values(begun, r, [*names, *rates])
         where = {"record": label, "objective": type(objective).__name__}
         for n in names:
-            # numpy's numbers, a tenth of the time of JAX's
+            # NumPy needs a tenth of the time of JAX for single numbers.
             sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(n))
             first = float(sensor.invert(r.t[:1], r.outputs[n][:1], r.t[0])[0])
             apart, much = abs(first - start[n]), 0.1 * np.std(r.outputs[n])
@@ -271,8 +273,8 @@ def begins_well(
     records: Mapping[str, Any],
     residuals: Float[np.ndarray, " n"],
 ) -> bool:
-    """Whether a run that `starts-at-another-speed` than its record seems to was found to leave no
-    more of its first samples than their noise: it moved off within these.
+    """Return True if the residuals of the first samples are noise, although the run's notice is
+    `starts-at-another-speed`. Then the motion began within these samples.
     """
     label, channel = (str(notice.numbers[n]) for n in ("record", "channel"))
     i = list(records).index(label)

@@ -1,6 +1,6 @@
-"""Which parameters of a bristle a record identifies: whether the sensor resolves its deflection,
-the samples its oscillation, and the motion its breakaway; and whether another spring is in series
-with it.
+"""Notices of bristle parameters that a record does not identify. The sensor may not resolve the
+deflection, the samples the oscillation, or the motion the breakaway. Another spring may be in
+series with the bristle.
 """
 
 import dataclasses
@@ -28,18 +28,17 @@ from ..problem.problem import Problem
 from ..problem.sensors import perfect
 from ..problem.setup import Named
 
-_COUNTS = 20  # steps of a sensor in the way of a bristle: fewer leave its stiffness a guess
-_SAMPLES = 4  # in a swing of a bristle at rest: fewer hide its damping
-_SEEN = 0.5  # of what breakaway lies above sliding friction: more must have been borne
-_STRAIGHT = 2.2  # ways to 90 % over that to 50 %: 1.8 of a straight line, 3.3 of `Dahl`
-_LEAST = 4  # branches that are looked at
-_UNDAMPED = 1e-3  # of critical damping
+_COUNTS = 20  # least number of sensor steps in the deflection that determine the stiffness
+_SAMPLES = 4  # least number of samples in a period of a sticking bristle that show its damping
+_SEEN = 0.5  # [breakaway minus sliding friction] least excess of the force that shows breakaway
+_STRAIGHT = 2.2  # ratio of the distances to 90 % and to 50 %: 1.8 of a spring, 3.3 of `Dahl`
+_LEAST = 4  # least number of branches for the test of a spring in series
+_UNDAMPED = 1e-3  # [critical damping] damping below which a bristle is undamped
 
 
 class Rubbing(NamedTuple):
-    """A contact with a bristle: its name, what it is, the variables' names of the motion that it
-    sees and of its friction, and its relative acceleration by a unit force, None where its motion
-    is given.
+    """A contact with a bristle: its name, its part, and the names of the variables of its motion
+    and friction. `mobility`: relative acceleration by a unit force, None for a prescribed motion.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Rubbing(NamedTuple):
 
 
 def has_bristles(machine: Any) -> bool:
-    """Whether a contact of a machine has one."""
+    """Return True if a contact of the machine has a bristle."""
     parts = machine.named_parts() if isinstance(machine, Mechanism) else ()
     return any(getattr(part, "bristle", None) is not None for _, part in parts)
 
@@ -58,8 +57,8 @@ def has_bristles(machine: Any) -> bool:
 def presliding(
     problem: Problem, machine: Any, records: Mapping[str, Any], x: Float[np.ndarray, " q"]
 ) -> list[Notice]:
-    """Notices of bristles some of whose numbers, or of whose law's, are fitted; `machine` as
-    fitted.
+    """Return notices of bristles with fitted parameters, or with a fitted law. `machine`: the
+    fitted machine.
     """
     free = {u.path for u in problem.unknowns}
     out: list[Notice] = []
@@ -77,7 +76,7 @@ def presliding(
             if damping in free:
                 out += _too_slow(contact, damping, record, label)
         if damping in free:
-            out += _undamped(contact, damping)
+            out += _without_damping(contact, damping)
         for path in dips:
             if path in free:
                 out += _unbroken(problem, contact, path, x)
@@ -101,7 +100,7 @@ def _rubbing(machine: Mechanism) -> Iterator[Rubbing]:
 
 
 def _motion(contact: Rubbing, machine: Mechanism, record: Record) -> tuple[str, Any] | None:
-    """The channel that shows where the contact is, with what it shows."""
+    """Return the channel of the contact's position and its values."""
     if contact.motion in record.outputs:
         return contact.motion, record.outputs[contact.motion]
     body = contact.motion.partition(".")[0]
@@ -134,7 +133,7 @@ def _coarse(
 def _in_series(
     contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
 ) -> list[Notice]:
-    """Where the motion and the friction are measured."""
+    """Return a notice of another spring in series, if the motion and the friction are measured."""
     seen = _motion(contact, machine, record)
     if seen is None or contact.friction not in record.outputs:
         return []
@@ -160,7 +159,7 @@ def _too_slow(contact: Rubbing, path: str, record: Record, label: str) -> list[N
     return [Notice("bristle-swings-unseen", path, numbers)]
 
 
-def _undamped(contact: Rubbing, path: str) -> list[Notice]:
+def _without_damping(contact: Rubbing, path: str) -> list[Notice]:
     value, mobility = float(contact.part.bristle.sigma_1), contact.mobility or 1.0
     critical = 2 * float(np.sqrt(contact.part.bristle.sigma_0 / mobility))
     return [Notice("bristle-undamped", path)] if value < _UNDAMPED * critical else []
@@ -169,7 +168,7 @@ def _undamped(contact: Rubbing, path: str) -> list[Notice]:
 def _unbroken(
     problem: Problem, contact: Rubbing, path: str, x: Float[np.ndarray, " q"]
 ) -> list[Notice]:
-    """Where no record bends the bristle to where it breaks away when it is loaded slowly."""
+    """Return a notice if no record deflects the bristle up to its quasi-static breakaway."""
     if isinstance(problem.objective, InverseDynamics):
         return []
     law, most = contact.part.law(1), 0.0
@@ -186,11 +185,11 @@ def _unbroken(
 
 @cached_jit
 def _forces(problem: Problem, x: Float[Numbers, " q"], i: int, name: str) -> tuple[Array]:
-    """The force in a bristle at the samples of prepared i."""
+    """Return the force in a bristle at the samples of prepared i."""
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)
     assert isinstance(prepared, PreparedRecord)
     nothing = np.zeros((*np.shape(prepared.weight)[:-1], 1))
     asked = dataclasses.replace(prepared, names=(name,), measured=nothing, weight=nothing)
-    setup = dataclasses.replace(setup, outputs=Named.of({name: perfect()}))
+    setup = dataclasses.replace(setup, outputs=Named.from_dict({name: perfect()}))
     late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
     return (problem.objective.predict(setup, asked, problem.engine, late),)

@@ -1,4 +1,4 @@
-"""The covariance of fitted numbers, with degrees of freedom."""
+"""The covariance of the estimates by a noise model, with degrees of freedom."""
 
 import dataclasses
 import functools
@@ -21,7 +21,7 @@ class CovarianceEstimate:
       degrees of freedom of Student's t for each direction, a row of its argument (m, q).
     - `says`: the assumption about the residuals in words. `notices`: reasons to doubt it.
     - `draws` (k, q): the fitted numbers of many refits, or None.
-    - `allows_autocorrelation`: whether the residuals are not assumed to be white noise.
+    - `allows_autocorrelation`: the residuals are not assumed to be white noise.
     """
 
     covariance: Float[np.ndarray, "q q"]
@@ -41,10 +41,10 @@ class CovarianceEstimate:
 
 class Memoized:
     """A function of directions, the rows of a matrix, and of further arguments. Its last results
-    are cached where the matrix has no more rows than columns, such as one for each fitted number.
+    are cached if the matrix has at most as many rows as columns.
 
-    The cache is not pickled, the function is: give a function of a module, or
-    `functools.partial` of one.
+    Pickling includes the function but not the cache. So the function must belong to a module, or
+    be a `functools.partial` of such a function.
     """
 
     def __init__(self, function: Callable[..., np.ndarray]) -> None:

@@ -13,7 +13,7 @@ from frictax.notice import Notice
 
 from ..problem.losses import AbstractLoss
 from ..problem.steady import SteadyFriction, as_steady
-from .identifiability import Knowledge, listed
+from .identifiability import Knowledge, join_names
 
 
 def peak_unseen(model: Any) -> Notice:
@@ -21,8 +21,8 @@ def peak_unseen(model: Any) -> Notice:
 
 
 def weight_or_friction(model: SteadyFriction, unit: str, size: float) -> Notice:
-    """Two laws, no offset: their difference may be weight or friction, and nothing measured says
-    which.
+    """Return a notice that the sweep cannot distinguish a weight from a difference of the two laws,
+    because the model does not have an offset.
     """
     assert model.f_neg is not None
     difference = float(model.f_pos.f0) - float(model.f_neg.f0)
@@ -32,8 +32,8 @@ def weight_or_friction(model: SteadyFriction, unit: str, size: float) -> Notice:
 
 @dataclasses.dataclass(frozen=True)
 class SteadyFit:
-    """A fitted sweep: weighted residuals (n,) and their Jacobian (n, p) by the values `x` (p,)
-    called `names`.
+    """A fitted sweep: weighted residuals (n,) and their Jacobian (n, p) with respect to the
+    parameters `names` at the values `x` (p,).
     """
 
     model: Any
@@ -47,8 +47,8 @@ class SteadyFit:
 
 
 def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[Notice]:
-    """Notices of dips that could be noise: then neither F_Stribeck nor fexp has a meaning, and
-    `knowledge` of them is taken back.
+    """Return notices of Stribeck terms that could be noise. Then F_Stribeck and fexp are not
+    identifiable, and their `knowledge` changes to this.
     """
     model = fit.model
     if isinstance(model, SteadyFriction):
@@ -63,18 +63,18 @@ def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[Notic
         chance = _chance(fit, terms)
         if knowledge[terms[0]] is Knowledge.AT_BOUND or chance > 0.05:
             knowledge.update(dict.fromkeys(terms, Knowledge.UNKNOWN))
-            said = f"terms {listed(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
+            said = f"terms {join_names(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
             out.append(Notice("doubtful-dip", terms[0], {"terms": said, "percent": 100 * chance}))
     return out
 
 
 def _chance(fit: SteadyFit, terms: list[str]) -> float:
-    """How often noise makes the best Stribeck term improve a fit at least as much as it does here.
+    """Return the probability that noise alone improves the fit by a Stribeck term as much as here.
 
-    Without the term fexp acts on nothing, so that the usual intervals and criteria say too much.
-    But what is left is linear, F_Coulomb + F_prop*v with both >= 0, and the best gain over all fexp
-    has under the normal law a distribution that depends on the speeds alone: 999 draws of it give
-    the chance.
+    Without the term fexp does not have an effect, so the usual intervals and criteria are invalid.
+    The law without the term is linear, F_Coulomb + F_prop*v with both >= 0. With normal noise the
+    distribution of the best gain over all fexp depends only on the speeds. The probability follows
+    from 999 draws of it.
 
     **Source:** R. B. Davies, Biometrika 64 (1977) for the problem; M. Dwass, Ann. Math. Stat. 28
     (1957) for the test.
@@ -105,15 +105,15 @@ def _chance(fit: SteadyFit, terms: list[str]) -> float:
         )
 
     x, jacobian = fit.x, fit.jacobian
-    # outliers drawn in
+    # The score limits outliers.
     residual = fit.noise_scale * np.asarray(
         fit.loss.score(jnp.asarray(fit.residuals / max(fit.noise_scale, np.finfo(float).tiny)))
     )
-    # the square of a column that underflows is 0: such a number acts on nothing
+    # A column whose square underflows to 0 belongs to a parameter without effect.
     norms = np.linalg.norm(jacobian, axis=0)
     kept = [i for i, name in enumerate(names) if name not in terms and norms[i] > 0]
-    # own terms are solved for as values, so that their bound applies; all others as steps from the
-    # minimum
+    # Own terms are unknowns by their values, so that their bound applies, and all other parameters
+    # by their steps from the minimum.
     prefix = terms[0].removesuffix("F_Stribeck")
     own = np.array(
         [names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool
@@ -125,7 +125,7 @@ def _chance(fit: SteadyFit, terms: list[str]) -> float:
         + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
     )
     if kept:
-        # scipy tries steps without end where the data are exact, and does not take them
+        # With exact data scipy tries steps that are not finite, and rejects them.
         with np.errstate(invalid="ignore"):
             without = lsq_linear(
                 columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)

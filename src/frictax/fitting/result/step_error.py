@@ -1,6 +1,4 @@
-"""The effect of step length on the estimates, for steps of the solver and for samples of the
-inputs.
-"""
+"""The effect of the solver's steps and of the inputs' interpolation on the estimates."""
 
 import dataclasses
 import math
@@ -22,17 +20,17 @@ from .covariance import inverse_gram
 from .estimates import Estimate
 from .fit_result import FitResult
 
-_LONG_STEPS = "long_steps"  # the entry of a fit's `vars` that holds its notices of long steps
-_TOLD = 0.3  # standard errors that an estimate would move: more is told
-_AIM = 0.1  # standard errors that are left with as many substeps as are recommended
-_FINER = 1 / 16  # of the tolerance, for steps whose error is an eighth
-SHORTER = 3  # times at most, a fit is searched again with shorter steps
+_LONG_STEPS = "long_steps"  # the entry of a fit's `vars` with its notices of long steps
+_LARGE = 0.3  # [standard errors] least reported change by shorter steps
+_AIM = 0.1  # [standard errors] change that remains with the recommended steps
+_FINER = 1 / 16  # factor of the tolerance that reduces the error of steps to an eighth
+SHORTER = 3  # largest number of further searches with shorter steps
 _TIGHT = 1e-7  # a tolerance that divides steps which are too long
-_SMALL = 2e-4  # of a value: less is no matter, however exact the record is
-_GAP = 2.5  # median steps
-_STRAIGHT = 0.25  # of how far smooth curves bend: as good as straight lines
-_SHARPEST = 0.01  # of how far they bend: no better are smooth curves known
-_CURVED = 0.5  # standard errors that another course of the inputs would move: more is told
+_SMALL = 2e-4  # [value] largest negligible change, also for an exact record
+_GAP = 2.5  # [median time step] length of a gap
+_STRAIGHT = 0.25  # [smooth interpolation = 1] share that is negligible
+_SHARPEST = 0.01  # [smooth interpolation = 1] least standard deviation of the share
+_CURVED = 0.5  # [standard errors] least reported change by another interpolation
 
 
 def step_error(found: FitResult) -> dict[str, float]:
@@ -69,11 +67,13 @@ def step_error(found: FitResult) -> dict[str, float]:
             f"`step_error` halves steps on samples; this fit has none: {type(engine).__name__}"
             " controls its own error."
         )
-    return _moved(found, dataclasses.replace(problem, engine=with_finer_steps(engine)))[0]
+    return _linear_change(found, dataclasses.replace(problem, engine=with_finer_steps(engine)))[0]
 
 
 def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
-    """The engine with a `share` of its tolerance, or without error control with half its steps."""
+    """Return the engine with a `share` of its tolerance, or with half its steps if it does not
+    control errors.
+    """
     if engine.tolerance is None or engine.solver is not None:
         return dataclasses.replace(engine, substeps=2 * engine.substeps)
     # Under a loose tolerance no step may be divided, and none under a share of it either.
@@ -81,9 +81,11 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
     return dataclasses.replace(engine, tolerance=tolerance)
 
 
-def _moved(found: FitResult, problem: Problem) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
-    """How far each estimate would move if its records were predicted as `problem` does, and how far
-    the residuals would then.
+def _linear_change(
+    found: FitResult, problem: Problem
+) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
+    """Return the change of each estimate with the predictions of `problem`, by a linear model of
+    the fit, and the change of the residuals.
     """
     left = []
     for i, prepared in enumerate(problem.prepared):
@@ -99,8 +101,8 @@ def _moved(found: FitResult, problem: Problem) -> tuple[dict[str, float], Float[
 
 
 def long_steps(found: FitResult) -> list[Notice]:
-    """A notice where shorter steps would move an estimate; records are simulated once more only
-    where their curvature raises a doubt. It is found once for a fit.
+    """Return a notice if shorter steps change an estimate; it is computed once for a fit. Records
+    are simulated again only if their curvature raises a doubt.
     """
     made = vars(found)
     if _LONG_STEPS not in made:
@@ -117,12 +119,12 @@ def _long_steps(found: FitResult) -> list[Notice]:
     if not is_doubtful(found.problem, found.full_residuals, found.noise_scale):
         return []
     moved = step_error(found)
-    far = _farthest(found, moved, _TOLD)
+    far = _farthest(found, moved, _LARGE)
     if far is None:
         return []
     most, e = far
     engine = found.problem.engine
-    # as many steps, of third order, for what moves is 7/8 of the error
+    # The steps have order 3, and `most` is 7/8 of their error.
     times = (8 / 7 * most / _AIM) ** (1 / 3)
     options = {"substeps": math.ceil(times) * engine.substeps}
     if engine.tolerance is not None and engine.solver is None:
@@ -133,7 +135,7 @@ def _long_steps(found: FitResult) -> list[Notice]:
 
 
 def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
-    """The engine that a notice `steps-too-long` asks for."""
+    """Return the engine that a notice `steps-too-long` recommends."""
     numbers = notice.numbers
     if "tolerance" in numbers:
         return dataclasses.replace(engine, tolerance=float(numbers["tolerance"]))
@@ -151,13 +153,13 @@ def with_steps_needed(found: FitResult) -> Problem | None:
 
 
 def between_samples(found: FitResult) -> list[Notice]:
-    """A notice where an estimate would move if inputs that are not held went between samples on
-    smooth curves, and not straight, and the record does not tell that they are straight.
+    """Return a notice if smooth instead of linear interpolation of the inputs changes an estimate,
+    and the residuals do not show that the inputs are linear between samples.
     """
     bends = found.bends
     if bends is None or bends.most < _STRAIGHT:
         return []
-    # The course of the inputs is as uncertain as `spread` says, from straight (0) to smooth (1).
+    # `spread` is the uncertainty of the interpolation, from linear (0) to smooth (1).
     far = _farthest(found, {n: bends.spread * x for n, x in bends.moved.items()}, _CURVED)
     if far is None:
         return []
@@ -169,11 +171,11 @@ def between_samples(found: FitResult) -> list[Notice]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bends:
-    """What smooth curves between the samples of the inputs would do, instead of straight lines.
+    """The effect of smooth instead of linear interpolation of the inputs.
 
-    - `moved`: how far each estimate would move [SI].
-    - `share`: how far the inputs went from straight lines (0) to smooth curves (1), as the
-      residuals tell; `error`: the standard deviation of that.
+    - `moved`: change of each estimate [SI].
+    - `share`: estimated share of smooth (1) in linear (0) interpolation, by the residuals; `error`:
+      its standard deviation.
     """
 
     moved: dict[str, float]
@@ -182,14 +184,12 @@ class Bends:
 
     @property
     def most(self) -> float:
-        """How far they may have gone."""
+        """The upper end of an interval of the absolute share."""
         return abs(self.share) + 2.0 * self.error
 
     @property
     def spread(self) -> float:
-        """The standard deviation of how far they went from straight lines, anything up to smooth
-        curves being as likely before the residuals tell.
-        """
+        """The root mean square of the share, with a uniform prior from 0 to 1."""
         far = np.linspace(0.0, 1.0, 201)
         off = ((far - self.share) / self.error) ** 2 if self.error < np.inf else 0.0 * far
         likely = np.exp(-0.5 * (off - np.min(off)))
@@ -197,11 +197,12 @@ class Bends:
 
 
 def bend_of(xp: Any, t: Any, u: Any) -> Any:
-    """What to take from the samples `u` of an input at `t` so that straight lines through them have
-    the integral of smooth curves through u: u''*(h1**2 + h2**2)/24, with the curvature u'' and the
-    steps h before and after each sample; across a gap nothing is smooth. `t` (n,) [s], increasing;
-    `u` (n,) in any unit, which that of the answer (n,) is, too. By the functions `xp` of JAX or of
-    numpy.
+    """Return the correction to subtract from the samples `u` of an input at `t`. Then their linear
+    interpolation has the integral of a smooth curve through `u`.
+
+    The correction is u''*(h1**2 + h2**2)/24 with the curvature u'' and the steps h before and after
+    each sample, and 0 at a gap. `t` (n,) [s] increases; `u` (n,) and the correction (n,) have the
+    same unit; `xp`: JAX or NumPy.
     """
     h = xp.diff(t)
     before, after = h[:-1], h[1:]
@@ -217,7 +218,7 @@ def _not_held(problem: Problem, records: Mapping[str, Any]) -> Iterator[tuple[in
 
 
 def with_smooth_inputs(problem: Problem, records: Mapping[str, Any]) -> Problem:
-    """`problem` with inputs that go on smooth curves between samples, where they are not held."""
+    """Return `problem` with smooth interpolation of the inputs that are not held."""
     prepared = list(problem.prepared)
     for i, one in _not_held(problem, records):
         inputs = {n: np.asarray(u) for n, u in one.inputs.items()}
@@ -227,8 +228,8 @@ def with_smooth_inputs(problem: Problem, records: Mapping[str, Any]) -> Problem:
 
 
 def by_bends(found: FitResult) -> Bends | None:
-    """What smooth curves between samples of inputs that are not held would do to a fit; None where
-    that is little. Records are simulated once more only where inputs are bent enough.
+    """Return the effect of smooth interpolation of inputs that are not held; None if it is
+    negligible. Records are simulated again only if the curvature of the inputs is large enough.
     """
     problem = found.problem
     if not problem.objective.in_units_of_outputs():
@@ -239,11 +240,11 @@ def by_bends(found: FitResult) -> Bends | None:
         for u in map(np.asarray, one.inputs.values())
         if np.ptp(u) > 0
     ]
-    least = np.sqrt(np.diag(found.full_covariance))  # were residuals white, and found at once
+    least = np.sqrt(np.diag(found.full_covariance))  # These errors assume white residuals.
     far = max(bent, default=0.0) * np.abs(found.x) > _CURVED * least
     if not np.any(far[found.shown & (least > 0)]):
         return None
-    moved, left = _moved(found, with_smooth_inputs(problem, found.records))
+    moved, left = _linear_change(found, with_smooth_inputs(problem, found.records))
     r, square = found.full_residuals[: left.size], float(left @ left)
     if not square > 0:
         return Bends(moved, 0.0, np.inf)
@@ -254,21 +255,21 @@ def by_bends(found: FitResult) -> Bends | None:
 
 
 def _farthest(
-    found: FitResult, moved: dict[str, float], told: float
+    found: FitResult, moved: dict[str, float], limit: float
 ) -> tuple[float, Estimate] | None:
-    """The estimate that is moved by most standard errors, if by more than `told`, and how many."""
+    """Return the estimate with the largest change in standard errors, if it is above `limit`."""
     far = [
         (abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0
     ]
-    far = [(k, e) for k, e in far if k > told and abs(moved[e.name]) > _SMALL * abs(e.value)]
+    far = [(k, e) for k, e in far if k > limit and abs(moved[e.name]) > _SMALL * abs(e.value)]
     return max(far, key=lambda pair: pair[0], default=None)
 
 
 def is_doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
-    """Whether the local errors of third order steps could matter if they all added up.
+    """Return True if the sum of all local errors of steps of order 3 could be relevant.
 
-    Of a motion with w rad a step such an error is its size times w**4/24; the outputs' differences
-    tell w**4, and those of their differences that of a vibration on the way.
+    For a motion of w rad per step this error is its amplitude times w**4/24. Second differences of
+    the outputs estimate w**4, and those of their first differences that of a superposed vibration.
     """
     first = 0
     for prepared in problem.prepared:
@@ -284,13 +285,13 @@ def is_doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
             size, bend = _exceeded_by_a_tenth(rows), _exceeded_by_a_tenth(np.diff(rows, 2, axis=-2))
             fourth = np.divide(bend, size, out=np.zeros_like(bend), where=size > 0) ** 2
             added = weight.shape[-2] * fourth / 24 / problem.engine.substeps**3
-            tells = added * size * np.max(weight, axis=-2) * np.sqrt(weight.size) > _TOLD * noise
-            if np.any((added > _SMALL) & tells):
+            error = added * size * np.max(weight, axis=-2) * np.sqrt(weight.size)
+            if np.any((added > _SMALL) & (error > _LARGE * noise)):
                 return True
     return False
 
 
 def _exceeded_by_a_tenth(x: np.ndarray) -> np.ndarray:
-    """The absolute value, of each column, that a tenth of the rows exceeds."""
+    """Return for each column the absolute value that a tenth of the rows exceeds."""
     k = int(0.9 * (x.shape[-2] - 1))
     return np.take(np.partition(np.abs(x), k, axis=-2), k, axis=-2)

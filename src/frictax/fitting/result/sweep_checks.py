@@ -1,4 +1,4 @@
-"""Tests of a fitted sweep: whether the law follows the speed, and which rows are outliers."""
+"""Tests of a fitted sweep for lack of fit over the speed, and for outliers."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ from frictax.notice import Notice
 
 from .steady_sentences import SteadyFit
 
-_LEVEL = 0.05
-_DRAWS = 999
-_WAVES = 8  # over the rows of one direction
-_EXACT = 1e-5  # of the forces: what is left of data without noise
-_FAR = 3.0  # standard deviations at which residuals are clipped before the tests of lack of fit
-_SHARE_OFF, _MOST_OFF = 5, 50  # one row of so many may lie off, and at most so many rows
-_RUN = 3  # rows off in succession on one side, from which they are a lack of fit
+_LEVEL = 0.05  # significance level of all tests
+_DRAWS = 999  # number of simulated noises
+_WAVES = 8  # number of slow waves over the rows of one direction
+_EXACT = 1e-5  # [forces] residuals of data without noise
+_FAR = 3.0  # [standard deviations] limit of the residuals in the tests of lack of fit
+_SHARE_OFF, _MOST_OFF = 5, 50  # at most one outlier in 5 rows, and at most 50 outliers
+_RUN = 3  # so many successive outliers on one side are a lack of fit
 _REMEDIES = (
     "Look at how it was measured, or fit with loss=Huber()",
     "The loss limits its influence. Look at how it was measured",
@@ -25,19 +25,19 @@ _REMEDIES = (
 
 
 def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]:
-    """Notices of a fitted sweep: rows that lie off, and a law that does not follow the speed.
-    `active`: which numbers are not at a bound.
+    """Return notices of a fitted sweep on outliers and on lack of fit over the speed. `active`:
+    mask of the parameters that are not at a bound.
 
-    Rows that lie off: the generalised extreme studentised deviate. One row after the other is left
-    out, the one with the largest studentised residual, so that outliers do not hide each other.
-    The chance of each is Bonferroni's.
+    Outliers are found by the generalised extreme studentised deviate. The row with the largest
+    studentised residual is left out repeatedly, so that outliers do not mask each other. The
+    p-value of each is Bonferroni's.
 
-    Four tests of lack of fit, over rows sorted by speed in each direction: runs of one sign (Wald
-    and Wolfowitz), the product of neighbours, the squares of the eight slowest waves over the rows
-    (Neyman), and where speeds are replicated the scatter between them over that within. The least
-    of their chances has to be so small in 5 % of draws at most (Westfall and Young). Chances are
-    those of 999 draws of white normal noise from which the same columns are taken away, so that
-    they hold for few rows too. Residuals are those of the law without rows that lie off, clipped.
+    Four tests of lack of fit use the rows in order of speed in each direction: runs of one sign
+    (Wald and Wolfowitz), products of neighbours, squares of the eight slowest waves (Neyman), and
+    for repeated speeds the scatter between speeds over that within. The least of the four p-values
+    is compared with those of simulated noise (Westfall and Young), at a level of 5 %. The noise is
+    999 draws of white normal noise minus its fit by the same columns. So the p-values are valid for
+    few rows too. The residuals are those of a fit without outliers, clipped.
 
     **Source:** B. Rosner, Technometrics 25 (1983); A. Wald, J. Wolfowitz, Ann. Math. Stat. 11
     (1940); J. Neyman, Skandinavisk Aktuarietidskrift 20 (1937); N. R. Draper, H. Smith, *Applied
@@ -65,8 +65,8 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
 def outliers(
     sweeps: Sequence[Sweep], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Bool[np.ndarray, " n"]:
-    """Return which rows lie off the law of the others, for residuals `r` and their Jacobian. Three
-    or more in succession over the speed, on one side of the law, are no outliers.
+    """Return a mask of the rows that are outliers, for residuals `r` and their Jacobian. Three or
+    more successive rows on one side of the law are not outliers but a lack of fit.
     """
     off = _rows_off(r, columns)
     if np.sum(off) < _RUN:
@@ -85,14 +85,14 @@ def outliers(
 def residuals_without(
     off: Bool[np.ndarray, " n"], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Float[np.ndarray, " n"]:
-    """Return the residuals of all rows after a fit of the rows that are not `off`, to first order
-    about the fit whose residuals are `r`.
+    """Return the residuals of all rows after a fit without the rows `off`, by a linear model of the
+    fit with the residuals `r`.
     """
     return r - columns @ np.linalg.lstsq(columns[~off], r[~off], rcond=None)[0]
 
 
 def independent(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
-    """Return an orthonormal basis of the columns, whose lengths do not matter."""
+    """Return an orthonormal basis of the columns, independent of their lengths."""
     left, size, _ = np.linalg.svd(columns / _lengths(columns), full_matrices=False)
     return left[:, size > 1e-10 * np.max(size, initial=0.0)]
 
@@ -100,7 +100,7 @@ def independent(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
 def _rows_off(
     r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Bool[np.ndarray, " n"]:
-    """Return which rows lie off the law of the others."""
+    """Return a mask of the rows with a significant studentised deviate."""
     n, p = columns.shape
     left_out, count = [], 0
     kept = np.ones(n, bool)
@@ -121,14 +121,16 @@ def _rows_off(
 
 
 def _chance(times: float, rows: int, dof: int) -> float:
-    """Return how often the largest of so many studentised residuals is that large (Bonferroni)."""
+    """Return the p-value of `times`, the largest of `rows` studentised residuals (Bonferroni)."""
     from scipy.special import stdtr
 
     return float(min(2.0 * rows * stdtr(dof, -times), 1.0))
 
 
 def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
-    """A notice where the first column of `r` is none like the others, over speed."""
+    """Return a notice of lack of fit over the speed. The first column of `r` contains the
+    residuals, and the others contain simulated noise.
+    """
     order = np.lexsort((np.abs(sweep.velocity), sweep.direction))
     speed, ahead = sweep.velocity[order], sweep.direction[order]
     r = r[order] / np.linalg.norm(r, axis=0)
@@ -146,14 +148,16 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         np.add.at(sums, group, r)
         between = np.sum(sums**2 / counts[:, None], axis=0)
         tests["scatter between speeds over that within"] = between
-    # the share of columns that have as much, for each column; what rounding alone parts is equal
+    # The p-value of each column is the share of columns with a statistic at least as large.
+    # Statistics are rounded, so that those that differ only by rounding errors are equal.
     chances = {name: _share_as_large(np.round(x, 12)) for name, x in tests.items()}
-    test = min(reversed(chances), key=lambda name: chances[name][0])  # of equals the replicates
+    # Of equal p-values the last test, that of replicates, is reported.
+    test = min(reversed(chances), key=lambda name: chances[name][0])
     least = np.min(list(chances.values()), axis=0)
     chance = float(np.mean(least <= least[0]))
     if chance > _LEVEL:
         return []
-    # the stretch of one sign that holds most of the squares
+    # Find the stretch of one sign with the largest sum of squares.
     stretch = np.concatenate([[0], np.cumsum(~kept[:, 0])])
     most = np.flatnonzero(stretch == np.argmax(np.bincount(stretch, r[:, 0] ** 2)))
     unit, sign = sweep.velocity_unit, "above" if r[most[0], 0] > 0 else "below"
@@ -167,7 +171,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
 
 
 def _waves(r: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
-    """What the slowest waves over the rows have of the squares of each column."""
+    """Return the sum of squares that the slowest waves over the rows explain in each column."""
     n = len(r)
     order = np.arange(1, min(_WAVES, n // 2) + 1)
     at = np.cos(np.pi * np.outer(order, (np.arange(n) + 0.5) / n))
@@ -175,7 +179,7 @@ def _waves(r: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
 
 
 def _share_as_large(x: Real[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-    """Of each number, the share of all that are no less."""
+    """Return for each number the share of all numbers that are at least as large."""
     return (x.size - np.searchsorted(np.sort(x), x)) / x.size
 
 
@@ -186,7 +190,7 @@ def _outlying(
     off: Bool[np.ndarray, " n"],
     others: Float[np.ndarray, " n"],
 ) -> list[Notice]:
-    """Notices of the rows `off`; `others`: residuals of the law that the other rows have."""
+    """Return notices of the rows `off`; `others`: residuals of a fit without these rows."""
     out, robust, unit = [], fit.loss.rounds > 1, fit.sweep.velocity_unit
     pull = fit.residuals
     if robust:
@@ -199,7 +203,7 @@ def _outlying(
     without = np.linalg.pinv(kept.T @ kept)
     for i in np.flatnonzero(off).tolist():
         times = abs(others[i]) / deviation / np.sqrt(1.0 + columns[i] @ without @ columns[i])
-        # in standard errors without the row
+        # The change of the estimates without the row, in standard errors.
         step = gram @ columns[i] * pull[i] / max(1.0 - columns[i] @ gram @ columns[i], 1e-6)
         errors = np.abs(step) / np.maximum(np.sqrt(np.diag(gram)) * deviation, 1e-300)
         k = int(np.argmax(errors))

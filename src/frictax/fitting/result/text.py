@@ -1,4 +1,4 @@
-"""A fit as text: the table that people quote."""
+"""A fit as text: the table of its estimates."""
 
 from typing import Any
 
@@ -21,15 +21,15 @@ def fit_summary(found: FitResult) -> Summary:
 
 
 def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
-    """Parameter, value, unit, standard error, interval of each estimate as printed.
+    """Return parameter, value, unit, standard error and interval of each estimate as printed.
 
-    Those of a sweep in its own unit, with the parameters that were not fitted at the end.
+    A sweep's estimates are in its own unit, followed by the parameters that were not fitted.
     """
     return [e.cells for e in shown_estimates(found)]
 
 
 def shown_estimates(found: FitResult) -> tuple[Estimate, ...]:
-    """What the table has a row for."""
+    """Return the estimates that have a row in the table."""
     return (*found.estimates, *found.tied, *(found.fixed if found.of_sweep else ()))
 
 
@@ -41,7 +41,7 @@ def _headline(found: FitResult) -> str:
 
 
 def quality(found: FitResult) -> list[str]:
-    """How well it fits, and how the search went."""
+    """Return lines on the quality of the fit and on the search."""
     lines = []
     if found.of_sweep:
         force, rms = found.shown_force, found.rms_force
@@ -68,7 +68,7 @@ def quality(found: FitResult) -> list[str]:
 
 
 def _cutoffs(found: FitResult, prepared: Any) -> list[str]:
-    """Where the filters ended that the starts of runs were read by, where the record tells it."""
+    """Return a text with the automatic cutoff frequencies of the filters for the starts of runs."""
     cutoffs = getattr(prepared, "cutoffs", {})
     if not cutoffs or getattr(found.problem.objective, "cutoff", None) is not None:
         return []
@@ -79,7 +79,7 @@ def _cutoffs(found: FitResult, prepared: Any) -> list[str]:
 
 
 def _correlations(found: FitResult) -> list[str]:
-    """The strongest four, from 0.9 on."""
+    """Return the four strongest correlations of at least 0.9."""
     c = found.correlation
     with np.errstate(invalid="ignore"):
         pairs = np.argwhere(np.tril(np.abs(c) >= 0.9, -1))

@@ -1,4 +1,4 @@
-"""Units of fitted numbers, in SI and as their records have them."""
+"""Units of fitted parameters, in SI and in the units of their records."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -21,19 +21,19 @@ from frictax.text import amount
 from ..problem.readings import tick_noise
 from ..problem.setup import channel_unit
 
-# What a signal in a field of this name gives; it declares no unit itself.
+# Units of the signal in a field of this name. A signal does not declare a unit itself.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
-# What a normal force multiplies.
+# Units of coefficients that a normal force multiplies.
 _COEFFICIENTS = {"N": "1", "N.s/m": "s/m", "N/m": "1/m", "N/s": "1/s"}
 
 
 def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
-    """Return the function that tells the unit of an unknown, or of a parameter.
+    """Return a function that returns the unit of an unknown or of a parameter.
 
-    A field of a machine or part of the user's own has the unit that it declares. The offset and
-    drift of a channel have the channel's unit. Laws, bristles and contacts declare units of
-    translation, which become those of rotation where they turn, and coefficients where a normal
-    force multiplies them. A signal has the unit of its drive.
+    A field of a user's own machine or part has its declared unit. The offset and drift of a channel
+    have the channel's unit. Laws, bristles and contacts declare units of translation. These become
+    units of rotation for a turning part, and coefficients if a normal force multiplies them. A
+    signal has the unit of its drive.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {
@@ -55,8 +55,8 @@ def _unit_of(
     measured: bool,
     u: Any,
 ) -> str:
-    """The unit of the parameter `u`; `channels` by path; `measured`: whether what is measured
-    turns.
+    """Return the unit of the parameter `u`. `channels`: units by path; `measured`: the measured
+    motion is a rotation.
     """
     channel, _, last = u.path.rpartition(".")
     if channel in channels and last in ("offset", "drift"):
@@ -83,7 +83,7 @@ def _unit_of(
 
 
 def _is_of_user(machine: Any, path: str) -> bool:
-    """Whether a class of the user's own declares the field at `path`, and not as that of a law,
+    """Return True if a user's own class declares the field at `path`, and this class is not a law,
     bristle or contact, which may slide or turn.
     """
     above, _, field = path.rpartition(".")
@@ -99,8 +99,8 @@ def _is_of_user(machine: Any, path: str) -> bool:
 
 
 def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
-    """Whether the friction at `path` of a machine of the user's own is that of an angle; None where
-    neither a record nor the name of its state tells.
+    """Return True if the friction at `path` of a user's own machine belongs to an angle. Return
+    None if the records and the name of its state do not show this.
     """
     first, *more = path.split(".")
     states = machine.states() if callable(getattr(machine, "states", None)) else ()
@@ -122,11 +122,11 @@ def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | 
 def in_records(
     records: Mapping[str, Any], unit: str, path: str = "", value: float = 0.0
 ) -> tuple[str, float] | None:
-    """The unit in which the records give what has the SI unit `unit`, and its size; None where they
-    give none, or several, or one that a prefix alone makes and that does not suit `value`.
+    """Return the unit of the records for the SI unit `unit`, and its value in SI. Return None if
+    the records do not have exactly one, or if its prefix does not suit `value`.
 
-    Of a channel's own number it is the channel's; a unit that begins with a force's takes that of
-    the forces: N.m.s/rad is N.cm.s/rad beside torques in N.cm.
+    A parameter of a channel has the channel's unit. A unit that begins with a force takes the unit
+    of the forces: N.m.s/rad becomes N.cm.s/rad with torques in N.cm.
     """
     given = [
         (name, declared)
@@ -160,7 +160,7 @@ def _of_sweep(sweep: Sweep) -> list[tuple[str, Unit]]:
 
 
 def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) -> dict[str, Any]:
-    """The SI unit of what is left of each channel of a record."""
+    """Return the SI unit of the residuals of each channel of a record."""
     record = records[label]
     if not isinstance(record, Record):
         return dict.fromkeys(names, record.force_unit.si_name)
@@ -171,5 +171,5 @@ def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) ->
 
 
 def amount_of(records: Mapping[str, Any], label: str, unit: str, value: float, name: str) -> str:
-    """A misfit of the channel `name` of a record in the unit that the record has it in."""
+    """Return a misfit of the channel `name` of a record as text, in the unit of the record."""
     return amount(value, unit, in_records({label: records[label]}, unit, name, value))

@@ -1,5 +1,5 @@
-"""Whether a fit explains its records: against their spread, a line, standing still, and the
-noise that is read from them.
+"""Notices of records that a fit does not explain. The residuals are compared with the spread of the
+record, a straight line, a machine at rest, and the noise estimated from the record.
 """
 
 import dataclasses
@@ -25,22 +25,22 @@ from ..problem.readings import acting
 from ..problem.simulations import Windows
 from ..problem.weak_form import mean_forces
 
-MISFIT = 3.0  # times the noise: a misfit that noise does not explain
-_READ = 10.0  # times the noise read from a record, which errors that last exceed by themselves
-_NOTHING = 0.02  # of the squares of the spread: no gain, however sure
-_LITTLE = 0.2  # of them: no gain unless it is sure
-_SURE = 4.0  # F of a gain that is
-_SMALL = 1e-3  # of the spread: a misfit that is no matter
-_FORCE = 0.2  # of the largest force that is known: what no balance of forces may leave
-_MOVES = 20.0  # times the noise: range of a channel that moves, though not in each short window
+MISFIT = 3.0  # [noise] largest misfit that noise explains
+_READ = 10.0  # [noise] likewise for forces; slow errors are not in the noise read from a record
+_NOTHING = 0.02  # share of the variance; a smaller gain is negligible even if it is significant
+_LITTLE = 0.2  # share of the variance; a smaller gain must be significant
+_SURE = 4.0  # F statistic above which a gain is significant
+_SMALL = 1e-3  # [spread] largest negligible misfit
+_FORCE = 0.2  # [largest known force] largest acceptable misfit of a balance of forces
+_MOVES = 20.0  # [noise] smallest range of a moving channel; a short window may contain no motion
 
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """What a fit leaves of one channel beside what there was to explain, root mean squares;
-    `judged`: whether its misfit is by its noise, which was read from it; `by_starts`: how many
-    times larger the noise of starts makes the misfit on windows; `is_force`: it is what a body's
-    forces leave, and has no line; `range`: of the channel in the whole record.
+    """The misfit of one channel and its baselines (root mean squares). `judged`: the noise was
+    estimated from the record. `by_starts`: factor by which the noise of the starts of windows
+    increases the misfit. `is_force`: the misfit is that of a body's balance of forces, without the
+    baseline `line`. `range`: range of the channel in the whole record.
     """
 
     name: str
@@ -61,40 +61,39 @@ class Channel:
 
     @property
     def above(self) -> float:
-        """The misfit over the noise."""
+        """The ratio of the misfit to the noise."""
         return self.misfit / self.noise if self.noise > 0 else np.inf
 
     @property
     def is_above_noise(self) -> bool:
-        """Whether the misfit is more than the noise explains, and is not negligible."""
+        """True if noise does not explain the misfit and the misfit is not negligible."""
         if self.is_force:
             return bool(self.above > _READ and self.misfit > _FORCE * self.spread)
         return bool(self.above > MISFIT * self.by_starts and self.misfit > _SMALL * self.spread)
 
     @property
-    def unexplained(self) -> bool:
+    def is_unexplained(self) -> bool:
         return bool(self.share < _NOTHING or (self.share < _LITTLE and not self.sure))
 
 
 def worth(
     problem: Problem, records: Mapping[str, Any], found: np.ndarray, x: np.ndarray
 ) -> list[Notice]:
-    """Notices of channels that the fit does not explain, of each the worst record; `found`: the
-    weighted residuals, predicted minus measured.
+    """Return notices of the channels that the fit does not explain, each with its worst record.
+    `found`: weighted residuals, predicted minus measured.
 
-    The gain over a baseline is the share of its squares that the fit takes away. It counts where F
-    = (gain / numbers fitted) / (rest / effective samples) is above 4, and a misfit where it is
-    above three times the noise: that given by `sd`, else that read from the record (`noise_of`). Of
-    windows, whose starts are read from the record, what a straight line in each leaves (of speeds,
-    what its mean leaves) of the record is set against what it leaves of the misfit; and the misfit
-    as it is, where it is no less than what the mean of each leaves.
+    The gain is the share of a baseline's sum of squares that the fit explains. It is significant if
+    F = (gain / parameters) / (rest / effective samples) exceeds 4. A misfit counts above three
+    times the noise: the given `sd`, or the noise read from the record (`noise_of_output`). The
+    starts of windows are read from the record. So each window's straight line (of a speed: its
+    mean) is subtracted from record and residuals, if the fit is better than the windows' means.
     """
-    told: dict[tuple[str, str], tuple[float, Notice]] = {}
+    worst: dict[tuple[str, str], tuple[float, Notice]] = {}
     said = ("record", "unit", "misfit", "spread", "line", "still", "noise", "beside")
     each = list(channels(problem, records, found, x))
     for c in each:
         ratio, notice, numbers = 1.0 - c.share, None, {n: getattr(c, n) for n in said}
-        if c.unexplained and not c.above < MISFIT:
+        if c.is_unexplained and not c.above < MISFIT:
             notice = Notice("explains-nothing", c.name, numbers)
         elif not c.is_above_noise:
             continue
@@ -106,10 +105,10 @@ def worth(
         elif c.judged:
             ratio = c.above
             notice = Notice("misfit-above-noise", c.name, {**numbers, "ratio": ratio})
-        if notice is not None and ratio >= told.get((notice.code, c.name), (-np.inf,))[0]:
-            told[notice.code, c.name] = ratio, notice
-    out = [notice for _, notice in told.values()]
-    if not out and each and all(c.unexplained for c in each):
+        if notice is not None and ratio >= worst.get((notice.code, c.name), (-np.inf,))[0]:
+            worst[notice.code, c.name] = ratio, notice
+    out = [notice for _, notice in worst.values()]
+    if not out and each and all(c.is_unexplained for c in each):
         c = max(each, key=lambda c: c.spread / max(c.noise, 1e-300))
         numbers = {n: getattr(c, n) for n in said}
         if isinstance(problem.objective, Windows) and c.range > _MOVES * c.noise:
@@ -149,11 +148,11 @@ def _motion(
     r: np.ndarray,
     free: int,
 ) -> Iterator[Channel]:
-    """One output of a record."""
+    """Yield the channel of output `name` if it has at least 20 samples and a known noise."""
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
-    if problem.loss.rounds > 1:  # outliers tell nothing of what there was to explain
+    if problem.loss.rounds > 1:  # outliers do not count for the baselines of a robust loss
         usual = np.median(np.abs(r[weight > 0])) if np.any(weight > 0) else 0.0
         weight = np.where(np.abs(r) > 10.0 * usual, 0.0, weight)
     if np.sum(weight > 0) < 20 or not noise >= 0:
@@ -164,7 +163,7 @@ def _motion(
     still, beside = y - (y + left)[..., :1], "its spread about its mean"
     if isinstance(problem.objective, Windows):
         beside = "the deviation from the mean of each window"
-        # errors of the starts that were read grow as lines, but to no more than the motion
+        # The error of a start grows linearly over its window, but not beyond the motion itself.
         if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
             is_speed = split_channel(name)[1] in POSITION_OF
             left = _without_line(t, left, weight, 0 if is_speed else 1)
@@ -190,11 +189,11 @@ def _motion(
 
 
 def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) -> float:
-    """Return how many times larger noise makes the residuals of output `name` on windows, because
-    their starts are read from the same output; 1 for other objectives.
+    """Return the factor by which the noise of the starts increases the residuals of output `name`.
 
-    Below a cutoff f [Hz], white noise of positions makes speeds that are off by 8 pi**2 f**3 /
-    (3 rate) times its variance [1/s2], for as long as a window lasts.
+    The starts of windows are read from the same output; the factor is 1 for other objectives. White
+    noise of a position, filtered at a cutoff f [Hz], causes a constant speed error in each window.
+    The variance of this error is 8 pi**2 f**3 / (3 rate) times that of the noise [1/s2].
     """
     f = getattr(prepared, "cutoffs", {}).get(name)
     is_position = related_channel(name, VELOCITY_OF) is not None
@@ -207,8 +206,8 @@ def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) ->
 def _forces(
     problem: Problem, i: int, record: Record, label: str, r: np.ndarray, x: np.ndarray, free: int
 ) -> Iterator[Channel]:
-    """The balance of forces of each body, beside the largest force that is known: those of the
-    inputs, and that of its inertia.
+    """Yield each body's balance of forces, compared with the largest known force (of an input or
+    of the inertia).
     """
     prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
     machine = setup.machine
@@ -257,21 +256,21 @@ def _forces(
 
 @cached_jit
 def _mean_forces(problem: Problem, x: Array, i: int) -> tuple[Array, Array]:
-    """`mean_forces` of prepared i."""
+    """Return `mean_forces` of prepared i."""
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)
     assert isinstance(prepared, PreparedRecord)
     return mean_forces(setup, prepared, acting(setup, prepared, problem.delayed))
 
 
 def _of_acceleration(record: Record, body: str, cutoff: float) -> float:
-    """The noise of a body's acceleration [m/s2, rad/s2] that the noise of its measured motion makes
-    below `cutoff` [Hz], were it white: a standard deviation.
+    """Return the standard deviation of a body's acceleration [m/s2, rad/s2] below `cutoff` [Hz]
+    that follows from white noise of the body's measured motion.
     """
     names = [n for n in record.outputs if split_channel(n)[0] == body]
     order, name = max((1 if split_channel(n)[1] in POSITION_OF else 2, n) for n in names)
     noise = noise_of_output(record, name)
     f = min(cutoff, 0.5 * record.rate)
-    share = 2.0 * f / record.rate / (2 * order + 1)  # of a spectrum that rises by f**(2 order)
+    share = 2.0 * f / record.rate / (2 * order + 1)  # The spectrum is proportional to f**(2 order).
     return float(noise * (2 * np.pi * f) ** order * np.sqrt(share))
 
 
@@ -283,7 +282,7 @@ def _rms(x: np.ndarray, weight: np.ndarray) -> float:
 def _without_line(
     t: np.ndarray, y: np.ndarray, weight: np.ndarray, order: int
 ) -> Float[np.ndarray, "..."]:
-    """`y` along its last axis without its mean, or its best straight line over `t`."""
+    """Return `y` along its last axis minus its mean (order 0) or its regression line over `t`."""
     w = np.square(weight)
     total = np.maximum(np.sum(w, axis=-1, keepdims=True), 1e-300)
     y = y - np.sum(w * y, axis=-1, keepdims=True) / total
@@ -295,6 +294,6 @@ def _without_line(
 
 
 def _f(share: float, left: np.ndarray, free: int) -> float:
-    """F of a gain of `share` by `free` numbers, by as many samples as `left` is worth."""
+    """Return F of a gain of `share` by `free` parameters, with the effective samples of `left`."""
     freedom = max(left.size / integrated_autocorrelation_time(left) - free, 1.0)
     return share / max(free, 1) / max(1.0 - share, 1e-300) * freedom

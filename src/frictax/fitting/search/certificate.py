@@ -1,4 +1,4 @@
-"""The certificate of a search: whether the residuals of a free run are white noise."""
+"""The certificate of a search: a test if the residuals of a free run are white noise."""
 
 import dataclasses
 
@@ -11,29 +11,29 @@ from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
 from ..problem.simulations import ClosedLoop, FreeRun
 
-# Of 320 fits from the truth 2 are refused by these two limits, and ends more than 40 variances of
-# the noise above the least sum of squares hardly pass. The level alone passes every fourth.
-_LEVEL = 0.1  # [noise] by which the root mean square of residuals exceeds the noise, at least ...
-_OF_FEW = 3.5  # ... and times 1/sqrt(samples): with few samples the noise itself is uncertain
-_LOW = 3.8  # [standard deviations] excess of a low part of the spectrum of white noise
+# These two limits reject 2 of 320 fits that start at the true values. An end more than 40 variances
+# of the noise above the least sum of squares rarely passes; by the level alone one in four passes.
+_LEVEL = 0.1  # [noise] largest excess of the residuals' root mean square over the noise ...
+_OF_FEW = 3.5  # ... or this over sqrt(samples): few samples give an uncertain noise
+_LOW = 3.8  # [standard deviations] largest excess of a low part of the spectrum
 _PARTS = (4, 8, 16, 32, 64, 128, 256)  # low parts of the spectrum: its first 1/4, 1/8, ...
-_FEW = 5  # frequencies of a part, whose excess is not normal with fewer
-_OWN = 0.5  # of the noise read from the record: that of residuals counts as no less
-_RECORD = 1.05  # times the noise read from a long record, of which the residuals have no more
-_SAMPLES = 20  # from which noise can be read
-_SMALL = 1e-3  # of the spread of an output: a misfit that is not worth a further search
-_EXACT_TICKS = 1e-7  # likewise of ticks, whose positions are exact
-_EXACT = 1e-5  # of the spread: a misfit of rounding and of the steps, in a record without noise
+_FEW = 5  # least number of frequencies of a part; the excess of fewer is not normal
+_OWN = 0.5  # [noise read from the record] least noise of the residuals
+_RECORD = 1.05  # [noise read from the record] largest noise of the residuals, for long records
+_SAMPLES = 20  # least number of samples from which noise can be estimated
+_SMALL = 1e-3  # [spread of an output] largest misfit that does not need a further search
+_EXACT_TICKS = 1e-7  # `_EXACT` for ticks, whose positions are exact
+_EXACT = 1e-5  # [spread] largest misfit by rounding and time steps, in a record without noise
 
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """How the residuals of the output that is least like white noise compare with white noise.
+    """The comparison with white noise of the output whose residuals are least like white noise.
 
-    - `subject`: the output, `record`: the number of its record.
-    - `ratio`: root mean square of its residuals over the noise; `most`: the largest that is noise.
+    - `subject`: the output; `record`: the number of its record.
+    - `ratio`: root mean square of its residuals over the noise; `most`: the largest ratio of noise.
     - `low`: excess of the low part of its spectrum, in standard deviations of white noise.
-    - `matters`: whether an output is not at its noise by more than a thousandth of its spread.
+    - `matters`: an output is not at its noise and its misfit exceeds a thousandth of its spread.
     """
 
     subject: str
@@ -49,13 +49,12 @@ class Certificate:
 
 
 def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate | None:
-    """Compare the weighted residuals of free runs with white noise, for each output by itself.
+    """Compare the weighted residuals of free runs with white noise, separately for each output.
 
-    None where this tells nothing: of other objectives, of a robust loss, and of records in which
-    no noise can be read.
+    Return None for other objectives, for a robust loss, and if no noise can be read from a record.
 
-    The level of the noise is that of second differences of the residuals, of which a wrong motion
-    has few, and at most that of the record. A wrong motion shows in the low frequencies.
+    The noise is estimated from second differences of the residuals, which a wrong motion hardly
+    changes, and is at most the noise of the record. A wrong motion adds low frequencies.
     """
     if not isinstance(problem.objective, FreeRun | ClosedLoop) or problem.loss.rounds > 1:
         return None
@@ -72,7 +71,7 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
                 continue
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
             noise = prepared.tick_noise.get(name)
-            found = _compared(
+            found = _compare_with_noise(
                 mine[counted, c],
                 white_noise_of(measured) if noise is None else float(noise),
                 float(np.std(measured)),
@@ -93,12 +92,12 @@ def _excess(one: Certificate) -> float:
     return max(one.ratio / one.most, one.low / _LOW)
 
 
-def _compared(
+def _compare_with_noise(
     left: Float[np.ndarray, " n"], of_record: float, spread: float, exact: float
 ) -> tuple[float, float, float] | None:
-    """Return the level over the noise, the excess of low frequencies and the residuals over the
-    spread, of one output; None where no noise can be read. `of_record`: the noise that is read from
-    the record; `exact`: the share of the spread that rounding and steps may leave.
+    """Return for one output the ratio of the residuals to the noise, the excess of low frequencies,
+    and the ratio of the residuals to the spread; None if no noise can be read. `of_record`: noise
+    read from the record; `exact`: largest misfit by rounding and time steps, in spreads.
     """
     if left.size < _SAMPLES:
         return None
@@ -119,8 +118,8 @@ def _compared(
 
 
 def _noise_of_differences(left: Float[np.ndarray, " n"]) -> float:
-    """Standard deviation of white noise by its second differences, which are cut at three of their
-    own: an event that comes a sample late is no noise.
+    """Return the standard deviation of white noise by its second differences. They are clipped at
+    three standard deviations, because the error of an event one sample late is not noise.
     """
     second = np.diff(left, 2)
     scale = float(np.median(np.abs(second))) / 0.6745
@@ -132,9 +131,9 @@ def _noise_of_differences(left: Float[np.ndarray, " n"]) -> float:
 def _low_excess(x: Float[np.ndarray, " n"]) -> float:
     """Return the largest excess of a low part of the cosine spectrum of `x`, of variance 1.
 
-    Of white noise the entries of that spectrum are squares of independent normal numbers. A cosine
-    spectrum has no jump between the end and the beginning. The variance of `x` is 1 with an error:
-    that of the squares of second differences, whose relative variance is 35/9/n.
+    For white noise the entries of this spectrum are squares of independent normal numbers. A cosine
+    spectrum has no jump between the end and the beginning. The estimated variance of `x` has an
+    error: the squares of second differences have a relative variance of 35/9/n.
     """
     n = x.size
     power = np.abs(np.fft.rfft(np.concatenate([x, x[::-1]]))[:n]) ** 2 / (2 * n)

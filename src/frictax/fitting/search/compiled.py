@@ -13,14 +13,14 @@ from ..problem.problem import Problem
 from .levenberg_marquardt import Descent, begin, descend, descend_together
 from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
-_TURNS = 10  # each in coordinates made anew
+_TURNS = 10  # Largest number of rounds; each round has new coordinates.
 
 
 @cached_jit
 def by_newton(
     problem: Problem, state: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """The entries of the `Descent` that `state` leads to."""
+    """Return the arrays of the `Descent` after a search from `state`."""
     end = descend(
         lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
     )
@@ -31,7 +31,7 @@ def by_newton(
 def side_by_side(
     problem: Problem, states: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """As `by_newton`, of searches that take their steps together: `states` has a first axis."""
+    """Return `by_newton` of several searches that step together; `states` has a leading axis."""
     evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
     ends = descend_together(evaluate, states, until, tolerance, dof, floor)
     return tuple(jax.tree.leaves(jax.vmap(lambda end: _with_values(problem, end))(ends)))
@@ -40,11 +40,11 @@ def side_by_side(
 def in_turned_coordinates(
     problem: Problem, z: Any, noise: Any, method: AbstractMethod, dof: Any, floor: Any
 ) -> Descent:
-    """In coordinates turned and scaled by the singular vectors of the Jacobian, so that 1 is about
-    one standard error; each further round begins with the coordinates of the last one's end.
+    """Search in coordinates rotated and scaled by the singular vectors of the Jacobian, so that 1
+    is about one standard error. Each round takes its coordinates from the end of the previous one.
 
-    For optax's transformations, and for laws, whose curves can bend so much that columns of one
-    length are not enough.
+    This search is for optax's transformations, and for laws, whose residuals can be so nonlinear
+    that columns scaled to the same length are not enough.
     """
 
     def around(carry) -> Any:
@@ -52,7 +52,7 @@ def in_turned_coordinates(
         r, jacobian = problem.evaluate(z, noise)
         level = jnp.sqrt(jnp.maximum(jnp.sum(r * r), floor) / dof)
         _, s, vt = jnp.linalg.svd(jacobian / level, full_matrices=False)
-        # Directions that the data do not see are not blown up beyond 1e4.
+        # The scale of directions without effect on the data is limited to 1e4.
         turn = vt.T / jnp.maximum(s, 1e-4 * s[0] + jnp.finfo(s.dtype).tiny)
         start = jnp.zeros(turn.shape[1])
         if isinstance(method, Optax):
@@ -78,7 +78,7 @@ def in_turned_coordinates(
                 patience=most,
                 least=level,
             )
-            # Where rounding hides what a step gains, a hundred times the tolerance is near enough.
+            # Rounding can hide the gain of a step, so a hundred times the tolerance is enough.
             near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
             at, converged, count = jnp.asarray(end.z), near, end.steps
         return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count

@@ -1,8 +1,8 @@
-"""Searches that go on beyond an edge of the misfit.
+"""Searches that continue beyond an edge of the misfit.
 
-At an edge a stop or a breakaway appears or vanishes. There the misfit jumps, by a few times the
-variance of the noise, and no step that follows its slope crosses. A better minimum may lie beyond;
-or the least one at the edge itself.
+At an edge a stop or a breakaway appears or vanishes. There the misfit jumps by a few times the
+variance of the noise, and no step along its gradient crosses the edge. The least misfit may lie
+beyond the edge, or at the edge itself.
 """
 
 import dataclasses
@@ -26,23 +26,23 @@ from ..problem.setup import contact_modes, contact_names
 from .certificate import Certificate, certify
 from .levenberg_marquardt import Descent, begin
 
-LENGTHS = (0.1, 1.0, 3.0)  # standard errors that probes lie off
-ROUNDS = 4  # of probes at most
-_GROUPS = 4  # sequences of events that are searched in a round at most
-_SHORT, _LONG = 15, 60  # steps in a new sequence at most, and of the one that leads lower
-_MOST = 12  # directions that are probed, of the least certain
-_AT_A_CORNER = 0.3  # standard errors that the slope promises at most, at an end
-_GAIN = 1e-3  # of the noise's variance: what counts as lower
-_NEAR = 100.0  # standard errors from its end within which a search meets one sequence of events
-_SPANS = 10.0  # of the coordinates, within which an edge is looked for
-_NEAREST = 1e-8  # standard errors: where the search for an edge begins
+LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of the probes from the end of a search
+ROUNDS = 4  # largest number of rounds of probes
+_GROUPS = 4  # largest number of event sequences that are searched in a round
+_SHORT, _LONG = 15, 60  # most steps of a search in a new event sequence, and after a lower misfit
+_MOST = 12  # largest number of probed directions, the least certain ones
+_AT_A_CORNER = 0.3  # [standard errors] longest predicted step at an end that is a corner
+_GAIN = 1e-3  # [variance of the noise] smallest gain in misfit that counts
+_NEAR = 100.0  # [standard errors] distance from the end at which other event sequences matter
+_SPANS = 10.0  # [spans of the coordinates] longest distance at which an edge is sought
+_NEAREST = 1e-8  # [standard errors] shortest distance at which an edge is sought
 
-# From a search, until which step, at which noise: to where it stands then.
+# A function that continues a search to a step, for residuals at a noise scale.
 Advance = Callable[[Descent, int, Any], Descent]
 
 
 class Event(NamedTuple):
-    """A contact that changes its mode: at which time of which record."""
+    """A change of a contact's mode, with its record and time."""
 
     record: int
     contact: int
@@ -59,19 +59,19 @@ Events = tuple[Event, ...]
 
 
 class Hopped(NamedTuple):
-    """Where the search went, in how many steps; whether a key stopped it; what is said of it."""
+    """The end of a search over edges, its number of steps, if a key stopped it, and notices."""
 
     state: Descent
     steps: int
     interrupted: bool
-    told: tuple[Notice, ...]
+    notices: tuple[Notice, ...]
 
 
 def may_gain(problem: Problem, state: Descent) -> bool:
-    """Whether a search that ended at `state` may have met an edge: it ended without its tolerance,
-    or one of its last trials within `_NEAR` standard errors had another sequence of events.
+    """Return True if a search that ended at `state` may have met an edge.
 
-    Not where the starts of windows are fitted, each of which has edges of its own.
+    It may if the tolerance was not met, or if one of the last trials within `_NEAR` standard errors
+    had another event sequence. If the starts of windows are fitted, it is False: each has edges.
     """
     jacobian = np.asarray(state.jacobian)
     known = bool(np.isfinite(state.cost)) and bool(jacobian.any()) and bool(state.done)
@@ -87,22 +87,22 @@ def may_gain(problem: Problem, state: Descent) -> bool:
 def over_edges(
     problem: Problem, state: Descent, noise: float, dof: float, advance: Advance, say: Work
 ) -> Hopped:
-    """The better of `state` and where searches from beyond the edges about it end.
+    """Return the better of `state` and the ends of searches beyond the edges around `state`.
 
-    Probes lie in the directions of the Gram matrix's eigenvectors, each tells misfit and sequence
-    of events. From the best of each new sequence a short search begins; the first that ends lower
-    goes on, and probes lie about its end next, for `ROUNDS` rounds at most.
+    The misfit and the event sequence are computed at probes along the eigenvectors of the Gram
+    matrix. A short search starts from the best probe of each new sequence. The first search that
+    ends lower continues, and the next probes lie around its end, in at most `ROUNDS` rounds.
 
     **Source:** D. J. Wales, J. P. K. Doye, "Global optimization by basin-hopping", *Journal of
     Physical Chemistry A* 101, 1997, here with kicks that are not random.
     """
-    steps, seen, told = 0, set[tuple[tuple[int, ...], ...]](), ()
+    steps, seen, notices = 0, set[tuple[tuple[int, ...], ...]](), ()
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
             ways = _standard_errors(state, variance)[:_MOST]
             points = [z] + [z + s * a * w for w in ways for a in LENGTHS for s in (-1.0, 1.0)]
-            costs, courses = _probed(problem, np.stack(points), noise)
+            costs, courses = _evaluate_probes(problem, np.stack(points), noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
             seen.add(kinds[0])
             best: dict[Any, int] = {}
@@ -116,7 +116,7 @@ def over_edges(
                 seen.add(kind)
                 end = advance(begin(points[i], problem.rows(), problem.spans()), _SHORT, noise)
                 steps += int(end.steps)
-                # where nothing moves what was measured, there is no way on
+                # If no parameter changes the prediction, no step leads away from this end.
                 leads = bool(np.asarray(end.jacobian).any())
                 if leads and 2.0 * (float(state.cost) - float(end.cost)) > _GAIN * variance:
                     lower = end
@@ -127,25 +127,25 @@ def over_edges(
             steps += int(state.steps) - int(lower.steps)
             say(f"beyond an edge: cost {float(state.cost):.6g}")
         if not bool(state.settled):
-            told = _edge(problem, state, noise, dof, len(points), len(seen) - 1)
+            notices = _find_edge(problem, state, noise, dof, len(points), len(seen) - 1)
     except KeyboardInterrupt:
         if not may_keep():
             raise
         return Hopped(state, steps, True, ())
-    # An end at an edge is one, and so is one where an event passes a sample: there the misfit has a
-    # corner, and nothing that was tried about it is lower.
-    if told or (bool(state.done) and float(state.distance) <= _AT_A_CORNER):
-        state = _ended(state)
-    return Hopped(state, steps, False, told)
+    # A search is settled at an edge. It is settled too at a corner of the misfit, where an event
+    # passes a sample, if no probe was lower.
+    if notices or (bool(state.done) and float(state.distance) <= _AT_A_CORNER):
+        state = _mark_settled(state)
+    return Hopped(state, steps, False, notices)
 
 
-def _ended(state: Descent) -> Descent:
+def _mark_settled(state: Descent) -> Descent:
     return dataclasses.replace(state, done=np.array(True), settled=np.array(True))
 
 
 def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"]:
-    """Steps of one standard error in each direction of the scaled Gram matrix's eigenvectors, the
-    least certain first; none longer than the coordinates' spans.
+    """Return steps of one standard error along the eigenvectors of the scaled Gram matrix, the
+    least certain first, and shortened to the spans of the coordinates.
     """
     gram = np.asarray(state.products)[:-1, :-1]
     unit = np.sqrt(np.diag(gram))
@@ -155,12 +155,11 @@ def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"
     return ways / np.maximum(np.max(np.abs(ways) / state.span, axis=1), 1.0)[:, None]
 
 
-def _edge(
+def _find_edge(
     problem: Problem, state: Descent, noise: float, dof: float, count: int, looked: int
 ) -> tuple[Notice, ...]:
-    """The notice of the edge that the steps from `state` meet, or none where they meet none.
-
-    Looked for along the undamped step, then along the slope, as damping turns it.
+    """Return the notice of the first edge along the undamped step from `state`, or along the
+    gradient, towards which damping turns a step. The tuple is empty if neither meets an edge.
     """
     gram = np.asarray(state.products)[:-1, :-1]
     gradient = np.asarray(state.products)[:-1, -1]
@@ -171,21 +170,22 @@ def _edge(
     variance = 2.0 * cost / dof
     left = np.sqrt(max(float(gradient / unit @ np.linalg.solve(scaled, gradient / unit)), 0.0))
     left /= np.sqrt(variance)
-    if left > LENGTHS[-1]:  # an end so far from the minimum of its own side is not an answer
+    if left > LENGTHS[-1]:  # This end is too far from the minimum of its own side.
         return ()
     for way in (-np.linalg.solve(scaled, gradient / unit) / unit, -gradient / unit**2):
         size = float(np.sqrt(max(way @ gram @ way, 0.0)))
-        if not size > 0:  # the slope is nought
+        if not size > 0:  # The gradient is zero.
             continue
         way = way * np.sqrt(variance) / size  # of one standard error
-        # Where a number lies at its bound, a standard error by the slope leads out of all bounds.
+        # A step of one standard error along the gradient can leave the domain of a value at its
+        # bound, so spans limit the step.
         low, high = 0.0, min(max(1.0, left), _SPANS / float(np.max(np.abs(way) / state.span)))
         if high <= _NEAREST:
             continue
         lengths = np.concatenate([[0.0], np.geomspace(_NEAREST, high, count - 1)])
-        # twice: the second time between the two lengths that the edge lies between
+        # The second pass divides the interval of the first pass that contains the edge.
         for _ in range(2):
-            costs, courses = _probed(problem, z + lengths[:, None] * way, noise)
+            costs, courses = _evaluate_probes(problem, z + lengths[:, None] * way, noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
             beyond = [i for i in range(1, count) if kinds[i] != kinds[0]]
             if not beyond:
@@ -194,16 +194,17 @@ def _edge(
             lengths = np.concatenate([[0.0], np.linspace(low, high, count - 1)])
         else:
             i = beyond[0]
-            if not np.isfinite(costs[i - 1 : i + 1]).all():  # a run there does not reach its end
+            if not np.isfinite(costs[i - 1 : i + 1]).all():  # A simulation fails there.
                 continue
             jump = 2.0 * (costs[i] - costs[i - 1]) / variance
             verdict = _verdict(certify(problem, np.asarray(state.residuals)))
-            return (_told(problem, courses[0], courses[i], lengths[i], jump, looked, verdict),)
+            sides = courses[0], courses[i]
+            return (_edge_notice(problem, *sides, lengths[i], jump, looked, verdict),)
     return ()
 
 
 def _verdict(found: Certificate | None) -> str:
-    """A sentence on whether an end at an edge is an answer."""
+    """Return a sentence that says if an end at an edge is an answer."""
     if found is None:
         return "No noise can be read from the residuals, so a lower misfit may exist."
     if found.at_noise:
@@ -214,7 +215,7 @@ def _verdict(found: Certificate | None) -> str:
     )
 
 
-def _told(
+def _edge_notice(
     problem: Problem,
     here: Events,
     there: Events,
@@ -223,7 +224,7 @@ def _told(
     looked: int,
     verdict: str,
 ) -> Notice:
-    """Return the contact whose events differ first between the two sides, and the difference."""
+    """Return a notice of the first event that differs between the two sides of an edge."""
     never = Event(0, 0, 0, 0, np.inf)
     records = [p for p in problem.prepared if isinstance(p, PreparedRecord)]
     rate = min(float(np.median(np.diff(p.t))) for p in records)
@@ -260,10 +261,10 @@ _VERBS = {
 }
 
 
-def _probed(
+def _evaluate_probes(
     problem: Problem, points: Float[np.ndarray, "k p"], noise: float
 ) -> tuple[Float[np.ndarray, " k"], list[Events]]:
-    """Costs, inf where a run fails, and the events of all runs."""
+    """Return the cost (inf if a simulation fails) and the events at each point."""
     costs, *courses = (np.asarray(a) for a in _runs(problem, points, np.float64(noise)))
     events: list[list[Event]] = [[] for _ in points]
     records = [i for i, p in enumerate(problem.prepared) if isinstance(p, PreparedRecord)]
@@ -286,8 +287,8 @@ def _probed(
 
 @cached_jit
 def _runs(problem: Problem, points: Float[Array, "k p"], noise: Any) -> tuple[Array, ...]:
-    """The cost at each point, and of each record times, modes before and after, and number of its
-    events.
+    """Return the cost at each point. For each record it is followed by the times of the events, the
+    modes before and after them, and their number.
     """
 
     def one(z: Array) -> tuple[Array, ...]:

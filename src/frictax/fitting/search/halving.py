@@ -1,4 +1,4 @@
-"""Many starts, of which fewer and fewer go on."""
+"""Successive halving: searches from many starts, of which only the best continue."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from frictax.interrupts import Workers, may_keep, result_of
 from .levenberg_marquardt import Descent
 from .run import LANES, SEARCH, Run
 
-_RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter goes on
-_USUAL = 30  # steps that a search takes
-# starts, and residuals of all, from which on another program is worth its compilation
+_RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter of them continues
+_USUAL = 30  # typical number of steps of a search
+# Least number of starts, and of their residuals, for which compiling another program pays off.
 _MANY, _WORTH = 2 * LANES, 100_000
 
 
-def halved(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
+def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
     """Return the best end of searches from `states`, and the costs at the ends of all.
 
     After each of `_RUNGS` steps a quarter of the starts continues, and always the first, so that
@@ -35,7 +35,7 @@ def halved(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.n
     rungs = [*rungs, run.most]
     residuals = len(states) * run.problem.rows()
     has_lanes = len(states) >= _MANY and residuals >= _WORTH and len(rungs) > 1 and run.has_lanes
-    if not has_lanes:  # the first by itself: it compiles
+    if not has_lanes:  # The first search runs alone, because it compiles the program.
         states[0] = run.to(states[0], rungs[0], noise)
 
     def gone(some: list[int], until: int) -> list[Descent]:
@@ -73,7 +73,7 @@ def halved(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.n
 
 
 def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
-    """Which starts go on in one call."""
+    """Return the groups of starts that continue in one call."""
     if not has_lanes or 2 * len(going) < LANES:
         return [[i] for i in going]
     parts = np.array_split(going, -(-len(going) // LANES))
@@ -81,8 +81,8 @@ def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
 
 
 def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
-    """The best quarter of those, at least two, without those within a standard error of a better
-    one; and the first.
+    """Return the first start and the best quarter of the `live` ones, at least two of them. Starts
+    within a standard error of a better one are left out.
     """
     kept: list[int] = []
 
@@ -99,8 +99,8 @@ def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
 
 
 def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
-    """Between which shares of the work each rung lies, if a quarter goes on after each, and what
-    goes on is done after `_USUAL` steps.
+    """Return the shares of the work at which each rung begins and ends. A quarter of the starts
+    continues after each rung, and each search ends after `_USUAL` steps.
     """
     work, before = [0.0], 0
     for until in rungs:

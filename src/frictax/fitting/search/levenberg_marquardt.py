@@ -143,7 +143,7 @@ def descend(
     """
 
     def step(s: Descent) -> Descent:
-        return _taken(s, evaluate(jnp.add(s.z, s.move)), tolerance, dof, floor, **how)
+        return _take_step(s, evaluate(jnp.add(s.z, s.move)), tolerance, dof, floor, **how)
 
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)
 
@@ -157,8 +157,8 @@ def descend_together(
     floor: Any,
     **how: Any,
 ) -> Descent:
-    """`descend` from many `states`, which have a first axis, as has all that `evaluate` takes and
-    gives: one evaluation is of the next points of all.
+    """Continue many searches like `descend`. `states` and the arguments and results of `evaluate`
+    have a leading axis, and one evaluation covers the next points of all searches.
     """
 
     def going(s: Descent) -> Any:
@@ -167,10 +167,10 @@ def descend_together(
     def one(at) -> Descent:
         s, evaluated = at
         return jax.lax.cond(
-            going(s), lambda: _taken(s, evaluated, tolerance, dof, floor, **how), lambda: s
+            going(s), lambda: _take_step(s, evaluated, tolerance, dof, floor, **how), lambda: s
         )
 
-    # the steps themselves one after the other: for all at once they take thrice as long to compile
+    # The steps run one after the other, because a vectorised step takes 3 times as long to compile.
     return jax.lax.while_loop(
         lambda s: jnp.any(going(s)),
         lambda s: jax.lax.map(one, (s, evaluate(jnp.add(s.z, s.move)))),
@@ -178,7 +178,7 @@ def descend_together(
     )
 
 
-def _taken(
+def _take_step(
     s: Descent,
     evaluated: tuple[Any, ...],
     tolerance: Any,
@@ -189,7 +189,7 @@ def _taken(
     least: Any = 0.0,
     turn: Float[Array, "k p"] | None = None,
 ) -> Descent:
-    """Where the search stands after the step that it tries, whose end was `evaluated`."""
+    """Return the state of the search after its trial step, at whose end it was `evaluated`."""
 
     def put(rows, new) -> Array:
         return jnp.where(jnp.reshape(row, (-1,) + (1,) * (rows.ndim - 1)), new, rows)
@@ -198,7 +198,7 @@ def _taken(
     z = trial = jnp.add(s.z, s.move)
     of_trial = kinds[0] if kinds else jnp.zeros((), jnp.int32)
     row = jax.nn.one_hot(s.steps % _TRIALS, _TRIALS, dtype=bool)
-    # All sums over the samples at once: XLA takes each for itself to pieces and compiles them.
+    # One product contains all sums over the samples, because XLA compiles each sum separately.
     both = jnp.concatenate([jacobian, r[:, None]], axis=1)
     products = both.T @ both
     squares = _diagonal(products)
@@ -220,12 +220,12 @@ def _taken(
     unit = jnp.maximum(jnp.where(lengths > 0, lengths, 1.0), least)
     variance = jnp.maximum(2 * cost, floor) / dof
     span = jnp.where(first, jnp.maximum(s.span, jnp.sqrt(variance) / unit), s.span)
-    # what a step is long in: from scaled coordinates to spans
+    # `ways` maps the coordinates to spans, in which the length of a step is measured.
     ways = (jnp.eye(span.size) if turn is None else turn) / span[:, None]
     gone = jnp.linalg.norm(ways @ s.move)
     ways = ways / unit
     fails = ~first & ~better
-    # The trial that has just been looked at was a share of the undamped step, or a damped one.
+    # The evaluated trial was a fraction of the undamped step (`along`) or a damped step.
     along = s.line > 0
     radius = jnp.where(
         first | along,
@@ -239,7 +239,7 @@ def _taken(
     refused = jnp.where(fails, s.refused + 1, 0)
     gram, gradient = gram / unit[:, None] / unit, gradient / unit
     sure = gram + 1e-12 * jnp.eye(unit.size)
-    newton, told = _solved(
+    newton, undamped = _solve_stacked(
         jnp.stack([sure, gram + ridge * jnp.eye(unit.size)]), -jnp.stack([gradient, gradient])
     )
     whole = jnp.linalg.norm(ways @ newton)
@@ -255,18 +255,18 @@ def _taken(
     )
     move = jnp.where(line > 0, line * newton, damped)
     promised = -gradient @ move - 0.5 * move @ gram @ move
-    distance = jnp.sqrt(jnp.maximum(-gradient @ told, 0.0) / variance)
-    # What is left after one more step, if it comes as much nearer as the last one did.
-    fall, rest = distance / s.distance, told - move
+    distance = jnp.sqrt(jnp.maximum(-gradient @ undamped, 0.0) / variance)
+    # Predict the distance after one more step that converges as fast as the last one.
+    fall, rest = distance / s.distance, undamped - move
     kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
     foreseen = (
         ~first & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
     )
     last = better & (distance > tolerance) & (foreseen | (distance <= _HIDDEN * jnp.sqrt(dof)))
-    # At a kink no step gains what its slope promises; at rounding none gains anything.
+    # At a kink a step gains less than predicted. At the rounding error no step gains anything.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
-    # of noise far below what was measured, the rounding of the residuals hides more
+    # If the noise is far below the measurement, rounding of the residuals hides longer steps.
     rounding = _ROUNDING * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
     hidden = jnp.sqrt(dof * (_HIDDEN**2 + rounding))
     near = (distance <= tolerance) | last | (stuck & (distance <= hidden))
@@ -299,9 +299,9 @@ def _taken(
 
 
 def _within(gram, gradient, metric, newton, whole, radius) -> Float[Array, " p"]:
-    """The step of least cost in the linear model that is no longer than `radius`.
+    """Return the step within `radius` that minimises the cost of the linear model.
 
-    By Newton's way on 1 / length over the damping, from 0, which rises to the answer.
+    Newton's method finds the damping from 1 / length, monotonically from 0.
 
     **Source:** J. J. Moré, D. C. Sorensen, "Computing a trust region step", *SIAM Journal on
     Scientific and Statistical Computing* 4, 1983.
@@ -310,9 +310,9 @@ def _within(gram, gradient, metric, newton, whole, radius) -> Float[Array, " p"]
     def nearer(carry) -> Any:
         damping, step, length, k = carry
         matrix = (gram + damping * metric)[None]
-        (slope,) = _solved(matrix, (metric @ step)[None])
+        (slope,) = _solve_stacked(matrix, (metric @ step)[None])
         damping = damping + length**2 / (step @ metric @ slope) * (length / radius - 1.0)
-        (step,) = _solved((gram + damping * metric)[None], -gradient[None])
+        (step,) = _solve_stacked((gram + damping * metric)[None], -gradient[None])
         return damping, step, jnp.sqrt(step @ metric @ step), k + 1
 
     _, step, _, _ = jax.lax.while_loop(
@@ -324,15 +324,15 @@ def _within(gram, gradient, metric, newton, whole, radius) -> Float[Array, " p"]
 
 
 def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
-    """Without gathering it, which is a loop to XLA."""
+    """Return the diagonal without a gather, which XLA compiles to a loop."""
     return jnp.sum(jnp.where(jnp.eye(a.shape[0], dtype=bool), a, 0.0), axis=0)
 
 
-def _solved(a: Float[Array, "k p p"], b: Float[Array, "k p"]) -> Float[Array, "k p"]:
-    """x with a x = b for each pair of them, all `a` positive definite, by Gauss and Jordan.
+def _solve_stacked(a: Float[Array, "k p p"], b: Float[Array, "k p"]) -> Float[Array, "k p"]:
+    """Solve a x = b for each pair by Gauss-Jordan elimination, with positive definite `a`.
 
-    `jnp.linalg.solve` calls LAPACK, for which jax imports scipy.linalg: a tenth of the time of a
-    whole small fit from the shell.
+    `jnp.linalg.solve` calls LAPACK, for which jax imports scipy.linalg. This import takes a tenth
+    of the time of a small fit from the shell.
     """
     at = functools.partial(jax.lax.dynamic_index_in_dim, allow_negative_indices=False)
 

@@ -1,4 +1,4 @@
-"""Ways to make the sum of squares small. All see the same residuals in the same coordinates."""
+"""Methods that minimise the sum of squares. All use the same residuals and coordinates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,13 +12,13 @@ from frictax.annotations import GradientTransformation
 from frictax.parameters import Integer
 from frictax.pytree import Pickled
 
-_STEPS, _ROUNDS = 2000, 10  # of a round, and rounds of a search, unless `steps` are given
+_STEPS, _ROUNDS = 2000, 10  # defaults: steps of a round, and rounds of a search
 
 Residuals = Callable[[Float[Array, " p"]], Float[Array, " n"]]
 
 
 class AbstractMethod(Pickled, eqx.Module):
-    """A way to the least sum of squares."""
+    """A method that minimises the sum of squares."""
 
 
 class LevenbergMarquardt(AbstractMethod):
@@ -32,12 +32,12 @@ class LevenbergMarquardt(AbstractMethod):
     **Arguments:** `tolerance`: longest final step of a parameter in standard errors; `max_steps`.
     For records the defaults are 1e-3 and 200.
 
-    A free run whose residuals are not white noise at the end is searched by rounds:
-    `frictax.fitting.search.rounds`. With ``rounds=0`` a run that swings is searched again by its
-    first periods, then by three times as many, and so on. If a search ends at an edge of the
-    misfit, or passed another sequence of events shortly before its end, points beyond the
-    neighbouring edges are searched: in at most 4 rounds of 6 probes for each parameter and 120
-    steps (`frictax.fitting.search.edges`).
+    If the residuals of a free run are not white noise at the end, rounds of searches follow
+    (`frictax.fitting.search.rounds`). With ``rounds=0`` an oscillating run is fitted again to its
+    first periods, then to three times as many, and so on. If a search ends at an edge of the
+    misfit, or met another sequence of events near its end, it continues beyond the edge. This takes
+    at most 4 rounds with 6 probes for each parameter and 120 steps
+    (`frictax.fitting.search.edges`).
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
 

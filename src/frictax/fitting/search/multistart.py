@@ -18,19 +18,19 @@ from ..problem.objectives import AbstractSimulation, Steady
 from ..problem.problem import Problem, residuals_and_jacobian
 from . import edges
 from .certificate import certify
-from .halving import halved
+from .halving import successive_halving
 from .levenberg_marquardt import Descent, begin
 from .rounds import by_rounds
 from .run import Run, begun
-from .strayed import brought_back
+from .strayed import restart_from_bounds
 
-_ROUNDS = 100  # of a fit at the noise scale that the fit before left
-_WIDE = 1e100  # a noise beside which every residual is small
+_ROUNDS = 100  # most searches with an updated noise scale, if a robust loss or priors depend on it
+_WIDE = 1e100  # noise scale at which every residual is small, so that a robust loss is quadratic
 
 
 class Extent(NamedTuple):
-    """How far a search looks: from how many starts, how far apart, and which; how many rounds
-    follow at most where the end is above the noise.
+    """The extent of a search: the number of starts, their spread and random seed, and the largest
+    number of rounds that follow if the residuals exceed the noise.
     """
 
     starts: int = 1
@@ -43,16 +43,16 @@ _ONE_SEARCH = Extent()
 
 
 class Searched(NamedTuple):
-    """The best descent, with the steps of all that led to it, the costs at the ends of all starts,
-    the noise scale, whether a key stopped the search, what is to be said of the way, and how many
-    rounds followed the first search.
+    """The result of a search: the best state, with the steps of all searches that led to it.
+    `costs`: at the ends of all starts; `noise`: noise scale; `interrupted`: a key stopped the
+    search; `rounds`: number of rounds after the first search.
     """
 
     state: Descent
     costs: Float[np.ndarray, " s"]
     noise: float
     interrupted: bool
-    told: tuple[Notice, ...]
+    notices: tuple[Notice, ...]
     rounds: int = 0
 
 
@@ -64,9 +64,9 @@ def search(
     also: Sequence[np.ndarray] = (),
     first: Any = 0.0,
 ) -> Searched:
-    """From the problem's own start, or from the coordinates `first` in its place, from the values
-    in `also`, and from draws about the former. Where the end of a free run is above the noise,
-    rounds follow: `by_rounds`.
+    """Search from the problem's start (or from the coordinates `first`), from the values in `also`,
+    and from random points around the start. If the residuals of a free run exceed the noise at the
+    end, rounds follow (`by_rounds`).
     """
     starts, spread, seed, most = extent
     x0 = np.asarray(problem.x0)
@@ -88,13 +88,13 @@ def search(
     rows, spans = problem.rows(), problem.spans()
     states = [begin(z, rows, spans) for z in points]
     noise = _first_noise(problem)
-    state, costs = halved(run, states, noise)
+    state, costs = successive_halving(run, states, noise)
     before, made = float(state.cost), 0
     try:
         first_end = state
         known = certify(problem, np.asarray(state.residuals)) if most else None
         if not run.interrupted:
-            state = brought_back(run, state, noise)
+            state = restart_from_bounds(run, state, noise)
         state, noise = _with_noise(run, state, noise)
         if most and state is not first_end:
             known = certify(problem, np.asarray(state.residuals))
@@ -104,19 +104,19 @@ def search(
                 state, noise = _with_noise(run, state, noise)
         if not run.interrupted:
             state = _over_edges(run, state, noise)
-    except KeyboardInterrupt:  # before such a search had got anywhere
+    except KeyboardInterrupt:  # A later search was stopped before its first result.
         if not may_keep():
             raise
         run.interrupted = True
     costs = np.where(costs == before, float(state.cost), costs)
     state = dataclasses.replace(state, steps=np.array(run.steps, np.int32))
     noise = 1.0 if problem.noise_known else noise
-    return Searched(state, costs, noise, run.interrupted, tuple(run.told), made)
+    return Searched(state, costs, noise, run.interrupted, tuple(run.notices), made)
 
 
 def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]:
-    """The end of searches at the noise scale that the end before has, and that scale, where a
-    robust loss or priors depend on it.
+    """If a robust loss or priors depend on the noise scale, repeat the search with the scale
+    estimated at its end until the scale converges. Return the last state and the scale.
     """
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
@@ -131,39 +131,39 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
     return state, noise
 
 
-def carried_on(run: Run, state: Descent) -> tuple[Descent, list[Notice]]:
-    """The better of the end `state` of a search and of those from beyond the edges about it, at
-    noise 1; what is to be said of the way.
+def continue_over_edges(run: Run, state: Descent) -> tuple[Descent, list[Notice]]:
+    """Return the better of `state` and the ends of searches beyond the edges around `state`, at
+    noise scale 1, and their notices.
     """
-    return _over_edges(run, state, 1.0), run.told
+    return _over_edges(run, state, 1.0), run.notices
 
 
 def _first_noise(problem: Problem) -> float:
-    """The noise scale that a search begins with: least squares, where the weights of the data
-    say nothing of their size.
+    """Return the first noise scale of a search. If the weights are only relative, it is so large
+    that the first search is least squares.
     """
     relative = isinstance(problem.objective, Steady) and not problem.noise_known
     return _WIDE if relative and problem.loss.rounds > 1 else 1.0
 
 
 def _over_edges(run: Run, state: Descent, noise: float) -> Descent:
-    """The better of `state` and where searches beyond the edges about it end."""
+    """Return the better of `state` and the ends of searches beyond the edges around `state`."""
     if not (
         isinstance(run.problem.objective, AbstractSimulation)
         and run.is_newton
         and edges.may_gain(run.problem, state)
     ):
         return state
-    end = edges.over_edges(run.problem, state, noise, float(run.dof), run.advanced, run.say)
+    end = edges.over_edges(run.problem, state, noise, float(run.dof), run.advance, run.say)
     run.interrupted = end.interrupted
     run.steps += end.steps
-    run.told += end.told
+    run.notices += end.notices
     return end.state
 
 
 def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:
-    """The noise scale at the end of a search: from squares, or Huber's proposal 2 begun at the
-    median.
+    """Return the noise scale at the end of a search, by the sum of squares or by Huber's
+    proposal 2, which starts from the median.
     """
     r = np.asarray(residuals_and_jacobian(problem, state.x)[0])
     counted = problem.weights() > 0

@@ -1,7 +1,7 @@
 """Rounds of a search by many runs, for free runs whose first search ended above the noise.
 
 A run that sticks a moment too late slips late for the rest of the record. So the misfit has many
-minima, and a search that follows its slope ends in one of them.
+minima, and a gradient-based search ends in one of them.
 """
 
 import dataclasses
@@ -26,33 +26,32 @@ from .levenberg_marquardt import Descent
 from .run import Run, begun
 
 _LANES = 64  # runs of one call
-_GENERATIONS = 20  # of a round
-_EVERY = 10  # generations after which the best points are fitted
-_BEST = 8  # points that are fitted by the score of the round, and as many by the sum of squares
-RUNS = _LANES * _GENERATIONS  # of a round
+_GENERATIONS = 20  # generations of a round
+_EVERY = 10  # number of generations after which the best points are fitted
+_BEST = 8  # fitted points with the best score of the round; as many have the least sum of squares
+RUNS = _LANES * _GENERATIONS  # runs of a round
 # Widths of the first generation of each round, in logarithms of the distance from the bound. The
 # centres are the start and the best end in turn.
 _WIDTHS = (0.15, 0.05, 0.5, 0.15, 1.0, 0.05, 0.3, 0.3)
-_FARTHEST = 4.0  # logarithms from the start
+_FARTHEST = 4.0  # logarithms: largest distance of a point from the start
 _WIDEST = 2.0  # logarithms: largest step size of CMA-ES
 _SHORT, _LONG = (
     12,
     60,
-)  # steps of a fit at most, and of one within twice the least cost of its round
-_NEAR = 5.0  # [noise] residuals from which on a run no longer counts as with its record
-_ALONG = 20.0  # samples before the first whose residuals count as 0
-_LEAST_NOISE = 1e-3  # of the spread of an output: noise that scores assume at least
+)  # most steps of a fit, and of a fit with less than twice the least cost of its round
+_NEAR = 5.0  # [noise] largest residuals of a run that is near its record
+_ALONG = 20.0  # number of zero residuals assumed before the first sample
+_LEAST_NOISE = 1e-3  # [spread of an output] least noise that scores assume
 _FAILED = 1e12  # squared residual of a run that fails
-_SAME = 2.0  # times the cost by divided steps: plain steps that show the same misfit
-_GAIN = 0.02  # of the cost: an end that is lower by less is not worth a notice
+_SAME = 2.0  # largest ratio of the costs with plain and with divided steps at which plain steps do
+_GAIN = 0.02  # smallest relative reduction of the cost that is reported
 
 
 def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> tuple[Descent, int]:
-    """Return the best end of the search that ended at `state` and of `most` rounds at most, and
-    how many rounds there were.
+    """Return the best of `state` and the ends of at most `most` rounds, and the number of rounds.
 
     In a round CMA-ES moves a cloud of points by scores of plain runs. The best distinct points are
-    the starts of short fits. The rounds end at the first end with a certificate.
+    the starts of short fits. The rounds stop at the first end whose residuals are white noise.
 
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """
@@ -77,7 +76,7 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
             raise
         run.interrupted = True
     if float(best.cost) < float(state.cost) * (1 - _GAIN):
-        run.told.append(_notice(before, after, made, most))
+        run.notices.append(_notice(before, after, made, most))
     return best, made
 
 
@@ -89,9 +88,9 @@ def _notice(before: Certificate | None, after: Certificate | None, made: int, mo
 
 
 def _with_plain_steps(problem: Problem, state: Descent, noise: float) -> Problem:
-    """The problem with steps that are not divided where their error is large: in 64 lanes each
-    division of one run is one of all, and rounds take up to 20 times as long. With divided steps
-    where the misfit at the end of the search is not nearly the same by plain steps.
+    """Return the problem without division of steps with a large error, if the misfit at the end of
+    the search is nearly the same. If one of 64 lanes divides a step, all do. Then rounds take up to
+    20 times as long.
     """
     engine = problem.engine
     if not isinstance(engine, OnSamples) or engine.tolerance is None:
@@ -105,8 +104,8 @@ def _with_plain_steps(problem: Problem, state: Descent, noise: float) -> Problem
 def _ends_of_round(
     run: Run, plain: Problem, best: Descent, number: int, seed: int, noise: float
 ) -> Iterator[Descent]:
-    """Yield the ends of the short fits of round `number`, counted from 0; its scores are those of
-    the problem `plain`.
+    """Yield the ends of the short fits of round `number`, counted from 0. The scores are computed
+    with the problem `plain`.
     """
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
@@ -140,7 +139,7 @@ def _ends_of_round(
 
 
 def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, " k"]) -> list[int]:
-    """The least scores of points that are more than 1 apart."""
+    """Return the points with the least scores that are more than 1 apart."""
     chosen: list[int] = []
     for i in np.argsort(scores).tolist():
         if not np.isfinite(scores[i]) or len(chosen) == _BEST:
@@ -151,8 +150,8 @@ def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, "
 
 
 class _Logarithms:
-    """Points about the start: logarithms of the distance from the bound, over that of the start.
-    Entries without a bound count in their own size, and those with two bounds in coordinates.
+    """Points around the start, as logarithms of the distance from the bound relative to the start.
+    Entries without a bound are relative to their size, and those with two bounds are coordinates.
     """
 
     def __init__(self, problem: Problem, state: Descent) -> None:
@@ -233,7 +232,7 @@ class _Cloud:
 
 
 def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
-    """1 over the noise of each weighted residual; 0 where a sample does not count."""
+    """Return 1 / noise of each weighted residual, and 0 for a sample without weight."""
     parts = []
     for prepared in problem.prepared:
         weight, measured = np.asarray(prepared.weight), np.asarray(prepared.measured)
@@ -252,10 +251,11 @@ def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
 def _scores(
     problem: Problem, points: Float[Array, "k p"], scale: Float[Array, " n"], noise: Any
 ) -> tuple[Array, ...]:
-    """Three scores of each point by one run, of which less is better.
+    """Return three scores of each point by one run; a lower score is better.
 
-    Minus the time that the run stays with its record: the mean over the samples of 1 / (1 + mean
-    squares so far / 25). The mean of log(1 + square / 25). The sum of squares.
+    The first is minus the mean over the samples of 1 / (1 + mean squares so far / 25). It measures
+    how long the run stays near its record. The others are the mean of log(1 + square / 25), and
+    the sum of squares.
     """
 
     def one(z: Array) -> tuple[Array, ...]:

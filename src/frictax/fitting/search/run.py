@@ -18,33 +18,33 @@ from .compiled import by_newton, side_by_side, turned_jit
 from .levenberg_marquardt import Descent, begin
 from .methods import LevenbergMarquardt
 
-SEARCH = 0.9  # of the work: what follows it takes the rest
-LANES = 16  # searches of one call that takes the steps of all together
-_FIRST = 3  # steps of the first call, unless all steps are short
-_SHORT = 50_000  # residuals that are worked out in well below a second
-_ROOM = 2**26  # bytes of the Jacobians of one call
+SEARCH = 0.9  # share of the search in the work of a fit
+LANES = 16  # number of searches that step together in one call
+_FIRST = 3  # least number of steps of the first call
+_SHORT = 50_000  # number of residuals that are computed in far less than a second
+_ROOM = 2**26  # [bytes] largest size of the Jacobians of one call
 
 
 def begun(problem: Problem, z: Any) -> Descent:
-    """A search at the coordinates `z`.
+    """Return a search that begins at the coordinates `z`.
 
-    The first steps may be as long as values are large.
+    Its first steps are at most as long as the values.
     """
     return begin(z, problem.rows(), problem.spans())
 
 
-def advanced(
+def advance_search(
     problem: Problem, method: Any, state: Descent, until: int, noise: Any, dof: Any
 ) -> Descent:
-    """A search from `state` to its end or step `until`, by the program that is compiled for the fit
-    of `problem`, whatever its weights.
+    """Return the search from `state` at its end or at step `until`. The program is compiled once
+    for the fit of `problem`, for all weights.
     """
-    return Run(problem, method, dof, 1e-300).advanced(state, until, noise)
+    return Run(problem, method, dof, 1e-300).advance(state, until, noise)
 
 
 class Run:
-    """Searches of one problem: how many steps they took so far, whether a key stopped them, and
-    what is to be said of them.
+    """Searches of one problem, with their number of steps, their notices, and if a key stopped
+    them.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Run:
         self.problem, self.method, self.say = problem, method, say
         self.dof, self.floor = np.float64(dof), np.float64(floor)
         self.steps, self.interrupted = 0, False
-        self.told: list[Notice] = []
+        self.notices: list[Notice] = []
 
     @property
     def is_newton(self) -> bool:
@@ -61,17 +61,17 @@ class Run:
 
     @property
     def most(self) -> int:
-        """Steps of a search."""
+        """The largest number of steps of a search."""
         return self.method.max_steps if self.is_newton else 1
 
     @property
     def in_one(self) -> bool:
-        """Whether a search is one call, whatever its length."""
+        """True if a search is one call for any number of steps."""
         return self.problem.is_steady or not self.is_newton
 
     @property
     def has_lanes(self) -> bool:
-        """Whether `together` is faster than one after the other, and not too large."""
+        """True if `together` is faster than separate searches and its Jacobians fit into memory."""
         numbers = LANES * self.problem.rows() * self.problem.x0.size
         return (
             not self.in_one
@@ -81,7 +81,7 @@ class Run:
         )
 
     def one(self, state: Descent, noise: float) -> Descent:
-        """From one start; what a key leaves of it, unless that is nothing."""
+        """Search from one start. After a key, return the state so far if its cost is finite."""
         pace = _Pace(self.method, self.say)
         try:
             for now in self.in_parts(state, self.most, noise):
@@ -95,8 +95,8 @@ class Run:
         return state
 
     def in_parts(self, state: Descent, until: int, noise: Any) -> Iterator[Descent]:
-        """A search to its end or step `until`, in calls short enough that a key loses little and
-        that it can be told how far it is.
+        """Yield the states of a search up to its end or step `until`. The calls are so short that a
+        key loses little and that the progress can be reported.
         """
         steps = int(state.steps)
         chunk = _FIRST if self.say else max(_FIRST, _SHORT // self.problem.rows())
@@ -104,7 +104,7 @@ class Run:
         while steps < until:
             before, began = steps, time.perf_counter()
             steps = min(steps + chunk, until)
-            state = self.advanced(state, steps, noise)
+            state = self.advance(state, steps, noise)
             yield state
             if bool(state.done):
                 break
@@ -112,13 +112,13 @@ class Run:
             chunk = int(np.clip((0.2 if self.say else 0.5) / max(each, 1e-6), 1, 1000))
 
     def to(self, state: Descent, until: int, noise: Any) -> Descent:
-        """The end of `in_parts`."""
+        """Return the last state of `in_parts`."""
         for now in self.in_parts(state, until, noise):
             state = now
         return state
 
     def together(self, states: Sequence[Descent], until: int, noise: Any) -> list[Descent]:
-        """Searches from `states`, `LANES` of them at most, to step `until`, in one call.
+        """Continue at most `LANES` searches from `states` to step `until` in one call.
 
         They are the lanes of one run: see `frictax.engine.on_samples.lanes`.
         """
@@ -131,13 +131,13 @@ class Run:
             for k in range(len(states))
         ]
 
-    def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
+    def advance(self, state: Descent, until: int, noise: Any) -> Descent:
         if self.in_one:
             scale = np.float64(noise)
             end = turned_jit(self.problem, state.z, scale, self.method, self.dof, self.floor)
             return jax.tree.map(np.asarray, end)
         end = by_newton(self.problem, state, *self._how(until, noise))
-        # As numpy's, whose numbers cost less to look at.
+        # Access to single numbers is faster in NumPy arrays than in JAX arrays.
         return jax.tree.unflatten(jax.tree.structure(state), [np.asarray(x) for x in end])
 
     def _how(self, until: int, noise: Any) -> tuple[Any, ...]:
@@ -146,8 +146,8 @@ class Run:
 
 
 class _Pace:
-    """How fast a search goes: lines of progress. The time left is what the fall of the distance
-    between the last two lines promises.
+    """Progress of a search, reported in lines. The remaining time is extrapolated from the
+    decrease of the distance to convergence between the last two lines.
     """
 
     def __init__(self, method: Any, say: Work) -> None:

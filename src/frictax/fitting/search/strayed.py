@@ -1,4 +1,4 @@
-"""Values that a search leads far from where they began, to where nothing leads them back."""
+"""Restart searches that moved a value so near to or far from its bound that it has no effect."""
 
 from typing import Any
 
@@ -9,42 +9,42 @@ from ..problem.problem import Problem
 from .levenberg_marquardt import Descent
 from .run import Run, begun
 
-# A value is strayed if its distance from its bound is this many times, or this fraction of, the one
-# at its start. With accurate steps a search for a Stribeck force ends at 700 times the start of
-# `fexp`, where the cost is flat.
+# A value has strayed if its distance from its bound has changed by this factor since the start.
+# With accurate steps a search for a Stribeck force ends at 700 times the start of `fexp`, where
+# the cost is flat.
 _FAR = 1e2
-BACK = (0.0, 2.0)  # coordinates beyond their start that strayed values are put back to
+BACK = (0.0, 2.0)  # distances beyond the start, in coordinates, at which strayed values restart
 
 
-def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
-    """Return which values ended far nearer to their bound than they started, or far farther from
-    it.
+def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
+    """Return a mask of the values that ended much nearer to their bound than they started, or much
+    farther from it.
     """
     one_sided = np.broadcast_to(problem.one_sided(), x.shape)
     ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=one_sided)
     return (np.abs(ratio) < 1 / _FAR) | (np.abs(ratio) > _FAR)
 
 
-def put_back(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
-    """The ends of searches with the values that strayed `back` coordinates beyond their start, seen
-    from where they went; None where none did.
+def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
+    """Return the coordinates at the ends of searches, with each strayed value reset to `back`
+    beyond its start, on the side opposite to its end; None if no value strayed.
     """
     z = np.asarray(end.z)
-    away = strayed(problem, np.asarray(end.x)) & np.isfinite(np.asarray(end.cost))[..., None]
+    away = find_strayed(problem, np.asarray(end.x)) & np.isfinite(np.asarray(end.cost))[..., None]
     return np.where(away, -back * np.sign(z), z) if away.any() else None
 
 
-def brought_back(run: Run, state: Descent, noise: float) -> Descent:
-    """The better of `state` and the end of a search from there with the values that strayed put
-    back to where they began.
+def restart_from_bounds(run: Run, state: Descent, noise: float) -> Descent:
+    """Return the better of `state` and the ends of searches from `state` with its strayed values
+    reset to their start.
 
-    Next to its bound a value acts so little that the search does not lead it back: a Stribeck
-    force lost on the way stays lost. Where the data ask for none, this only tells so.
+    Next to its bound a value has so little effect that the search does not move it back. A Stribeck
+    force that became 0 would stay 0, so the restart finds out if the data require one.
     """
     if not np.isfinite(state.cost) or not run.is_newton:
         return state
     for back in BACK:
-        z = put_back(run.problem, state, back)
+        z = reset_strayed(run.problem, state, back)
         if run.interrupted or z is None:
             break
         again = run.one(begun(run.problem, z), noise)
