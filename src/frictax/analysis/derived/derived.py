@@ -80,7 +80,7 @@ class Derived(Estimated, DerivedVerbs):
     __repr__ = __str__
 
 
-def derived(
+def derive_from_fit(
     found: FitResult,
     function: Any = None,
     *,
@@ -102,10 +102,10 @@ def derived(
 
     **Arguments:**
 
-    - `function`: of all parameters by path to one or several numbers, by operations that JAX
-      differentiates; or text instead, such as ``"rotor.J / bearing.tau_pos.F_prop"``, or the name
-      of a common quantity. By default, all common quantities that are well defined here: breakaway
-      force or torque, Stribeck velocity, time constant.
+    - `function`: maps all parameters by path to one or several numbers, by operations that JAX
+      differentiates. Text can replace it: a formula such as ``"rotor.J / bearing.tau_pos.F_prop"``,
+      or the name of a common quantity. The default is all common quantities that are defined for
+      the machine: breakaway force or torque, Stribeck velocity, time constant.
     - `name`, `unit` (SI): of the quantity, or of each of several.
     - `by`: another noise model, as for `FitResult.uncertainty`, or an `Uncertainty`.
     - `label` of a record, if parameters differ by record.
@@ -206,7 +206,7 @@ def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
     out: list[Estimate] = []
     for title, *_ in _common(found):
         with contextlib.suppress(ValueError):
-            out += derived(found, title, by=by).estimates
+            out += derive_from_fit(found, title, by=by).estimates
     return tuple(out)
 
 

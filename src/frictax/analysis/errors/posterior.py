@@ -150,8 +150,9 @@ class _Chain:
     tell: dict[str, Work]
 
     def run(self, number: int, key: Any, frame: Frame, taken: list[dict[str, np.ndarray]]) -> None:
-        """Run one chain: half of the warm-up in `frame`, half in the frame of the first draws, and
-        then the draws, which are appended to `taken` with the statistics of the sampler.
+        """Run one chain, and append its draws and the statistics of the sampler to `taken`.
+
+        Half of the warm-up uses `frame`, the other half the frame of the first draws.
         """
         tell = list(self.tell.values())[number]
         key, own = jax.random.split(key)
@@ -391,7 +392,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     @functools.cached_property
     def tied(self) -> tuple[Estimate, ...]:
-        """The tied quantities, over the draws."""
+        """The tied quantities, each from its draws."""
         out: list[Estimate] = []
         for e in self.found.tied:
             path, _, label = e.path.partition("@")
@@ -467,7 +468,7 @@ def posterior(
     **Returns:** a `Posterior`.
 
     **Raises:** `ImportError` without the extra ``pip install 'frictax[bayes]'``; `ValueError` for a
-    robust loss, which is not a likelihood, for parameters that neither data nor priors identify,
+    robust loss, which is not a likelihood, for parameters without information in data and priors,
     and if runs fail around the fitted values.
 
     **Source:** M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning

@@ -128,11 +128,14 @@ def profile_of(
     2.71 for 95 %: at a bound the ratio is 0 in half of all cases (50:50 mixture). Otherwise the
     ratio is 3.84 at both ends, but no end is beyond the bound.
 
-    **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or
-    ``"mass.v@run2"``, or two of them; `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of
-    this fit; `level`: by default that of the fit; `progress` as in `fit`. The ratio is divided by
-    the variance of the noise model over that of white residuals, and the threshold has its degrees
-    of freedom. The default is the model of the fit's own errors.
+    **Arguments:**
+
+    - `path`: one or two names of `found.estimates`, such as ``"friction.peak"`` or
+      ``"mass.v@run2"``.
+    - `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of this fit; by default the model of
+      the fit's own errors. The ratio is divided by the variance of the noise model over that of
+      white residuals, and the threshold has the degrees of freedom of the noise model.
+    - `level`: by default that of the fit; `progress` as in `fit`.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. If the data do
     not rule out an upper bound given by the user, the interval ends there.

@@ -271,8 +271,9 @@ class ScoreTest:
     def combine(
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:
-        """Return for each candidate the largest p value over its level, times 1 %, corrected for
-        the number of candidates, and how many pass all tests except that by blocks.
+        """Return a combined p value for each candidate, and how many pass all tests except that by
+        blocks. The combined value is the largest p value over its level, times 1 %, corrected for
+        the number of candidates.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))

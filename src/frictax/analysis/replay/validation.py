@@ -310,9 +310,9 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
     """Predict the records of the fit `there`, under another condition, by the parameters
     found here, and compare the parameters.
 
-    The two fits are independent, so the variance of a difference is the sum of their
-    variances, each by the noise model of its fit, with Welch's degrees of freedom. Values of
-    one record are left out.
+    The two fits are independent. Therefore the variance of a difference is the sum of the two
+    variances, each by the noise model of its fit. Degrees of freedom follow Welch. Parameters of
+    a single record are not compared.
 
     **Source:** B. L. Welch, "The generalization of Student's problem when several different
     population variances are involved", Biometrika 34 (1947).

@@ -23,7 +23,7 @@ class Structure:
 
     All fields except `model` are options of `fit`.
 
-    Is the friction of a sledge the same in both directions?
+    This sledge has another friction in each direction:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
