@@ -86,8 +86,8 @@ def simulate(
     With `OnSamples` the run is repeated with 1/16 of its tolerance, except under `jit` and `vmap`.
     If this changes a state by more than 3e-5 of its range, up to two smaller tolerances follow.
 
-    **Warns:** the sentences of `run.notices` on tables that the motion leaves and on laws below 0,
-    and a sentence if the last smaller tolerance changed a state by more than 1e-4 of its range.
+    **Warns:** the sentences of `run.notices` on tables that the motion leaves and on laws below 0.
+    Also warns if the last smaller tolerance changed a state by more than 1e-4 of its range.
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` if the run does not reach its end. Under `jit` and `vmap` nothing can be

@@ -10,7 +10,7 @@ from .text import aligned
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What is shown of a result.
+    """The printed form of a result.
 
     - `title`; `above`: sentences between the title and the table.
     - `table`: its head and its rows; `sides`: "l" or "r" for each column; `chosen`: the first cell

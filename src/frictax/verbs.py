@@ -1,6 +1,6 @@
-"""What results do by code of rooms above: `found.report()`, `run.plot()`.
+"""Methods of results whose code is in rooms above: `found.report()`, `run.plot()`.
 
-The stub beside this file says the same to editors and type checkers, by the functions themselves.
+The stub beside this file declares the same methods for editors and type checkers.
 """
 
 from .handover import Verb

@@ -93,7 +93,7 @@ class Constants:
 
 @dataclasses.dataclass(frozen=True)
 class Writing:
-    """Where the problem is written, and whether questions are asked."""
+    """The output file, and whether questions are asked."""
 
     yes: bool = option(
         DATA,
@@ -114,8 +114,8 @@ class Writing:
 def init(reading: Reading, columns: Columns, constants: Constants, writing: Writing) -> None:
     """Write a problem file for a measured record, to be checked and identified.
 
-    Reads names and numbers, recognises which column is what, asks what the file does not state (at
-    most five questions, none where options answer them), and writes the machine, its free
+    The command reads names and numbers, and recognises the quantity of each column. It asks at most
+    five questions on facts that neither file nor options state. It writes the machine, its free
     parameters and an objective. An option that is given and not used ends the command.
     """
     example, out, overwrite = writing.example, writing.out, writing.overwrite

@@ -134,8 +134,9 @@ def no_bristle(machine: object, name: str, contact: object) -> None:
 
 
 def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number]:
-    """Return the limit g > 0 of the bristle of a contact at velocity v, the slope of the viscous
-    part beside the bristle, and the smallest value of g.
+    """Return the limit g > 0 of the bristle of a contact at velocity v, and the smallest g.
+
+    The second of the three results is the slope of the viscous part, which acts beside the bristle.
     """
     parts = [_parts(law, absolute_speed(v)) for law in _laws(contact)]
     return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))

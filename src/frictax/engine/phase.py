@@ -353,8 +353,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are
     full.
 
-    Return the `Stop`, the state there, its `Slope`, the samples of the phase, the numbers of steps
-    taken and accepted, and the `Sums` after the phase (NaN without error control).
+    Return the `Stop`, the state there and its `Slope`, the samples of the phase, and the numbers of
+    steps taken and accepted. The last result is the `Sums` (NaN without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)

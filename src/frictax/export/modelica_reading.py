@@ -140,7 +140,7 @@ class _Token:
 
 @dataclasses.dataclass(frozen=True)
 class _Modifier:
-    """A modifier ``name(inner) = value``, with the `value` None if there is no ``=``."""
+    """A modifier ``name(inner) = value``. `value` is optional."""
 
     name: str
     inner: tuple["_Modifier", ...]

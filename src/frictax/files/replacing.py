@@ -27,12 +27,10 @@ def write_whole(
     sync: bool = True,
     mode: int | None = None,
 ) -> None:
-    """Write one file: a failure or a kill leaves what was there.
+    """Write one file. If this fails or is killed, the old file remains.
 
-    A file that is replaced keeps its mode.
-
-    **Arguments:** `sync`: whether the content must survive a power failure; `mode`: of the file,
-    whatever was there.
+    **Arguments:** `sync`: whether the content must survive a power failure; `mode` of the file, by
+    default that of the old file.
 
     **Raises:** `FileExistsError` if the file exists and `replace` is false; `OSError` with one
     sentence if the file cannot be written.

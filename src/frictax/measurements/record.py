@@ -252,7 +252,7 @@ class Record(RecordVerbs):
 
     @property
     def uniform(self) -> bool:
-        """Whether every step equals the median step to a thousandth."""
+        """True if every step equals the median step to a thousandth."""
         step = np.diff(self.t)
         usual = np.median(step)
         return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)

@@ -95,10 +95,10 @@ def _gains(now: Any, b: int) -> Array:
 
 
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
-    """Return the state at `t1` by one step from `y0` at `t0`, in which each bristle has one
-    constant velocity w, the velocity at the end of the step.
+    """Return the state at `t1` by one step from `y0` at `t0`.
 
-    At constant velocity the motion of a bristle is known in closed form, with the mean force F(w).
+    In this step each bristle has a constant velocity w, that at the end of the step. At constant
+    velocity the motion of a bristle is known in closed form, with the mean force F(w).
     The rest of the machine is linear in these forces, by a linearly implicit Euler step:
     w = w0 - G F(w). The solution is bracketed. The bodies lose at least the energy h*w*F that the
     faces dissipate. Therefore a step of any length h does not gain energy without a drive. The step

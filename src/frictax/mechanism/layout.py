@@ -48,9 +48,8 @@ class Contact:
     - `group`: the contacts that it acts on through bodies and gears, with itself. `alone`: it does
       not have such a neighbour, and it holds one coordinate that no gear couples to another.
       `redundant`: other contacts of its group can hold the same motion.
-    - `wall`, `piece`, `side`, `face`: places in the mode vector of its stop, of the segment of its
-      law, of the line of its torque, and of the side from which it is pressed; None if it does not
-      have one.
+    - `wall`, `piece`, `side`, `face`: places in the mode vector, or None. They are those of its
+      stop, of the segment of its law, of the line of its torque, and of the pressed side.
     - `is_pressed`: it has a normal force, by a signal or by the motion.
     """
 

@@ -96,9 +96,9 @@ def derive_from_fit(
     as those of the estimates. This is valid to first order. For a strongly nonlinear function, or
     one that cannot be negative, use the draws, ``found.posterior().derived(...)``.
 
-    If a parameter is at its bound or within three standard errors of it, error and interval are
-    those of draws within the bounds, by the profile likelihood of that parameter. Such an interval
-    is not symmetric, and does not contain impossible values.
+    If a parameter is within three standard errors of its bound, error and interval come from draws
+    within the bounds, by the profile likelihood of that parameter. Such an interval is not
+    symmetric, and does not contain impossible values.
 
     **Arguments:**
 

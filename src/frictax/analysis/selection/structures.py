@@ -71,9 +71,9 @@ def compare_structures(
 ) -> StructureComparison:
     """Fit several structures to the same records and choose one; `compare` calls this for records.
 
-    A structure is judged by its predictions of data that were left out of the fit, in trajectory
-    (the residuals of the objective) and in force (the residuals of inverse dynamics). Three kinds
-    of data are left out in turn:
+    A structure is judged by its predictions of data that were left out of the fit. The errors are
+    those of the trajectory (residuals of the objective) and of the force (inverse dynamics). Three
+    kinds of data are left out in turn:
 
     - one of the equal parts of each record, which repeat one motion;
     - one band of speeds, because a table with many nodes stores the speeds of a record: it predicts

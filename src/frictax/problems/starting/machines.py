@@ -24,8 +24,8 @@ class Sizes:
     """Properties of a record, estimated from its numbers.
 
     - `rate`, `duration` [Hz, s]: of its samples, and of itself.
-    - `fast`, `slow` [Hz]: nine tenths of the power of the drive, or of the motion, are below
-      `fast`, and a twentieth of the power of the motion is below `slow`, without white noise.
+    - `fast` [Hz]: nine tenths of the power of the drive, or of the motion, are below `fast`.
+    - `slow` [Hz]: a twentieth of the power of the motion is below `slow`, without white noise.
     - `inertia`, `dry`, `viscous`, `gravity`, `offset`: least squares of Newton's law on the
       smoothed motion. All except the offset are at least a small share of the drive.
     - `cutoff` [Hz] of filters and `window` [s].

@@ -242,7 +242,7 @@ def clocks_of(shape: Shape) -> list[int]:
 
 
 def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
-    """Return whether neither name nor unit of a column states its role."""
+    """Return whether the role of a column is unknown from its name and its unit."""
     if said not in (None, "time") or _is_counter(shape, j) or _is_other(shape, j):
         return False
     return shape.units[j] is None or shape.units[j] in ELECTRIC
