@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from frictax.fitting import Estimate, Knowledge
-from frictax.text import alike, amount, figures, prefixed, shown
+from frictax.text import amount, figures, format_alike, prefix_unit, shown
 
 UNITS = ["kg.m2", "N.m", "N", "s/rad", "1", "m", "rad/s", "kg", "N.m.s/rad", "s", "N.m/A", "1/K"]
 SIZES = st.floats(-13.0, 9.0).map(lambda power: 10.0**power)
@@ -47,11 +47,11 @@ def test_ends_that_differ_from_the_number_are_printed_so_whatever_the_error(
 @given(size=SIZES, unit=st.sampled_from(UNITS))
 def test_an_amount_is_within_a_half_of_its_third_figure(size, unit):
     text, _, name = amount(size, unit).partition(" ")
-    _, one = prefixed(unit, size)
+    _, one = prefix_unit(unit, size)
     assert float(text) * one == pytest.approx(size, rel=0.0051)
     assert "e-0" not in text
     assert "e+" not in text
-    assert name == ("" if unit == "1" else prefixed(unit, size)[0])
+    assert name == ("" if unit == "1" else prefix_unit(unit, size)[0])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_rows_of_small_large_and_unknown_numbers(value, error, unit, cells):
 def test_a_number_without_error_has_four_figures_and_no_interval():
     row = shown(1.0 / 3.0, math.nan, "N")
     assert (row.value, row.error, row.interval) == ("0.3333", "", "")
-    assert alike([math.nan, math.inf, 2.0], 0.1) == ["", "inf", "2.00"]
+    assert format_alike([math.nan, math.inf, 2.0], 0.1) == ["", "inf", "2.00"]
     assert figures(float("nan")) == "nan"
 
 

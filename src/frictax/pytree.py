@@ -85,11 +85,11 @@ def readable(thing: Any) -> str:
     '(0.1, f32[3])'
     """
 
-    def shown(leaf: Any) -> Any:
+    def show_leaf(leaf: Any) -> Any:
         known = isinstance(leaf, jax.Array | np.ndarray) and not isinstance(leaf, Tracer)
         return _Number(np.asarray(leaf)[()]) if known and leaf.ndim == 0 else leaf
 
-    return eqx.tree_pformat(jax.tree.map(shown, thing))
+    return eqx.tree_pformat(jax.tree.map(show_leaf, thing))
 
 
 class _Number:

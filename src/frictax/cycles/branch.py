@@ -16,7 +16,7 @@ from frictax.interrupts import Keys
 from frictax.mechanism import Machine
 from frictax.parameters import get, parameters, replace
 from frictax.programs import interruptible_jit
-from frictax.text import aligned, figures, suggestion
+from frictax.text import align_columns, figures, suggestion
 
 from .cycle import CycleError, LimitCycle, build_cycle
 from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_to_section
@@ -205,7 +205,7 @@ class Branch:
             for value, cycle in zip(self.values, self.cycles, strict=True)
         ]
         folds = [f"Fold at {self.path} = {figures(x, 6)}." for x in self.folds]
-        return "\n".join([*aligned(head, rows), *folds, self.ended])
+        return "\n".join([*align_columns(head, rows), *folds, self.ended])
 
     def __repr__(self) -> str:
         values = self.values

@@ -138,7 +138,8 @@ class Design(Summarised, DesignVerbs):
         runs = self.drawn_runs if says is None else others[says]
         wanted = self.problem.wanted
         worst = [
-            np.max(self._relative_errors(run)[wanted]) if run.succeeded else np.inf for run in runs
+            np.max(self._relative_errors(run)[wanted]) if run.is_complete else np.inf
+            for run in runs
         ]
         return np.array(worst)
 

@@ -58,14 +58,14 @@ class ExperimentRun:
         return float(np.max(np.asarray(self.loads), initial=0.0)) - 1.0
 
     @property
-    def succeeded(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the simulation of each machine reached its end."""
         return bool(np.all(np.asarray(self.reached_end)))
 
     @property
     def within_limits(self) -> bool:
         """True if the simulation succeeded within all limits."""
-        return self.succeeded and self.excess <= ROUNDING
+        return self.is_complete and self.excess <= ROUNDING
 
 
 @dataclasses.dataclass(frozen=True)

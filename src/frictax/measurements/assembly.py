@@ -14,7 +14,7 @@ from .diagnostics import are_held
 from .readers import Column, column_of, columns_of
 from .reading.tables import Table
 from .reading.wraps import find_seams, find_wrap, unwrap_column
-from .units import TIME, VELOCITY_OF, named_in, spelled
+from .units import TIME, VELOCITY_OF, named_in, normalize_unit
 
 # of a column's name, and other than SI
 _FEW = 0.01  # share of the rows that may repeat a time, or begin a part, to be taken as an accident
@@ -85,7 +85,11 @@ def assemble(
     for name, column in (*drives.items(), *measured.items()):
         labels[name] = f" (column {table.name(column.name)!r} of {table.source})"
         _declare(declared, name, column, table)
-    size = TIME[spelled(declared["time"])].si if spelled(declared.get("time", "")) in TIME else 1.0
+    size = (
+        TIME[normalize_unit(declared["time"])].si
+        if normalize_unit(declared.get("time", "")) in TIME
+        else 1.0
+    )
     base = Clock(t, size, "time")
     if hold is None:  # here, because interpolation to other times adds levels
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
@@ -319,7 +323,7 @@ def _check_parts(table: Table, clock: Column, t: np.ndarray) -> None:
                 f"Column {table.name(clock.name)!r} of {table.source} has the same time in all"
                 " rows. Check how it was exported, or give rate=... in Hz in place of `time`."
             )
-        unit = TIME.get(spelled(_unit_of(clock, table) or "s"))
+        unit = TIME.get(normalize_unit(_unit_of(clock, table) or "s"))
         rate = mean_rate(t) / (1.0 if unit is None else unit.si)
         raise ValueError(
             f"Column {table.name(clock.name)!r} of {table.source} repeats the time of the"
@@ -348,7 +352,7 @@ def _own_clock(table: Table, channel: Column, name: str) -> Clock:
     assert isinstance(column, Column)
     values, unit = _times(table, column, f"{name!r} as the time", True, [])
     told = table.name(column.name)
-    unit = spelled(unit or "s")
+    unit = normalize_unit(unit or "s")
     if unit not in TIME:
         raise ValueError(
             f"Column {told!r} of {table.source}, the clock of {name!r}, must be in a unit of time"
@@ -388,7 +392,7 @@ def _contradiction(column: Column, table: Table) -> Iterator[str]:
     """Yield a sentence if the column's name contains another unit than the user gives."""
     name = table.name(column.name)
     cells = table.unit(column.name)
-    if cells is not None and column.unit is not None and spelled(column.unit) != cells:
+    if cells is not None and column.unit is not None and normalize_unit(column.unit) != cells:
         yield (
             f"Column {name!r} of {table.source} has {cells} behind its numbers, `unit` says"
             f" {column.unit}, which counts: correct it if the cells are right."
@@ -412,7 +416,7 @@ def _contradiction(column: Column, table: Table) -> Iterator[str]:
             f"{this} ends in {ending}, which is not read as a unit: it"
             f" counts as SI. Give unit={ending!r}."
         )
-    if said is not None and column.unit is not None and said != spelled(column.unit):
+    if said is not None and column.unit is not None and said != normalize_unit(column.unit):
         yield (
             f"{this} says {said} in its name, `unit` says"
             f" {column.unit}, which counts: correct it if the name is right."

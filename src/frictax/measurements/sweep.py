@@ -400,7 +400,7 @@ _SLIDING = {u for kind in (units.VELOCITY, units.FORCE) for u in kind if not kin
 
 def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
     """The unit in the name of a column, in its brackets or behind a line or a space: speed_rpm."""
-    words = [units.named_in(column), *map(units.spelled, re.split(r"[\s_]+", column))]
+    words = [units.named_in(column), *map(units.normalize_unit, re.split(r"[\s_]+", column))]
     return next((word for word in words if word in known), None)
 
 

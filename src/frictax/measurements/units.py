@@ -247,7 +247,7 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
     ValueError: `Record` output 'mass.s' must be in a unit of position or angle (m,
     mm, cm, um, nm, km, in, ft, rad, mrad, ...), got 'N', ...
     """
-    plain = spelled(name)
+    plain = normalize_unit(name)
     if plain in _MECHANICAL and _MECHANICAL[plain].si_name in si_names:
         return _MECHANICAL[plain]
     known = [unit.name for unit in _MECHANICAL.values() if unit.si_name in si_names]
@@ -277,7 +277,7 @@ def named_in(header: str) -> str | None:
     text = header.strip()
     for opening, closing in ("[]", "()"):
         if text.endswith(closing) and opening in text:
-            inside = spelled(text[text.rindex(opening) + 1 : -1])
+            inside = normalize_unit(text[text.rindex(opening) + 1 : -1])
             return inside if inside in _MECHANICAL or inside in ELECTRIC else None
     return None
 
@@ -325,7 +325,7 @@ def displayed(si_unit: str, force: Unit) -> tuple[str, float]:
 
 
 def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
-    plain = spelled(name)
+    plain = normalize_unit(name)
     if plain not in known:
         raise ValueError(
             f"`{argument}` must be one of {', '.join(known)}, got"
@@ -334,7 +334,7 @@ def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
     return known[plain]
 
 
-def spelled(name: str) -> str:
+def normalize_unit(name: str) -> str:
     """The unit's name as it is written here: "°" is "deg", "Nm" is "N.m"."""
     plain = str(name).strip().translate({ord("·"): ".", ord("*"): ".", ord(" "): "", ord("µ"): "u"})
     plain = plain.replace("^2", "2").replace("²", "2")

@@ -67,7 +67,7 @@ def change_slipping_elements(
             for i in range(n):
                 new[place + i] = after[i]
             at_rest = jnp.where(s < 0, f0(part, -1, 1.0), f0(part, 1, 1.0))
-            bent = jnp.where(stops, bristle.released(force, at_rest, modes), force)
+            bent = jnp.where(stops, bristle.forces_after_sticking(force, at_rest, modes), force)
             y = y.at[state : state + n].set(bent)
             if lay.nodes or accounts:
                 scale, lost = now.bristle_scale[b], bristle.energy(force) - bristle.energy(bent)

@@ -88,7 +88,7 @@ def _gains(now: Any, b: int) -> Array:
 
     def friction(v: Array) -> Array:
         g, viscous, _ = element_law(part, v, s)
-        held = part.bristle.held(now.bristle_force[b], g, now.element_modes[b])
+        held = part.bristle.element_forces(now.bristle_force[b], g, now.element_modes[b])
         return jnp.sum(held) + viscous * v
 
     return -jax.jvp(friction, (v,), (jnp.ones_like(v),))[1]
@@ -206,7 +206,7 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
     slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
     end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)
-    mean = jnp.where(modes == 0, 0.5 * (force + end), bristle.held(end, g, modes))
+    mean = jnp.where(modes == 0, 0.5 * (force + end), bristle.element_forces(end, g, modes))
     return jnp.sum(mean) + viscous * w, end
 
 

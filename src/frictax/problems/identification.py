@@ -201,7 +201,7 @@ def identify(
 
 
 def _of_records(problem: Problem, work: Work) -> Identification:
-    content, records = problem.content, problem.fitted
+    content, records = problem.content, problem.fitted_records
     asked = content.uncertainty.profiles
     names = {"fit": "Comparing structures" if problem.structures else "Fitting"}
     names |= {"errors": " errors", "rest": " rest"}

@@ -21,7 +21,7 @@ from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.notice import Notice
 from frictax.parameters import LogScale, get, parameters
 from frictax.programs import interruptible_jit
-from frictax.text import aligned, suggestion
+from frictax.text import align_columns, suggestion
 from frictax.verbs import DerivedVerbs
 
 from ..errors.posterior import Posterior
@@ -75,7 +75,7 @@ class Derived(Estimated, DerivedVerbs):
 
     def __str__(self) -> str:
         head = ("derived", "value", "unit", "std. error", f"{100 * self.level:g} % interval")
-        return "\n".join(aligned(head, [e.cells for e in self.estimates]))
+        return "\n".join(align_columns(head, [e.cells for e in self.estimates]))
 
     __repr__ = __str__
 

@@ -15,7 +15,7 @@ from frictax.measurements.units import (
     TIME,
     VELOCITY,
     named_in,
-    spelled,
+    normalize_unit,
 )
 from frictax.text import suggestion
 
@@ -101,7 +101,7 @@ class Chosen:
         return self.name or f"column {self.number}"
 
     @property
-    def shown(self) -> str:
+    def as_typed(self) -> str:
         """The column as a user names it: ``angle[deg]``, ``3[counts/4096]``."""
         return self.in_unit(self.unit)
 
@@ -382,7 +382,7 @@ def _parse_unit(role: str, name: str, unit: str) -> tuple[str, float | None, flo
             )
     if unit.startswith(COUNTS):
         unit, _, turn = unit.partition("/")
-    plain = spelled(unit)
+    plain = normalize_unit(unit)
     if plain not in _UNITS[role]:
         of = next((other for other, known in _UNITS.items() if plain in known), None)
         hint = f" A {of} is named by --{of}." if of else suggestion(plain, _UNITS[role], 0.5)
@@ -438,8 +438,8 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
             and "s" not in time_units(shape.values[:, j]).units
         ):
             unit = None  # The size of its numbers suits times since 1970, but its steps do not.
-        if unit is None and spelled(name) in TIME and name != "t":
-            unit = spelled(name)
+        if unit is None and normalize_unit(name) in TIME and name != "t":
+            unit = normalize_unit(name)
         for word, short in _TICKS.items():
             unit = short if unit is None and word in words else unit
     if role == "velocity" and unit is None and "rpm" in words:

@@ -21,7 +21,7 @@ from frictax.measurements.reading.cells import (
 )
 from frictax.measurements.reading.columns import existing_file, is_comment, text_file
 from frictax.measurements.reading.tables import Table, csv_table
-from frictax.measurements.units import named_in, spelled
+from frictax.measurements.units import named_in, normalize_unit
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
 _LINES = 400  # lines with text from which the layout is found
@@ -404,5 +404,5 @@ def _unit_in(name: str) -> str | None:
         )
         if found and before.strip() and (unit := _unit(after)) is not None:
             # A single small letter after an underscore is an index, as in i_m.
-            return unit if sign in "/," or len(spelled(after)) > 1 or unit in "AVN" else None
+            return unit if sign in "/," or len(normalize_unit(after)) > 1 or unit in "AVN" else None
     return None

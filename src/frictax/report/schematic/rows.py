@@ -92,7 +92,7 @@ def _ends(name: str, part: Any) -> list[str]:
     if isinstance(part, AbstractSource | AbstractMotion):
         return [part.body]
     if isinstance(part, AbstractGear):
-        return list(part.joined())
+        return list(part.joined_bodies())
     if isinstance(part, AbstractContact) and not isinstance(part, BODIES):
         body, support = part.between()
         return [body] if support is None else [support, body]
