@@ -147,7 +147,7 @@ SILENT = Work(None)
 
 
 @contextlib.contextmanager
-def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
+def show_progress(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
     """Show or report the progress of the work in this context; no Ctrl-C is lost in it."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(

@@ -40,7 +40,7 @@ class Shown:
         return f"{self.lower or '?'} to {self.upper or '?'}" if self.lower or self.upper else ""
 
 
-def shown(
+def format_estimate(
     value: float,
     error: float,
     unit: str,
@@ -53,10 +53,10 @@ def shown(
     a unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
     typed into a model.
 
-    >>> row = shown(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))
+    >>> row = format_estimate(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))
     >>> row.value, row.error, row.interval, row.unit
     ('2.013e-4', '1.0e-6', '1.993e-4 to 2.033e-4', 'kg.m2')
-    >>> row = shown(0.0389, 0.0011, "N.m", (0.0367, 0.0411))
+    >>> row = format_estimate(0.0389, 0.0011, "N.m", (0.0367, 0.0411))
     >>> row.value, row.error, row.interval, row.unit
     ('38.9', '1.1', '36.7 to 41.1', 'mN.m')
     """

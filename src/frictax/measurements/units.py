@@ -312,11 +312,11 @@ def shown_force(unit: Unit, size: float) -> Unit:
     return unit
 
 
-def displayed(si_unit: str, force: Unit) -> tuple[str, float]:
+def display_unit(si_unit: str, force: Unit) -> tuple[str, float]:
     """A parameter's unit as printed and its size in SI: forces take the prefix of the table, the
     rest stays SI.
 
-    >>> displayed("N.m.s/rad", force_unit("mN.m"))
+    >>> display_unit("N.m.s/rad", force_unit("mN.m"))
     ('mN.m.s/rad', 0.001)
     """
     if si_unit.startswith(force.si_name):

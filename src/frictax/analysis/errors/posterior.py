@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
-from frictax.arguments import whole
+from frictax.arguments import check_whole_number
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
@@ -26,7 +26,7 @@ from frictax.handover import Verb
 from frictax.interrupts import Workers, defer_interrupt, may_keep, results_of
 from frictax.notice import Notice
 from frictax.programs import cached_jit, interruptible_jit
-from frictax.progress import Progress, Work, watched
+from frictax.progress import Progress, Work, show_progress
 from frictax.summary import Summarised, Summary
 from frictax.verbs import PosteriorVerbs
 
@@ -501,7 +501,7 @@ def posterior(
             " without `free_starts`, or record for longer."
         )
     counts = chains, warmup, draws
-    with watched(progress, "Drawing") as work:
+    with show_progress(progress, "Drawing") as work:
         drawn = run_chains(
             found.problem, method_of(found), _first_frame(found, n), n, counts, seed, work
         )
@@ -653,9 +653,9 @@ def _check(
             "`posterior` draws by blackjax, which is not installed. Run: pip install"
             " 'frictax[bayes]'"
         ) from None
-    whole("`posterior`: `draws`", draws, 100)
-    whole("`posterior`: `warmup`", warmup, 100)
-    whole("`posterior`: `chains`", chains, 2)
+    check_whole_number("`posterior`: `draws`", draws, 100)
+    check_whole_number("`posterior`: `warmup`", warmup, 100)
+    check_whole_number("`posterior`: `chains`", chains, 2)
     if samples is not None and not (
         isinstance(samples, int | float) and np.isfinite(samples) and samples > len(found.x)
     ):

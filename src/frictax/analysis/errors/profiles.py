@@ -15,9 +15,9 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
-from frictax.progress import SILENT, Progress, Work, watched
+from frictax.progress import SILENT, Progress, Work, show_progress
 from frictax.summary import Summarised, Summary
-from frictax.text import shown
+from frictax.text import format_estimate
 
 from .guarded import Guarded
 from .linearization import NoiseModel, White
@@ -164,7 +164,7 @@ def profile_of(
                 f"`profile`: `points` is an option for a pair of numbers, got {points!r}. Leave it"
                 " out."
             )
-        with watched(progress, "Profile") as work:
+        with show_progress(progress, "Profile") as work:
             return _profile(found, path, by, level, work)
     if not (isinstance(path, tuple | list) and len(path) == 2):
         raise ValueError(
@@ -172,7 +172,7 @@ def profile_of(
             f" are: {', '.join(found.names)}."
         )
     grid = 15 if points is None else points
-    with watched(progress, "Profile") as work:
+    with show_progress(progress, "Profile") as work:
         return _profile_pair(found, (path[0], path[1]), by, level, grid, work)
 
 
@@ -207,7 +207,7 @@ def _profile(
         np.asarray(column)[order] for column in zip(*at.evaluated, strict=True)
     )
     ends, declared = (float(lower), float(upper)), estimate.declared
-    row = shown(best, float(step), estimate.unit, ends, declared)
+    row = format_estimate(best, float(step), estimate.unit, ends, declared)
     unit = "" if row.unit == "1" else f" {row.unit}"
     kind = Guarded if by is None else type(getattr(by, "by", by))
     sentence = (

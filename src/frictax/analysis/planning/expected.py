@@ -10,7 +10,7 @@ from frictax.fitting import Knowledge
 from frictax.fitting.result.identifiability import Identifiability
 from frictax.notice import Notice
 from frictax.summary import Summarised, Summary
-from frictax.text import figures, shown
+from frictax.text import figures, format_estimate
 
 from .experiments import Remedy
 
@@ -79,7 +79,7 @@ def _cells(
     value: float, error: float, unit: str, declared: tuple[str, float] | None
 ) -> tuple[str, str, str]:
     """Return the cells of a start value, its unit and its expected error."""
-    row = shown(value, error, unit, fixed=declared)
+    row = format_estimate(value, error, unit, fixed=declared)
     return figures(value / row.size, 6), row.unit, row.error
 
 

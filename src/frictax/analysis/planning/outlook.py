@@ -44,7 +44,7 @@ from frictax.fitting.search.multistart import search
 from frictax.interrupts import nested_work
 from frictax.measurements import Sweep
 from frictax.mechanism import Machine
-from frictax.progress import SILENT, Progress, Work, watched
+from frictax.progress import SILENT, Progress, Work, show_progress
 
 from ..errors.guarded import Guarded
 from ..errors.linearization import NoiseModel, Samples
@@ -135,7 +135,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     refuse({name: x for name, x in options.items() if name not in known}, of, here)
     by = options.pop("by", None)
     given = FitOptions(**options)
-    with watched(given.progress, "Looking ahead") as work:
+    with show_progress(given.progress, "Looking ahead") as work:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
             asked: dict[str, Any] = {**options, "progress": work}
             return _of_sweep(data, fit(model, data, **asked))

@@ -17,7 +17,7 @@ from frictax.fitting.result.sweep_checks import independent, outliers
 from frictax.fitting.steady_model import movable
 from frictax.notice import Notice
 from frictax.parameters import parameters
-from frictax.text import shown
+from frictax.text import format_estimate
 
 from .row_autocorrelation import restricted_likelihood, whiten_rows
 
@@ -88,7 +88,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
         return None
     best = max(found_apart, key=_SizedDifference.clearness)
     ends = best.size - best.half, best.size + best.half
-    text = shown(best.size, best.half / 2, best.unit, ends)
+    text = format_estimate(best.size, best.half / 2, best.unit, ends)
     words = f"{best.what} {text.value} {text.unit} ({text.interval} {text.unit})"
     return Difference(kind, better, call, words, best.size, *ends, best.unit)
 

@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from frictax.annotations import Checked
-from frictax.arguments import whole
+from frictax.arguments import check_whole_number
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractObjective,
@@ -29,7 +29,7 @@ from frictax.fitting.problem.simulations import in_turn
 from frictax.interrupts import Workers, processors
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.progress import Progress, Work, watched
+from frictax.progress import Progress, Work, show_progress
 
 from ..errors.linearization import effective_sample_size
 from .cross_validation import HeldOut, Refits, root_mean, unfinished_refits, weights
@@ -156,7 +156,7 @@ def compare_structures(
 
     # Most of the time goes into compiling, which leaves Python to others.
     most = min(len(structures), 2 * processors())
-    with watched(progress, "Comparing structures") as work, Workers(most) as pool:
+    with show_progress(progress, "Comparing structures") as work, Workers(most) as pool:
         parts = work.parts(dict.fromkeys(structures, 1.0))
         both = dict(zip(structures, pool.map(fit_one, structures), strict=True))
         befores = {name: before for name, (_, before) in both.items()}
@@ -340,5 +340,5 @@ def check_structures(
             " Leave out `free_starts`."
         )
     for what, value in (("repeats", repeats), ("bands", bands)):
-        whole(f"`compare`: `{what}`", value, 2)
+        check_whole_number(f"`compare`: `{what}`", value, 2)
     return dict(structures)

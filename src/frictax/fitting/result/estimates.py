@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from frictax.notice import Notice
 from frictax.parameters import UnknownName
-from frictax.text import Shown, figures, shown, suggestion
+from frictax.text import Shown, figures, format_estimate, suggestion
 
 from .identifiability import Knowledge
 
@@ -57,10 +57,10 @@ class Estimate:
         return f"Estimate({name}: {value}{'' if unit == '1' else f' {unit}'}{more})"
 
     @property
-    def shown(self) -> Shown:
+    def format_estimate(self) -> Shown:
         """Value, error and interval to the second figure of the error, in a unit that suits."""
         of = self.value, self.standard_error, self.unit
-        return shown(*of, (self.lower, self.upper), self.declared)
+        return format_estimate(*of, (self.lower, self.upper), self.declared)
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
