@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import Checked, ScalarLike
-from frictax.arguments import check_whole_number
+from frictax.arguments import check_count
 from frictax.engine import Adaptive
 from frictax.interrupts import Keys
 from frictax.mechanism import Machine
@@ -269,7 +269,7 @@ def continued(
             f"`continued` needs a `LimitCycle`, got a {type(cycle).__name__}. Find one by"
             " `limit_cycle`."
         )
-    check_whole_number("`continued`: `most`", most, 2)
+    check_count("`continued`: `most`", most, 2)
     begins, end = _single_value(cycle, path, "continued"), float(to)
     if not np.isfinite(end) or end == begins:
         raise ValueError(

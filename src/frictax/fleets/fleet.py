@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from frictax.annotations import ArrayLike, Checked
-from frictax.arguments import check_whole_number
+from frictax.arguments import check_count
 from frictax.files.replacing import write_whole
 from frictax.fitting import FitOptions
 from frictax.fitting.fit_many import values_of_each
@@ -81,7 +81,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.jobs is not None:
-            check_whole_number("`jobs`", self.jobs, 1, "Leave it out for one a processor.")
+            check_count("`jobs`", self.jobs, 1, "Leave it out for one a processor.")
 
 
 _RUN: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(RunOptions)}

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from frictax.annotations import ArrayLike, Checked, DataFrame
-from frictax.arguments import check_whole_number
+from frictax.arguments import check_count
 from frictax.handover import Verb
 from frictax.notice import Notice
 from frictax.verbs import RecordVerbs
@@ -355,7 +355,7 @@ class Record(RecordVerbs):
         >>> record.decimate(2).inputs["drive"], record.decimate(2).outputs["mass.s"]
         (array([1., 4., 1., 0.]), array([ 0.,  3.,  9., 12.]))
         """
-        check_whole_number("`Record.decimate` n", n, 1, "n = 4 keeps every fourth sample.")
+        check_count("`Record.decimate` n", n, 1, "n = 4 keeps every fourth sample.")
         kept = np.arange(0, self.n, n)
         if kept.size < checks.FEWEST:
             most = (self.n - 1) // (checks.FEWEST - 1)

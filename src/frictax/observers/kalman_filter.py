@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.annotations import Checked
-from frictax.arguments import check_whole_number
+from frictax.arguments import check_count
 from frictax.engine import Adaptive, Engine, OnSamples, Result
 from frictax.engine.options import ForwardAlone
 from frictax.fitting.problem.setup import (
@@ -306,7 +306,7 @@ def _check_arguments(model: Any, record: Any, members: Any, saltation: Any, engi
             f"`{type(model).__name__}` must say which variables its states are before they can be"
             " observed: write `states(self)`."
         )
-    check_whole_number("`kalman_filter`: `members`", members, 1, "30 are usual.")
+    check_count("`kalman_filter`: `members`", members, 1, "30 are usual.")
     if not isinstance(saltation, bool):
         raise ValueError(
             f"`kalman_filter`: `saltation` must be True or False, got {saltation!r}. Leave it out."

@@ -146,9 +146,8 @@ class Series:
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
         """Return the covariance of the estimates from this series, and its changes by one standard
-        deviation along each axis of the coefficients.
-
-        The third result is the number of rows that determine the size of the covariance.
+        deviation along each axis of the coefficients. The third result is the number of rows that
+        determine its size.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import fdtrc
 
-from frictax.arguments import check_whole_number
+from frictax.arguments import check_count
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.covariance import inverse_gram
@@ -65,9 +65,7 @@ class Clustered(LinearNoiseModel):
 
     def __post_init__(self) -> None:
         if self.blocks is not None:
-            check_whole_number(
-                "`Clustered.blocks`", self.blocks, 2, "Leave it out to compare windows."
-            )
+            check_count("`Clustered.blocks`", self.blocks, 2, "Leave it out to compare windows.")
 
     def check(self, problem: Problem) -> None:
         if self.blocks is None and not has_windows(problem):

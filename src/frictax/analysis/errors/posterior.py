@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
-from frictax.arguments import check_whole_number
+from frictax.arguments import check_count
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
@@ -653,9 +653,9 @@ def _check(
             "`posterior` draws by blackjax, which is not installed. Run: pip install"
             " 'frictax[bayes]'"
         ) from None
-    check_whole_number("`posterior`: `draws`", draws, 100)
-    check_whole_number("`posterior`: `warmup`", warmup, 100)
-    check_whole_number("`posterior`: `chains`", chains, 2)
+    check_count("`posterior`: `draws`", draws, 100)
+    check_count("`posterior`: `warmup`", warmup, 100)
+    check_count("`posterior`: `chains`", chains, 2)
     if samples is not None and not (
         isinstance(samples, int | float) and np.isfinite(samples) and samples > len(found.x)
     ):

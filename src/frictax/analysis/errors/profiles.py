@@ -130,11 +130,10 @@ def profile_of(
 
     **Arguments:**
 
-    - `path`: one or two names of `found.estimates`, such as ``"friction.peak"`` or
-      ``"mass.v@run2"``.
-    - `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of this fit; by default the model of
-      the fit's own errors. The ratio is divided by the variance of the noise model over that of
-      white residuals, and the threshold has the degrees of freedom of the noise model.
+    - `path`: one or two names of `found.estimates`, such as ``"mass.v@run2"``.
+    - `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of this fit, by default the fit's own.
+      The ratio is divided by the variance of the noise model over that of white residuals, and the
+      threshold has the degrees of freedom of the noise model.
     - `level`: by default that of the fit; `progress` as in `fit`.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. If the data do

@@ -272,8 +272,7 @@ class ScoreTest:
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:
         """Return a combined p value for each candidate, and how many pass all tests except that by
-        blocks. The combined value is the largest p value over its level, times 1 %, corrected for
-        the number of candidates.
+        blocks. It is the largest p value over its level, times 1 %, corrected for the candidates.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))

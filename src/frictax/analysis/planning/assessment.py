@@ -12,8 +12,7 @@ from frictax.notice import Notice
 from .expected import Outlook
 from .experiments import Remedy
 
-# Ratios of an error to the size of its value, or to the distance from its bound. Above the first
-# ratio a parameter is weak, above the second it is not identifiable.
+# Ratios of an error to its value, or to the distance from its bound: weak, not identifiable.
 _WEAK, _HOPELESS = 0.5, 2.0
 _HELPS = 1.5  # least reduction of an error for which an experiment is recommended
 
@@ -33,8 +32,7 @@ def assess_parameters(
 
     - `x`, `lower` (p,): values and lower bounds; `covariance` (p, p) of their expected errors.
     - `jacobian` (n, p) of the weighted residuals; `said`: notices that precede those found here.
-    - `cures`: maps weak parameters to experiments that reduce their errors.
-    - `unknown`: names of parameters that another method found not identifiable.
+    - `cures`: maps weak parameters to experiments; `unknown`: parameters without information.
     """
     names = [e.name for e in estimates]
     norms = np.linalg.norm(jacobian, axis=0)

@@ -22,10 +22,9 @@ class Outlook(Summarised):
     - `names`, `units`, `values` (p,): the free parameters and their start values [SI].
     - `errors` (p,): the expected standard errors at these values, from the residuals of a first
       fit.
-    - `relative` (p,): the errors divided by the sizes of the values, or by their distances from
-      their bounds.
+    - `relative` (p,): the errors over the sizes of the values, or over the distances from bounds.
     - `identifiability`: knowledge of each parameter, singular values, null directions. Its
-      `notices` name the remedies. `notices` and `sentences` of the outlook are the same.
+      `notices` and `sentences` are those of the outlook, and name the remedies.
     - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.
     - `cures`: by name, experiments and the factors by which they reduce the error.
 

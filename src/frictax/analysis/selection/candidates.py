@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.arguments import check_whole_number
+from frictax.arguments import check_count
 from frictax.contacts import AbstractContact
 from frictax.fitting import Smooth
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
@@ -84,7 +84,7 @@ def default_structures(
         raise ValueError(
             f"`default_structures` frees the laws of {contact!r} itself. Leave them out of `free`."
         )
-    check_whole_number("`default_structures`: `nodes`", nodes, 3)
+    check_count("`default_structures`: `nodes`", nodes, 3)
     top = _highest(record, part, contact, cutoff)
     force = lambda v: float(law(jnp.asarray(float(v))))  # noqa: E731
     rest, end = force(0.0), force(top)

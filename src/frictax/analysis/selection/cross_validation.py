@@ -22,10 +22,9 @@ _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a 
 class HeldOut:
     """Errors of the predictions of data left out of the fit, for each fold.
 
-    - `folds`: the name of the data left out in each fold.
+    - `folds`: names of the data left out; `unfinished`: number of refits without convergence.
     - `trajectory` (k,): root mean square residual of the objective in each fold, in the unit of the
-      outputs. `force` (k,): the same for inverse dynamics [N or N.m]. NaN if it does not exist.
-    - `unfinished`: number of refits that were stopped before convergence.
+      outputs. `force` (k,): the same for inverse dynamics [N or N.m], or NaN.
     - `trajectory_squares`, `force_squares` (u,): contribution of each piece of the records to the
       mean square. The mean of the contributions is the mean square of all samples.
     """
@@ -66,8 +65,7 @@ class Refits:
     """Fits of one structure without parts of its records, by the compiled program of the full fit.
 
     A refit begins at the user's model, or at a refit of `before` to the same part of the records.
-    It does not begin at the values of the full fit, which contain information on the data left
-    out. For example, the force of a table at a speed left out keeps its start value.
+    The estimates of the full fit are not used, because they depend on the data left out.
 
     `found`: the full fit; `before`: the fit whose estimates were the start of `found`, or None;
     `force`: the same machine with the objective `InverseDynamics`, or None.

@@ -15,16 +15,15 @@ from frictax.parameters import parameters
 
 from ..errors.resampling import run_search
 
-# Distance from a bound at which a value counts as at the bound, over the distance of its start.
-_INSIDE = 1e-9
-_SAME = 1e-3  # largest relative difference of the misfits of a nested pair, for values near bounds
+_INSIDE = 1e-9  # [distance of the start] distance from a bound that counts as at the bound
+_SAME = 1e-3  # largest relative difference of the misfits of a nested pair
 
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     """Search each model also from the best fit that it contains, and return the better fits.
 
-    A model contains another if it has the same misfit with some parameters at their bound, at 0 or
-    mirrored. This is found by trial, not by the classes of the parts.
+    A model contains another if trials with some parameters at their bound, at 0 or mirrored give
+    the same misfit.
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
@@ -56,10 +55,8 @@ def _image(small: FitResult, large: FitResult) -> np.ndarray | None:
 
 
 def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
-    """Return trial values of `problem` from the estimates of `small`.
-
-    Parameters that `small` lacks are set to their bound or 0: those of one field, or all of them.
-    The others keep their start values.
+    """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` lacks
+    are at their bound or 0: those of one field while others stay at their start, or all of them.
     """
     known, lacking = np.array(problem.x0), []
     for u in problem.unknowns:

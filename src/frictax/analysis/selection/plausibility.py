@@ -26,11 +26,9 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Return the reasons why a fit cannot describe the machine.
 
     - Friction that drives: the law falls to 0 at a speed of the record.
-    - A law that rises too steeply, as a table does that stores a speed at which the record dwells.
-      Its slope exceeds 5 times that of the straight line through the law. It also exceeds the mean
-      force over the highest speed.
-    - Parameters that the records do not identify.
-    - A search that did not converge. Its errors do not describe the structure.
+    - A law that rises too steeply, as a table that stores a speed of the record. Its slope exceeds
+      5 times that of the straight line through the law, and the mean force over the highest speed.
+    - Parameters that the records do not identify, or a search that did not converge.
 
     Only contacts with a measured motion are checked. A steep fall is plausible (Stribeck).
     """
@@ -71,9 +69,7 @@ def visited_laws(
     found: FitResult, cutoff: float
 ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
     """Yield for each contact and direction: its name, the direction (1 or -1), speeds, friction,
-    and the units of friction, slope and speed.
-
-    The speeds go from a hundredth of the highest speed of the records to the highest.
+    and the units of friction, slope and speed. The speeds begin at a hundredth of the highest.
     """
     seen: dict[tuple[str, int], Any] = {}
     for label, record in found.records.items():

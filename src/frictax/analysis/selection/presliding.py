@@ -13,9 +13,8 @@ from .structure import ComparedStructure
 
 
 def presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
-    """Return sentences on the bristles of these structures, judged by the data left out.
-
-    Implausible structures do not count as an improvement.
+    """Return sentences on the bristles of these structures, judged by the data left out. An
+    implausible structure is not an improvement.
     """
     bristles = {row.name: _bristles(row) for row in rows}
     rigid = [row for row in rows if not bristles[row.name] and not row.implausible]

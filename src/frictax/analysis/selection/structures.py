@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from frictax.annotations import Checked
-from frictax.arguments import check_whole_number
+from frictax.arguments import check_count
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractObjective,
@@ -76,8 +76,7 @@ def compare_structures(
     kinds of data are left out in turn:
 
     - one of the equal parts of each record, which repeat one motion;
-    - one band of speeds, because a table with many nodes stores the speeds of a record: it predicts
-      another repeat best, and is wrong at every other speed;
+    - one band of speeds, because a table with many nodes predicts only the speeds of its record;
     - one of several records, if every parameter is common to the records.
 
     `selection_rule.choose_structure` has the rule. A structure that contains another is also
@@ -340,5 +339,5 @@ def check_structures(
             " Leave out `free_starts`."
         )
     for what, value in (("repeats", repeats), ("bands", bands)):
-        check_whole_number(f"`compare`: `{what}`", value, 2)
+        check_count(f"`compare`: `{what}`", value, 2)
     return dict(structures)

@@ -57,7 +57,7 @@ class Estimate:
         return f"Estimate({name}: {value}{'' if unit == '1' else f' {unit}'}{more})"
 
     @property
-    def format_estimate(self) -> Shown:
+    def shown(self) -> Shown:
         """Value, error and interval to the second figure of the error, in a unit that suits."""
         of = self.value, self.standard_error, self.unit
         return format_estimate(*of, (self.lower, self.upper), self.declared)
