@@ -115,7 +115,7 @@ def init(reading: Reading, columns: Columns, constants: Constants, writing: Writ
     """Write a problem file for a measured record, to be checked and identified.
 
     The command reads names and numbers, and recognises the quantity of each column. It asks at most
-    five questions on facts that neither file nor options state. It writes the machine, its free
+    five questions on facts that file and options lack. It writes the machine, its free
     parameters and an objective. An option that is given and not used ends the command.
     """
     example, out, overwrite = writing.example, writing.out, writing.overwrite

@@ -30,9 +30,9 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
     determine forces, the study uses the objective's residuals. `notices` then gives the reason.
 
-    A finding is **strong** if its p value is below 0.5 %, and if it explains more than 0.5 % of the
-    residual's mean square in addition to the other patterns. For this test the residual is
-    regressed on the columns of the pattern, with the others projected out. The covariance allows
+    A **strong** finding has a p value below 0.5 %. In addition to the other patterns, it explains
+    more than 0.5 % of the residual's mean square. For this test the residual is regressed on the
+    columns of the pattern, with the others projected out. The covariance allows
     for autocorrelation [1], and the degrees of freedom follow from the effective number of samples.
     The power of a ripple is also compared with the powers at neighbouring periods. Its p value is
     that of the largest of many powers [2]. The test of whiteness is that of Ljung and Box [3].
