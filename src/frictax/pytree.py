@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:
-    """A field that is part of the structure and holds no array."""
+    """Declare a field that is part of the structure and not an array."""
     return dataclasses.field(default=default, metadata={"static": True})
 
 
@@ -27,7 +27,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     `jax.tree_util.register_dataclass` creates objects by ``__init__``, which checks arguments,
     although JAX passes placeholders.
     """
-    # as `static()` makes them
+    # A class is comparable if `static()` declares each field.
     comparable = all(
         isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
     )

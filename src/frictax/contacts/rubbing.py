@@ -53,7 +53,7 @@ class AbstractRubbing(AbstractByLaws):
         check(self)
         bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
-            turns = getattr(self, "rotational", False)  # for a brake its body decides
+            turns = getattr(self, "rotational", False)  # a brake can also be linear
             unit = rotational_unit("m/s") if turns else "m/s"
             warnings.warn(
                 f"`{type(self).__name__}.bristle`: sigma_1 = {float(bristle.sigma_1):g} gives"

@@ -24,7 +24,8 @@ from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_
 _FIRST_STEP = 0.01  # [range of the parameter, amplitudes]
 _LONGEST_STEP = 0.05  # the same; default of `continued`
 _SHORTEST_STEP = 1e-9  # the same; the branch ends below it
-_LEAST_COSINE = 0.95  # of the angle between two tangents; a step with a larger angle is repeated
+# Least cosine of the angle between two tangents; a step with a larger angle is repeated.
+_LEAST_COSINE = 0.95
 _ROUNDING_FLOOR = 100.0  # [tolerance] residual that counts as rounding if steps do not reduce it
 
 

@@ -164,7 +164,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        if isinstance(error, tuple):  # from `_with_speed`; the shortest steps are not shortened
+        if isinstance(error, tuple):  # `_with_speed` returns two; the shortest steps stay
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
             error = (error[0], jnp.where(short, 0.0, _SPEED_WEIGHT) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(

@@ -33,7 +33,7 @@ from .search import search_excitation
 
 _DRAWN = 200  # machines that must keep the limits if values are uncertain
 _SHARE_WITHIN = 0.97  # share of them that must keep the limits
-_TRIALS = 8  # of the scale of an excitation; its error is then below 1 %
+_TRIALS = 8  # bisections of the scale of an excitation; its error is then below 1 %
 _TOLERANCE = 0.95  # share of a margin, or of the error of a rival, below which there is a warning
 
 

@@ -29,7 +29,7 @@ Criterion = Literal["E", "minimax", "A", "D"]
 CRITERIA: tuple[Criterion, ...] = ("E", "minimax", "A", "D")
 ROUNDING = 1e-6  # share of a limit by which an experiment may exceed it
 _PRIOR_INFORMATION = 1e-4  # relative information that bounds a relative error by 100
-_LIMIT_WEIGHT = 20.0  # of a relative excess over a limit, added to the criterion (a logarithm)
+_LIMIT_WEIGHT = 20.0  # weight of a relative excess over a limit in the logarithmic criterion
 _AIM = 0.99  # share of a limit that the search aims at, so that it ends within the limit
 
 

@@ -18,7 +18,7 @@ from .problem import DesignProblem
 
 _RATE = 0.1  # first learning rate; the numbers of an excitation are about 1
 _LONGEST_GRADIENT = 5.0  # norm at which gradients are clipped
-_PENALTY_WEIGHT = 5.0  # of limits and margins at the end of a search
+_PENALTY_WEIGHT = 5.0  # weight of limits and margins at the end of a search
 _FIRST_PENALTY = 0.01  # share of that weight at the beginning
 
 

@@ -110,7 +110,7 @@ def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
 def _open_existing(path: Path) -> int:
     try:
         file = os.open(path, os.O_RDWR | _FLAGS)
-    except PermissionError:  # of another user
+    except PermissionError:  # The file belongs to another user.
         file = os.open(path, os.O_RDONLY | _FLAGS)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)

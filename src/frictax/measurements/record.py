@@ -309,8 +309,8 @@ class Record(RecordVerbs):
     def trim(
         self, start: float | None = None, end: float | None = None, *, reset: bool = False
     ) -> "Record":
-        """The samples with start <= t <= end [s]; a bound that is left out, or lies beyond the
-        record, cuts nothing there.
+        """Return the samples with start <= t <= end [s]. Each bound can be left out, or lie beyond
+        the record.
 
         Times stay as they were, so that they can still be looked up in the source; with
         ``reset=True`` they begin at 0.
@@ -336,7 +336,7 @@ class Record(RecordVerbs):
         )
 
     def decimate(self, n: int) -> "Record":
-        """Every n-th sample of time and outputs, as they were measured; the inputs keep their
+        """Return each n-th sample of time and outputs, without a filter. The inputs keep their
         impulse.
 
         A held input becomes its mean over each new interval: the impulse (integral over time) is

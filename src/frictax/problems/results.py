@@ -26,7 +26,7 @@ from frictax.text import amount, format_estimate
 from .identification import Identification
 from .problem import find
 
-FORMAT = 2  # of result.json: rises by 1 when a key comes, goes or changes its meaning
+FORMAT = 2  # version of result.json, increased by each change of a key or its meaning
 FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 

@@ -39,7 +39,7 @@ _TITLES = {
     "time": "drift",
     "ripple": "ripple over position",
 }
-_MOST_POINTS = 3000  # of a curve, which is more than a picture can show
+_MOST_POINTS = 3000  # most points of a curve; a picture cannot show more
 
 
 def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:

@@ -11,7 +11,9 @@ from frictax.pytree import pytree_dataclass, static
 
 from .linearization import NoiseModel, Samples, check_positive_time, influence_residuals
 
-_LARGEST_EIGENVALUE = 0.97  # of the prewhitening autoregression; Andrews and Monahan, section 3
+_LARGEST_EIGENVALUE = (
+    0.97  # limit in the prewhitening autoregression (Andrews and Monahan, section 3)
+)
 
 
 def long_run_covariance(

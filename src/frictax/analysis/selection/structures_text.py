@@ -11,7 +11,7 @@ _SIZES = (("", 1.0), ("m", 1e-3), ("µ", 1e-6))
 
 
 def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The head and the cells of the table."""
+    """Return the head and the cells of the table."""
     unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
     left_out = [held.trajectory_rms for row in made.rows for held in row.held_out.values()]
     as_output = made.best.found.problem.objective.in_units_of_outputs()

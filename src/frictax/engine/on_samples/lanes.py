@@ -50,7 +50,7 @@ class LaneResults(eqx.Module):
     log: Log
     d_t1: Array | None
     count: Array
-    parts: PartLog | None  # for reverse mode
+    parts: PartLog | None  # recorded for reverse mode
     end: Any  # result, steps, error, and largest number of parts of a step
 
 

@@ -13,7 +13,7 @@ from ..statistics.estimates import FleetEstimates, flagged_rows, parameter_rows,
 from ..statistics.population import Population
 from ..statistics.robust import MAD_FACTOR
 
-DRAWN_MACHINES = 6  # in a figure of drift
+DRAWN_MACHINES = 6  # number of machines in a figure of drift
 _DRAWN_RECORDS = 500  # lines in parallel coordinates, without the outliers
 
 

@@ -26,8 +26,8 @@ from .reml import Estimates, maximize_likelihood
 from .trends import Lines, LinesFit, fit_lines_robustly, solve_lines
 
 YEAR = 365.25 * 86400.0  # [s]
-FEWEST_DATES = 3  # of a machine, for a line with an error
-_MOST_RECORDS = 20_000  # of a machine in the search for the date of detection
+FEWEST_DATES = 3  # least number of dates of a machine for a line with an error
+_MOST_RECORDS = 20_000  # most records of a machine in the search for the detection date
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -60,7 +60,7 @@ _ALWAYS = {
     "servo": ("kp", "kv"),
     **{machine: (constant,) for machine, constant in COASTING.items()},
 }
-DRIVEN = ("rotor", "axis", "gear", "pendulum", "arm")  # by a current or a force
+DRIVEN = ("rotor", "axis", "gear", "pendulum", "arm")  # machines with a current or a force as input
 _OF_GRAVITY = ("pendulum", "arm")
 _FEW_PARTS = 0.01  # share of the rows that may begin a part
 _COARSE = 0.01  # share of stamps that repeat because the clock has too few digits

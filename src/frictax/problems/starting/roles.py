@@ -57,11 +57,11 @@ _UNITS = {
 }
 ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
-_ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # by REP 103
+_ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # units of ROS (REP 103)
 # Sizes [the role's unit] that need no question: the usual range of the largest number in a record.
 _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}  # names of angles, not of turns
-_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # of microcontrollers
+_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # clocks of microcontrollers
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
 _COUNTERS_OF_BITS = (
     2.0**15,
@@ -520,7 +520,11 @@ def role_of(shape: Shape, j: int) -> str | None:
     )
     if _OTHER_WORDS & set(words):
         by_name = None
-    if {"x"} < set(words) and set(words) <= {"x", "axis", "value"}:  # of LabVIEW and oscilloscopes
+    if {"x"} < set(words) and set(words) <= {
+        "x",
+        "axis",
+        "value",
+    }:  # headers of LabVIEW and oscilloscopes
         by_name = "time"
     if unit is None:
         return by_name

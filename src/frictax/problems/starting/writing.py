@@ -232,7 +232,9 @@ def _toml_text(text: str) -> str:
 
 
 _BUNDLED = Path(__file__).parent / "bundled"
-_SHIPPED = {"screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")}  # in data/
+_SHIPPED = {
+    "screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")
+}  # bundled files in data/
 EXAMPLES = ("motor", "screw_drive")
 
 
