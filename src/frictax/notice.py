@@ -15,8 +15,8 @@ class Notice:
 
     - `code`: a key of `TEXTS`, which never changes its meaning; docs/notices.md lists them all.
     - `subject`: the parameter, channel, drive or record that it is about; "" for none or several.
-    - `numbers`: what the sentence says, by name; in SI unless the sentence has another unit. A
-      notice of a record that a result passes on names it by `in_record`.
+    - `numbers`: the values in the sentence, by name; in SI unless the sentence has another unit. If
+      a result repeats a notice of its record, `in_record` names the record.
 
     >>> notice = Notice("near-bound", "friction.peak", {"bound": 1.0})
     >>> print(notice)

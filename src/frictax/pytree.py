@@ -32,7 +32,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
         isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
     )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
-    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without what is as it is unless given
+    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without default values
     made.__getstate__, made.__setstate__ = Pickled.__getstate__, Pickled.__setstate__
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))
@@ -60,8 +60,8 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 class Pickled:
     """A dataclass that prints after `pickle` as before.
 
-    Printing leaves out a field that *is* the default of its class, and `pickle` makes an equal
-    object. So such a field is left out of what is pickled, and gets the default again.
+    Printing omits a field that *is* the default of its class, and `pickle` makes an equal object.
+    Therefore such a field is not pickled, and gets the default again.
     """
 
     def __getstate__(self) -> dict[str, Any]:

@@ -326,7 +326,7 @@ class _Reader:
                 return
 
     def _parse_equations(self) -> None:
-        """Equations hold no parameters; ``connect`` says which signal drives what."""
+        """Read signals of drives from ``connect``, and skip the other equations."""
         self.next()
         while self.now.kind != "end" and not self.has("end", "public", "protected"):
             if self.has("annotation"):
@@ -557,10 +557,10 @@ class _Reader:
         self.expect("}")
         return _numbers(token, entries)
 
-    # -- what it means
+    # -- meaning of declarations
 
     def _add_parameters(self, modifiers: Iterable[_Modifier]) -> None:
-        """Parameters of the text itself: of a record, or a list of modifiers."""
+        """Add parameters of the text itself: of a record, or a list of modifiers."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
                 self._add_nested([one])  # friction(peak=1.2): of a component of its own

@@ -113,7 +113,7 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
 
 
 def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
-    """Complete or undo what a killed process left unfinished in `folder`, and remove its parts.
+    """Complete or undo the writing of a killed process in `folder`, and remove its parts.
 
     **Arguments:** `reading`: the caller only reads. Then a folder that cannot be written raises
     nothing, and the function waits for a process that is renaming files at this moment.

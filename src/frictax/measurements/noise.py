@@ -312,7 +312,7 @@ def find_glitches(
 
 
 def without_glitches(record: Any) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return the outputs of a `Record`, with what the neighbours show in the place of glitches."""
+    """Return the outputs of a `Record`, with glitches interpolated from their neighbours."""
     out = {}
     for name, x in record.outputs.items():
         at, shown = record.glitches[name]

@@ -293,8 +293,8 @@ class Record(RecordVerbs):
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices on what is possible but suspicious: gaps, saturation, coarse resolution, wrong
-        units and signs. A fit repeats them.
+        """Notices on suspicious data: gaps, saturation, coarse resolution, wrong units and signs. A
+        fit repeats them.
         """
         return (
             *(Notice("record-read", "", {"told": told}) for told in self.notes),

@@ -1,4 +1,4 @@
-"""Units of measurements: what a file declares, what is stored (SI), what a table shows."""
+"""Units of measurements: declared in files, stored (SI), and printed in tables."""
 
 import dataclasses
 import math

@@ -30,7 +30,7 @@ _COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
 # a page together, which keeps the page below 3 MB.
 _BINS, _ALL_BINS = 500, 800
 
-Spans = tuple[np.ndarray, str]  # sample numbers, and what they are in words
+Spans = tuple[np.ndarray, str]  # sample numbers, and their description
 
 
 # -- motion

@@ -49,9 +49,9 @@ class Columns:
     """The columns of a text file.
 
     - `header`: the names, which may repeat; `n` rows.
-    - `first`: the line of the first row; `skipped`: the lines after it, the first being 0, that are
-      no rows: blank, comments, or `broken`, which have another number of cells.
-    - `rows_are`: what a row of the file is called: "line", "row" or "entry".
+    - `first`: the line of the first row; `skipped`: lines after it, from 0, that are not rows:
+      blank lines, comments, and `broken` lines with another number of cells.
+    - `rows_are`: the name of a row in messages: "line", "row" or "entry".
     """
 
     path: Path
@@ -124,10 +124,10 @@ def read_columns(
 ) -> Columns:
     """Read the columns of a text file with a header line. Lines that begin with ``#`` are comments.
 
-    **Arguments:** `delimiter`, a character, a space for any number of spaces and tabs; `skip`: how
-    many lines stand before the header; `header`: whether there is one, else columns are called by
-    their numbers, ``"1"`` the first; `drop`: whether lines with another number of cells are left
-    out, else they are an error.
+    **Arguments:** `delimiter`: a character; a space is any number of spaces and tabs; `skip`: number
+    of lines before the header; `header`: False if there is none, then the names of columns are
+    their numbers, from ``"1"``; `drop`: leave out lines with another number of cells instead of
+    raising an error.
 
     **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
     """
@@ -225,9 +225,8 @@ class _Scan:
 def _scan_lines(
     path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
 ) -> _Scan:
-    """Count the cells of each line from the byte `start` on. Lines without quotation marks and
-    comments are compared with the pattern of signs of as many equal lines, some megabytes at a
-    time.
+    """Count the cells of each line from the byte `start` on. Blocks of some megabytes without
+    quotation marks and comments are compared with the pattern of separators of equal lines.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
@@ -268,8 +267,8 @@ def _width(path: Path, text: str, number: int, delimiter: str) -> int:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
-    """The text of a file in UTF-8; what its lines are called, what is added to their number, and
-    whether the file holds the same bytes.
+    """The text of a file in UTF-8, the name of its lines in messages, the number that is added to
+    theirs, and whether the file has the same bytes.
     """
 
     raw: bytes

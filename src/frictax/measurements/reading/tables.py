@@ -17,12 +17,12 @@ from .columns import existing_file, missing_column, read_columns, twice
 class Table:
     """A source of columns: text file, workbook, JSON log, MAT-file, Parquet or `DataFrame`.
 
-    - `read` gives column j, the first being 0: numbers, dates, or texts.
-    - `row` says which row one is: "line 7", "row 3 (counted from 0)".
-    - `texts` gives the cells of column j; None if the source is not text.
+    - `read` returns column j, from 0: numbers, dates, or texts.
+    - `row` returns the name of a row: "line 7", "row 3 (counted from 0)".
+    - `texts` returns the cells of column j; None if the source is not text.
     - `decimal` sign of texts; `drop`: whether other cells than numbers count as missing; `notes`:
-      what was doubtful in the source; `chosen`: the rows that are read, None for all; `broken`:
-      how many lines were left out.
+      doubts about the source; `chosen`: the rows that are read, None for all; `broken`: number of
+      lines left out.
     """
 
     source: str
@@ -92,8 +92,8 @@ class Table:
     ) -> np.ndarray:
         """Return a column: numbers, dates, or the objects of a `DataFrame` or a MAT-file.
 
-        **Arguments:** `gaps`: whether a number that is missing is NaN, else it is an error in a
-        text; `empty`: what an empty cell stands for, None for a missing number.
+        **Arguments:** `gaps`: whether a missing number in a text is NaN instead of an error;
+        `empty`: the value of an empty cell, None for a missing number.
         """
         j = self.position(name, role)
         values = self.read(j)

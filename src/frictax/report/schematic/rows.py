@@ -17,7 +17,7 @@ from frictax.mechanism.layout import BODIES
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A body, or a `Fixed` where it holds the body `holds`: it is drawn at each body that it holds.
+    """A body, or a `Fixed` at the body `holds`. A `Fixed` is drawn at each body that it holds.
 
     A heat capacitor is also a node. The surroundings have the name of the conductor that leads to
     them.
