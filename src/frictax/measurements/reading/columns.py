@@ -124,10 +124,9 @@ def read_columns(
 ) -> Columns:
     """Read the columns of a text file with a header line. Lines that begin with ``#`` are comments.
 
-    **Arguments:** `delimiter`: a character; a space is any number of spaces and tabs; `skip`: number
-    of lines before the header; `header`: False if there is none, then the names of columns are
-    their numbers, from ``"1"``; `drop`: leave out lines with another number of cells instead of
-    raising an error.
+    **Arguments:** `delimiter`: a character; a space is any number of spaces and tabs; `skip`:
+    number of lines before the header; `header`: if False, columns are named by their numbers, from
+    ``"1"``; `drop`: leave out lines with another number of cells instead of raising an error.
 
     **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
     """
