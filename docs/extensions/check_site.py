@@ -40,7 +40,7 @@ class Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """A sentence for each link that leads nowhere, and for what a network would have to bring."""
+    """Return a sentence for each link without a target, and for each file from a network."""
     pages = {path.resolve(): Page(path) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():

@@ -27,7 +27,7 @@ def rooms() -> dict[str, list[str]]:
 
 
 def _lines() -> list[str]:
-    """The lines of all blocks in the reference."""
+    """Return the lines of all blocks in the reference."""
     return [
         line.strip()
         for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
