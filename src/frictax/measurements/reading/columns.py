@@ -266,8 +266,8 @@ def _width(path: Path, text: str, number: int, delimiter: str) -> int:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
-    """The text of a file in UTF-8, the name of its lines in messages, the number that is added to
-    theirs, and whether the file has the same bytes.
+    """The text `raw` of a file in UTF-8. `rows_are`: name of its lines in messages; `offset`: added
+    to their numbers; `is_file`: the file has the same bytes.
     """
 
     raw: bytes
