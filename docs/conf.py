@@ -1,7 +1,7 @@
 """The documentation site: `make docs` builds it from the Markdown of this repository.
 
-The repository's root is the source, so that pages outside of docs/ (experiments, identified
-machines) are pages of the site, and a relative link means the same here and on a forge.
+The source is the repository's root. Therefore pages outside of docs/ (experiments, identified
+machines) are pages of the site, and relative links work on the site and on a forge.
 """
 
 import os

@@ -42,7 +42,7 @@ COLOURS = ("#d98032", "#5aa469", "#2f6db3", "#7d5ba6")
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One way to compute the same block; `eps` is None for the exact one."""
+    """One way to compute the block. The exact one does not have `eps`."""
 
     eps: float | None
     creep: float  # velocity after 10 s under the load that should hold [m/s]
@@ -96,7 +96,7 @@ def exact(engine: fx.Adaptive, whole: bool = True) -> Row:
 
 
 class Counted(fx.AbstractHybridSystem):
-    """A hybrid system that tells the host of each evaluation of its motion."""
+    """A hybrid system that reports each evaluation of its motion to the host."""
 
     system: MechanicalSystem
     tell: Callable[[], None] = eqx.field(static=True)
@@ -116,7 +116,7 @@ class Counted(fx.AbstractHybridSystem):
 
 
 def evaluations(engine: fx.Adaptive) -> int:
-    """How often the exact run evaluates the block's acceleration."""
+    """Return the number of evaluations of the block's acceleration in the exact run."""
     system, count = MechanicalSystem(block()), Counter()
     start, mode = system.start(jnp.array(0.0))
     fx.walk(Counted(system, count), start, mode, jnp.array([0.0, END]), options=engine)
@@ -198,13 +198,13 @@ def smooth_row(eps: float) -> Row:
 
 
 def study(widths: Sequence[float] = WIDTHS) -> tuple[Row, Row, list[Row]]:
-    """The exact block at tight and at the common tolerances, and the smoothed ones."""
+    """Run the exact block at tight and at the common tolerances, and the smoothed ones."""
     truth = exact(fx.Adaptive(rtol=1e-12, atol=1e-13), whole=False)
     return truth, exact(fx.Adaptive(rtol=RTOL, atol=ATOL)), [smooth_row(eps) for eps in widths]
 
 
 def report(truth: Row, exact_row: Row, rows: Sequence[Row]) -> str:
-    """The table of what was found."""
+    """Return the table of results."""
     head = (
         "eps [m/s]",
         "creep [m/s]",
@@ -243,7 +243,7 @@ def report(truth: Row, exact_row: Row, rows: Sequence[Row]) -> str:
 
 
 def answer(truth: Row, exact_row: Row, rows: Sequence[Row]) -> str:
-    """The answer in words, with its numbers."""
+    """Return the answer in words."""
     wide, fine = max(rows, key=lambda r: r.eps or 0), min(rows, key=lambda r: r.eps or 1)
     mm = lambda row: two_digits(1e3 * abs(row.end - truth.end))  # noqa: E731
     times = lambda count: two_digits((count or 0) / exact_row.evaluations)  # noqa: E731
@@ -272,7 +272,7 @@ def two_digits(x: float) -> str:
 
 
 def draw(truth: Row, exact_row: Row, rows: Sequence[Row]) -> Figure:
-    """Velocity through a stop; the creep of a held block; errors and cost over eps."""
+    """Draw velocity through a stop, creep of a held block, and errors and cost over eps."""
     figure = Figure(figsize=(9.0, 6.0), layout="constrained", facecolor="white")
     (stop, creep), (error, cost) = figure.subplots(2, 2)
     run = fx.simulate(block(), TIMES)

@@ -1,14 +1,14 @@
-"""Does a servo with gravity hunt or stop, and what has the breakaway factor `peak` to do with it?
+"""Does a servo with gravity hunt or stop, and how does that depend on the breakaway factor `peak`?
 
-An arm (0.0049 kg.m2, 0.48 N.m of gravity where it is horizontal) on a motor (5e-7 kg.m2) with a
-gear of 60, friction 0.05 N.m at the arm, lifted by 45 degrees in 1 s along a sampled reference and
-held there:
+An arm (0.0049 kg.m2, 0.48 N.m of gravity when horizontal) is driven by a motor (5e-7 kg.m2) with a
+gear of 60, and has friction of 0.05 N.m. It is lifted by 45 degrees in 1 s along a sampled
+reference, and held there:
 
 * proportional and derivative control: kp = 4 N.m/rad, kd = 0.25 N.m.s/rad;
 * the same with integral action: ki = 40 N.m/(rad.s).
 
-`peak` is breakaway over sliding friction: 1, 1.05, 1.2 and 1.5. All of it is one class of the
-user's own kind, `ServoAxis`.
+`peak` is breakaway over sliding friction: 1, 1.05, 1.2 and 1.5. The machine is a user's class,
+`ServoAxis`.
 
 Run: python experiments/03_servo_axis.py
 (half a minute; prints the table and draws 03_servo_axis.svg)
@@ -80,7 +80,7 @@ class ServoAxis(fx.AbstractAxis):
 
 
 def servo(peak: Any, ki: Any) -> fx.Driven:
-    """The servo under its reference, a smooth step sampled at 100 Hz."""
+    """Return the servo under its reference, a smooth step sampled at 100 Hz."""
     t = np.linspace(0.0, 1.0, 101)
     reference = TARGET * (10 * t**3 - 15 * t**4 + 6 * t**5)
     friction = fx.SupportFriction("arm", f_pos=fx.Coulomb(F_Coulomb=F), peak=peak)
@@ -100,13 +100,13 @@ class Row:
 
     @property
     def error(self) -> float:
-        """The error in which it rests last [rad]."""
+        """Return the error of the last rest [rad]."""
         return float(self.rests[-1, 2])
 
     @property
     def hunts(self) -> bool:
-        """Whether the last two rests are as far from the target as each other, on either side; else
-        they come nearer, or there is one.
+        """Return whether the last two rests have the same distance from the target. Otherwise they
+        approach the target, or there is only one.
         """
         return len(self.rests) > 2 and abs(self.rests[-1, 2] + self.rests[-2, 2]) < 1e-2 * abs(
             self.rests[-1, 2]
@@ -128,7 +128,7 @@ def _runs(peaks: Any, ki: Any, engine: Any) -> Any:
 
 
 def study(peaks: Sequence[float] = PEAKS, engine: fx.Adaptive | None = None) -> list[Row]:
-    """Every `peak` without and with integral action."""
+    """Run every `peak` without and with integral action."""
     rows = []
     for ki in (0.0, KI):
         paths, slopes = _runs(jnp.asarray(peaks), ki, fx.Adaptive() if engine is None else engine)
@@ -149,7 +149,7 @@ def study(peaks: Sequence[float] = PEAKS, engine: fx.Adaptive | None = None) -> 
 
 
 def rests_of(path: Any) -> np.ndarray:
-    """Begin, end and error of each rest; the last may go on."""
+    """Return begin, end and error of each rest. The last may continue."""
     n = int(path.count)
     before, after, times = (
         np.asarray(x)[:n] for x in (path.before[:, 0], path.after[:, 0], path.times)
@@ -166,7 +166,7 @@ def rests_of(path: Any) -> np.ndarray:
 
 
 def stick_band(peak: float) -> tuple[float, float]:
-    """The errors in which friction holds the servo without integral action [rad]."""
+    """Return the errors at which friction holds the servo without integral action [rad]."""
     axis = servo(peak, 0.0).system
     assert isinstance(axis, ServoAxis)
     low, high = -peak * F, peak * F
@@ -220,7 +220,7 @@ def answer(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """The lift; the errors with integral action; what depends on `peak`."""
+    """Draw the lift, the errors with integral action, and the dependence on `peak`."""
     figure = Figure(figsize=(9.5, 5.6), layout="constrained", facecolor="white")
     left, right = figure.subfigures(1, 2, width_ratios=[1.6, 1])
     lift, hunt = left.subplots(2, 1)

@@ -1,15 +1,16 @@
-"""How much more does a designed experiment tell than the usual one, and is it so?
+"""How much more accurate are estimates from a designed experiment, and is the prediction right?
 
-Three machines, each with an excitation designed within its limits, beside the best chirp and the
-best staircase of speeds within the same limits; then simulated with noise and fitted 200 times:
+Three machines get an excitation designed within their limits. It is compared with the best chirp
+and the best staircase of speeds within the same limits, then simulated with noise and fitted 200
+times:
 
 * a block under a force, its speed measured;
 * a rotor behind a gear, with Stribeck friction, its angle measured;
 * a slide under a position controller, whose reference is designed, position and force measured.
 
-And two machines that were recorded: EMPS, a ball-screw axis under its controller, and XL330, a
-servo with a pendulum. How much smaller would errors be, from as many seconds within the same
-travel, speed and force, at the same noise?
+Two machines were recorded: EMPS, a ball-screw axis under its controller, and XL330, a servo with a
+pendulum. How much smaller are the errors of a designed experiment of the same duration, travel,
+speed, force and noise?
 
 Run: python experiments/04_designed_experiments.py
 (some minutes; `--draws 0` leaves out the fits; prints the tables; `--over 0.15` designs for
@@ -87,7 +88,7 @@ def slide() -> dict[str, Any]:
 
 
 def emps() -> tuple[dict[str, Any], fx.Record] | None:
-    """The axis with the values of identification/emps/result.json, and its recorded reference."""
+    """Return the axis with the values of identification/emps/result.json, and its reference."""
     try:
         folder = fx.data.path("emps")
     except OSError:
@@ -157,8 +158,8 @@ class Pendulum(fx.AbstractAxis):
 
 
 def xl330() -> tuple[dict[str, Any], np.ndarray]:
-    """The servo with the values of identification/xl330_pendulum, and what its three decays told of
-    J, F_Coulomb and F_prop: their relative errors.
+    """Return the servo with the values of identification/xl330_pendulum, and the relative errors of
+    J, F_Coulomb and F_prop from its three decays.
     """
     friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=14.01e-3, F_prop=5.25e-3))
     machine, rate, sd = Pendulum(friction), 285.0, 6e-3

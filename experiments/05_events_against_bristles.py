@@ -1,11 +1,11 @@
-"""Where do friction that sticks and a bristle part, and what does each cost, by the stiffness?
+"""How far do friction with stiction and a bristle differ, and what do they cost, by stiffness?
 
 A block of 1 kg with Stribeck friction (F_Coulomb = 1 N, F_prop = 0.2 N.s/m, F_Stribeck = 0.4 N,
-fexp = 5 s/m) under 2 sin(2 pi t) N for 10 s, which it stops 39 times: once with friction that
-sticks, its events located; and with a LuGre bristle of sigma_0 = 1e3 to 1e8 N/m, sigma_1 =
-sqrt(sigma_0) N.s/m, and with a Maxwell-slip bristle of four like elements. What is looked at: where
-the block is in the end, the derivative of that by F_Coulomb, how far a load of 1 N, 0.4 N below
-breakaway, moves it from rest, and the steps of `Adaptive`.
+fexp = 5 s/m) under 2 sin(2 pi t) N for 10 s stops 39 times. It is simulated with stiction and
+located events, with a LuGre bristle (sigma_0 = 1e3 to 1e8 N/m, sigma_1 = sqrt(sigma_0) N.s/m), and
+with a Maxwell-slip bristle of four equal elements. The comparison has the final position, its
+derivative by F_Coulomb, and the steps of `Adaptive`. It also has the displacement by a load of 1 N
+from rest, 0.4 N below breakaway.
 
 Run: python experiments/05_events_against_bristles.py
 (some minutes; prints the table and draws 05_events_against_bristles.svg)
@@ -34,7 +34,7 @@ COLOURS = {"LuGre": "#2f6db3", "MaxwellSlip": "#d98032"}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One friction; `sigma_0` None for that which sticks."""
+    """One friction. Without `sigma_0` it is friction with stiction."""
 
     name: str
     sigma_0: float | None

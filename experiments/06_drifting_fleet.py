@@ -1,13 +1,13 @@
-"""Five hundred axes measured each month: what do ten thousand fits tell of which wears?
+"""Five hundred axes are measured each month. Do ten thousand fits find the axes that wear?
 
-Each record is 10 s of an axis under a force of its own, its speed seen with noise that remembers
-0.6 of the sample before. Axes differ by 8 % in each of four friction numbers. Their viscous
-friction falls by 1.5 % a kelvin, the hall by 10 K in winter; from record to record each number
-differs by 1 % more, a state of the lubricant that fades over some two months. Of 500 axes 25 wear:
-their Coulomb friction grows by 0.4 % a month. Five others were assembled with half as much more.
+Each record is 10 s of an axis under a force of its own. The measured speed has AR(1) noise with
+coefficient 0.6. Axes differ by 8 % in each of four friction parameters. Their viscous friction
+falls by 1.5 % per kelvin, and the hall is 10 K colder in winter. The lubricant changes each
+parameter by 1 % between records, with a correlation time of about two months. The Coulomb friction
+of 25 of the 500 axes grows by 0.4 % a month. Five others have 50 % more from the beginning.
 
-Asked is: how many of the 40 000 intervals hold the truth; which axes `fx.drift` calls drifting, and
-how many of these are not; which `fx.population` finds odd.
+The results are the coverage of the 40 000 intervals, the axes that `fx.drift` calls drifting with
+the false alarms among them, and the outliers of `fx.population`.
 
 Run: python experiments/06_drifting_fleet.py [--axes 500] [--months 20] [--jobs 2]
 (some minutes, 400 MB of disk for a while; prints a table)
@@ -35,7 +35,7 @@ BY_HEAT = -0.015  # of viscous friction, a kelvin
 
 
 def fleet(axes: int, months: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
-    """The truth of each record (axes*months, 4), and what is known of it."""
+    """Return the true values of each record (axes*months, 4), and its table of known data."""
     rng = np.random.default_rng(seed)
     own = np.repeat(drawn(axes, rng), months, axis=0)
     axis, month = np.repeat(np.arange(axes), months), np.tile(np.arange(months), axes)
@@ -60,17 +60,17 @@ def fleet(axes: int, months: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
 
 
 def wears(axis: np.ndarray) -> np.ndarray:
-    """Of 20 axes one."""
+    """Return whether an axis wears: one of 20."""
     return axis % 20 == 7
 
 
 def is_odd(axis: np.ndarray) -> np.ndarray:
-    """Of 100 axes one."""
+    """Return whether an axis is an outlier: one of 100."""
     return axis % 100 == 33
 
 
 def called(names: Sequence[str], right: np.ndarray) -> str:
-    """How many of the right axes are named, and how many others."""
+    """Return the numbers of right axes and of other axes that are named."""
     named = {int(name.removeprefix("axis ")) for name in names}
     hit = len(named & set(right.tolist()))
     return f"{hit} of {right.size} that are, and {len(named) - hit} that are not"

@@ -11,7 +11,7 @@ import pytest
 
 import frictax as fx
 import frictax.progress as progress
-from frictax.progress import ProgressLine, Work, watched
+from frictax.progress import ProgressLine, Work, show_progress
 
 
 class Clock:
@@ -91,7 +91,7 @@ def test_nothing_more_is_said_once_a_listener_raised() -> None:
         lines.append(line)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), watched(tell, "Work") as work:
+    with pytest.raises(KeyboardInterrupt), show_progress(tell, "Work") as work:
         work("begun", 0.1)
     work("more", 0.2)
     assert [line.what for line in lines] == ["begun"]
@@ -110,7 +110,7 @@ def test_a_file_has_a_line_every_five_seconds_and_the_last_one(
 ) -> None:
     clock, stream = Clock(), errors(monkeypatch)
     monkeypatch.setattr(progress.time, "monotonic", clock)
-    with watched(True, "Drawing") as work:
+    with show_progress(True, "Drawing") as work:
         for k in range(20):
             clock.now += 1.0
             work.count(k + 1, 20, "draws")
@@ -131,7 +131,7 @@ def test_a_terminal_has_one_line_that_is_gone_at_the_end(
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_INTERACTIVE", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
-    with watched(True, "Drawing") as work:
+    with show_progress(True, "Drawing") as work:
         work("[brackets] " + 30 * "long ", 0.4)
     text = stream.getvalue()
     assert "Drawing" in text
@@ -162,7 +162,7 @@ def test_a_notebook_has_one_output_that_is_empty_at_the_end(
     monkeypatch.setattr(shows, "display", display, raising=False)
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", shows)
-    with watched(True, "Drawing") as work:
+    with show_progress(True, "Drawing") as work:
         work("3 < 4", 0.5)
     assert "value=0.500" in made[1]["text/html"]
     assert "3 &lt; 4" in made[1]["text/html"]

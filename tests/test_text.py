@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from frictax.fitting import Estimate, Knowledge
-from frictax.text import alike, amount, figures, prefixed, shown
+from frictax.text import amount, figures, format_alike, format_estimate, prefix_unit
 
 UNITS = ["kg.m2", "N.m", "N", "s/rad", "1", "m", "rad/s", "kg", "N.m.s/rad", "s", "N.m/A", "1/K"]
 SIZES = st.floats(-13.0, 9.0).map(lambda power: 10.0**power)
@@ -20,7 +20,7 @@ SIGNED = st.tuples(SIZES, st.sampled_from([-1.0, 1.0, 0.0])).map(math.prod)
 )
 def test_what_is_printed_is_the_number_to_a_tenth_of_its_error(value, share, unit, t):
     error = 10.0**share * (abs(value) or 1.0)
-    row = shown(value, error, unit, (value - t * error, value + t * error))
+    row = format_estimate(value, error, unit, (value - t * error, value + t * error))
     for text, x in (
         (row.value, value),
         (row.lower, value - t * error),
@@ -38,7 +38,7 @@ def test_ends_that_differ_from_the_number_are_printed_so_whatever_the_error(
 ):
     low, high = value - lower, value + upper
     assume(low < value < high)
-    row = shown(value, error, unit, (low, high))
+    row = format_estimate(value, error, unit, (low, high))
     assert float(row.lower) < float(row.value) < float(row.upper)
     assert max(map(len, (row.value, row.lower, row.upper))) <= 25
 
@@ -47,11 +47,11 @@ def test_ends_that_differ_from_the_number_are_printed_so_whatever_the_error(
 @given(size=SIZES, unit=st.sampled_from(UNITS))
 def test_an_amount_is_within_a_half_of_its_third_figure(size, unit):
     text, _, name = amount(size, unit).partition(" ")
-    _, one = prefixed(unit, size)
+    _, one = prefix_unit(unit, size)
     assert float(text) * one == pytest.approx(size, rel=0.0051)
     assert "e-0" not in text
     assert "e+" not in text
-    assert name == ("" if unit == "1" else prefixed(unit, size)[0])
+    assert name == ("" if unit == "1" else prefix_unit(unit, size)[0])
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_an_amount_is_within_a_half_of_its_third_figure(size, unit):
     ],
 )
 def test_rows_of_small_large_and_unknown_numbers(value, error, unit, cells):
-    row = shown(value, error, unit, (value - 2 * error, value + 2 * error))
+    row = format_estimate(value, error, unit, (value - 2 * error, value + 2 * error))
     assert (row.value, row.unit, row.error, row.interval) == cells
 
 
 def test_a_number_without_error_has_four_figures_and_no_interval():
-    row = shown(1.0 / 3.0, math.nan, "N")
+    row = format_estimate(1.0 / 3.0, math.nan, "N")
     assert (row.value, row.error, row.interval) == ("0.3333", "", "")
-    assert alike([math.nan, math.inf, 2.0], 0.1) == ["", "inf", "2.00"]
+    assert format_alike([math.nan, math.inf, 2.0], 0.1) == ["", "inf", "2.00"]
     assert figures(float("nan")) == "nan"
 
 
 def test_a_unit_that_is_kept_has_no_prefix_of_its_own():
-    row = shown(0.0389, 0.0011, "N.m", (0.0367, 0.0411), fixed=("N.cm", 0.01))
+    row = format_estimate(0.0389, 0.0011, "N.m", (0.0367, 0.0411), fixed=("N.cm", 0.01))
     assert (row.value, row.unit, row.error, row.interval) == (
         "3.89",
         "N.cm",

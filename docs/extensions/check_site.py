@@ -1,4 +1,4 @@
-"""Does every link of the built site lead somewhere, and does no page load anything from a network?
+"""Check that links of the built site have targets, and that pages load nothing from a network.
 
 Run: python docs/extensions/check_site.py build/docs
 """
@@ -15,7 +15,7 @@ IN_STYLE = re.compile(r"(?:url\(\s*['\"]?|@import\s+['\"])((?:https?:)?//[^'\")]
 
 
 class Page(HTMLParser):
-    """What a page links to, what it loads, and which anchors it has."""
+    """The links of a page, the files that it loads, and its anchors."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """A sentence for each link that leads nowhere, and for what a network would have to bring."""
+    """Return a sentence for each link without a target, and for each file from a network."""
     pages = {path.resolve(): Page(path) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():

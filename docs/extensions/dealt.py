@@ -1,7 +1,7 @@
-"""Pages whose cells are run are dealt out evenly between the processes that read pages.
+"""Distribute pages with executed cells evenly over the processes that read pages.
 
-Each process reads a stretch of the list of pages, and the pages of one folder stand together: one
-process would run nearly all cells.
+Each process reads a stretch of the list of pages. Pages of one folder are neighbours in this list,
+so one process would run nearly all cells.
 """
 
 from pathlib import Path
@@ -12,12 +12,12 @@ from sphinx.environment import BuildEnvironment
 
 
 def is_run(page: Path) -> bool:
-    """Whether a page says by which kernel its cells are run."""
+    """Return whether the cells of a page are run: its head names a kernel."""
     return page.suffix == ".md" and "\nkernelspec:" in page.read_text(encoding="utf-8")[:2000]
 
 
 def deal(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
-    """Put the pages that are run at equal distances in the list."""
+    """Put the pages with executed cells at equal distances in the list."""
     run = [page for page in pages if is_run(Path(env.doc2path(page)))]
     rest = iter([page for page in pages if page not in run])
     at = {k * len(pages) // len(run): page for k, page in enumerate(run)}

@@ -1,5 +1,5 @@
-"""How the site's notebooks are run: each in a folder of its own beside the shipped data, as by a
-reader who stands in the clone. What they compile is kept for the next build, outside of the tree.
+"""Settings of the kernels that run the site's notebooks: each has its own folder with a link to the
+shipped data. Compiled programs are kept for the next build, outside of the tree.
 """
 
 import os
@@ -22,7 +22,7 @@ c.InlineBackend.rc = {
 
 
 def prepare(root: Path) -> None:
-    """The profile of IPython that the kernels read, in the folder of what is built."""
+    """Write the IPython profile of the kernels into the folder of build products."""
     home = root / "build" / "docs-kernels"
     profile = home / "profile_default"
     (profile / "startup").mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Which names the reference has entries for, and which it lacks.
+"""Compare the public names of the package with the entries of the reference.
 
-The package's stub, `src/frictax/__init__.pyi`, says which public names each room has; the pages of
-docs/reference say in their ``{names}`` blocks which rooms, or single dotted names, they show.
+The package's stub, `src/frictax/__init__.pyi`, has the public names of each room. The ``{names}``
+blocks of the pages in docs/reference name the rooms, or single dotted names, that a page shows.
 """
 
 import ast
@@ -27,7 +27,7 @@ def rooms() -> dict[str, list[str]]:
 
 
 def _lines() -> list[str]:
-    """The lines of all blocks in the reference."""
+    """Return the lines of all blocks in the reference."""
     return [
         line.strip()
         for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
@@ -38,8 +38,8 @@ def _lines() -> list[str]:
 
 
 def expand(lines: list[str]) -> list[str]:
-    """The dotted names that the lines of a block stand for: a room is those of its names that no
-    line has by itself.
+    """Return the dotted names of the lines of a block. A room has its public names, except those
+    that have a line of their own.
     """
     known, by_themselves = rooms(), set(_lines())
     found = []
@@ -51,14 +51,14 @@ def expand(lines: list[str]) -> list[str]:
     return found
 
 
-def listed() -> list[str]:
-    """All names that pages of the reference have entries for."""
+def names_with_entry() -> list[str]:
+    """Return all names that have an entry in the reference."""
     return expand(_lines())
 
 
 def missing() -> list[str]:
-    """A sentence for each room without a place in the reference."""
-    have = set(listed())
+    """Return a sentence for each room with names that lack an entry."""
+    have = set(names_with_entry())
     return [
         f"{room} has public names and no entry in the reference ({', '.join(lost)}): write the "
         f"line '{room}' into a {{names}} block of a page in docs/reference."
@@ -68,7 +68,7 @@ def missing() -> list[str]:
 
 
 def look_up(name: str) -> Any:
-    """What a dotted name stands for."""
+    """Return the object of a dotted name."""
     parts = name.split(".")
     for cut in range(len(parts) - 1, 0, -1):
         try:
@@ -82,7 +82,7 @@ def look_up(name: str) -> Any:
 
 
 def has_example(name: str) -> bool:
-    """Whether an entry holds an example that the tests run, or says which entry does."""
+    """Return whether an entry, or the entry to which it refers, has an example that tests run."""
     text = inspect.getdoc(look_up(name)) or ""
     pointer = POINTER.search(text)
     return ">>>" in text or (

@@ -1,7 +1,7 @@
 """``{names}``: the entries of public names in the reference, by the rooms that define them.
 
-Each line of the block is a room, such as ``frictax.laws``, whose public names are found in the
-package's stub, so that a new one has an entry without anybody's doing; or a single dotted name.
+Each line of the block is a room, such as ``frictax.laws``, or a single dotted name. The public
+names of a room are those in the package's stub, so a new name gets an entry automatically.
 """
 
 import inspect
@@ -21,7 +21,7 @@ def first_sentence(thing: Any) -> str:
 
 
 def _in_order(names: list[str]) -> list[str]:
-    """What one calls first, then classes, by name."""
+    """Sort functions by name, then classes by name."""
     return sorted(names, key=lambda name: (inspect.isclass(look_up(name)), name.lower()))
 
 
@@ -29,7 +29,7 @@ class Names(SphinxDirective):
     """A table of names with their first sentences, and an entry for each."""
 
     has_content = True
-    # names, or "all": whose methods and properties have entries too
+    # `members`: names of classes, or "all", whose methods and properties have entries too.
     option_spec = {"members": directives.unchanged, "written": directives.flag}
 
     def run(self) -> list[nodes.Node]:
@@ -55,14 +55,14 @@ class Names(SphinxDirective):
         kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
         if kind == "class" and issubclass(thing, BaseException):
             kind = "exception"
-        # what a class does by code of rooms above it has from a base that no page shows
+        # Methods whose code is in a room above come from a base class without an entry.
         options = "   :members:\n   :inherited-members: Module, AbstractHybridSystem\n"
         options = options if members and kind == "class" else ""
         module = name.rpartition(".")[0]
         return f".. py:currentmodule:: {module}\n\n.. auto{kind}:: {name}\n{options}\n"
 
 
-MADE = (  # what functions give back
+MADE = (  # modules of classes that only functions build
     "frictax.analysis.residuals.",
     "frictax.fitting.result.",
     "frictax.cycles.",
@@ -72,8 +72,9 @@ MADE = (  # what functions give back
 
 
 def _signature(app, what, name, thing, options, signature, returned) -> Any:
-    """``<factory>`` says nothing to a reader: the docstring tells the default. And what a function
-    makes is not built by a reader.
+    """Replace ``<factory>`` in signatures, because docstrings have the default.
+
+    Classes that only functions build do not get a signature.
     """
     by_function = type(thing) is type and POINTER.search(inspect.getdoc(thing) or "")
     if inspect.isclass(thing) and (by_function or thing.__module__.startswith(MADE)):
@@ -82,7 +83,7 @@ def _signature(app, what, name, thing, options, signature, returned) -> Any:
 
 
 def _bars(app, what, name, thing, options, lines: list[str]) -> None:
-    """A bar in a docstring is a size, |v|, and no substitution."""
+    """Escape bars in docstrings: |v| is a magnitude instead of a substitution."""
     lines[:] = [
         line if line.lstrip().startswith((">>>", "...")) else line.replace("|", r"\|")
         for line in lines

@@ -9,11 +9,11 @@ _PICTURE = re.compile(r'src="\.\./\.\./(_images/[^"]+)"')
 
 
 def setup(app: Any) -> dict[str, bool]:
-    app.connect("build-finished", _finished)
+    app.connect("build-finished", _add_pictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _finished(app: Any, exception: Exception | None) -> None:
+def _add_pictures(app: Any, exception: Exception | None) -> None:
     page = Path(app.outdir) / "docs" / "gallery.html"
     if exception is not None or not page.exists():
         return

@@ -38,23 +38,21 @@ PENDULUM = Pendulum(fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=F), p
 
 
 def motion(phi: Any, ts: Any) -> Any:
-    """States at `ts`, released at rest from `phi`."""
+    """Return the states at `ts` after release at rest from `phi`."""
     return fx.walk(PENDULUM, *PENDULUM.begin(0.0, jnp.stack([phi, jnp.zeros_like(phi)])), ts).ys
 
 
 @jax.jit
 def dead_stops(phi: Any) -> tuple[Any, Any]:
-    """Where it comes to rest after release from each angle `phi`, and the derivative by
-    that angle.
+    """Return the angle at which the pendulum stops after release from each angle `phi`, and its
+    derivative by `phi`.
     """
     end = lambda phi: motion(phi, jnp.array([0.0, END]))[-1, 0]  # noqa: E731
     return jax.vmap(lambda p: jax.jvp(end, (p,), (jnp.ones_like(p),)))(phi)
 
 
 def draw() -> Figure:
-    """The swing over time; the same in the plane of angle and speed; where it stops, over where it
-    was released.
-    """
+    """Draw angle over time, motion in the plane of angle and speed, and final over first angle."""
     half = float(np.arcsin(PEAK * F / MGL))
     figure = Figure(figsize=(9.0, 5.4), layout="constrained", facecolor="white")
     left, right = figure.subfigures(1, 2, width_ratios=[1.25, 1])

@@ -18,7 +18,7 @@ NAMES = {-1: "backward", 0: "stuck", 1: "forward"}
 
 
 def motion() -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
-    """Times [s], what is drawn over them, and the times of the mode changes [s]."""
+    """Return times [s], the drawn quantities at these times, and times of the mode changes [s]."""
     drive = fx.Sine(amplitude=18.0, f=0.25)
     block = fx.Mechanism(
         mass=fx.Mass(m=1.0, s=0.0, v=0.0),

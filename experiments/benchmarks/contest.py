@@ -1,6 +1,4 @@
-"""What all contests share: contestants that take turns, their table, and the C that is
-built here.
-"""
+"""Common code of the benchmarks: contestants that take turns, their table, and compilation of C."""
 
 import argparse
 import csv
@@ -77,7 +75,7 @@ def rounds(
 
 
 def timed(call: Callable[[int], object], calls: int) -> float:
-    """Mean time of a call [s]."""
+    """Return the mean time of a call [s]."""
     begin = time.perf_counter()
     for i in range(calls):
         call(i)
@@ -85,7 +83,7 @@ def timed(call: Callable[[int], object], calls: int) -> float:
 
 
 def built(source: str, *options: str) -> ctypes.CDLL:
-    """The library made of a C file here; `options` are the compiler's."""
+    """Compile a C file of this folder to a library; `options` of the compiler."""
     compiler = shutil.which("gcc")
     if compiler is None:
         raise SystemExit(

@@ -1,14 +1,14 @@
-"""What do ten thousand fits cost, from a file to a table, and what are they worth?
+"""What do ten thousand fits cost, from a file to a table, and how accurate are they?
 
-A long Parquet table of 10 000 records of 2000 samples each (480 MB as numbers): blocks of 1 kg over
-friction of their own, each under a force of its own, with the noise of a speed sensor that
-remembers its past. `frictax fleet` fits four parameters to each, with intervals by the default
-account. Told are: seconds on the wall and of processors for the whole command, with an empty
-cache of programs and with the one that it leaves; the largest memory of all its processes together
-(proportional set size: what processes share counts once); whether a run that is killed at half and
-resumed gives the same table; how long as many workers of Dask take, waiting beside each other on
-this machine, with Dask's own profile of them and without; how far rows are from `fx.fit`; how many
-intervals hold the truth.
+A long Parquet table has 10 000 records of 2000 samples each (480 MB as numbers). They are blocks of
+1 kg, each with its own friction and force, and autocorrelated noise of the speed sensor. `frictax
+fleet` fits four parameters to each, with intervals by the default noise model. The results are:
+
+- wall-clock and processor time of the whole command, with an empty and a filled program cache;
+- the largest memory of all its processes together (proportional set size);
+- whether a run that is killed at half and resumed gives the same table;
+- the time of the same number of Dask workers on this machine, with and without Dask's profile;
+- the distance of rows from `fx.fit`, and the coverage of the intervals.
 
     python experiments/benchmarks/fleet.py [--records 10000] [--jobs 2] [--csv FILE]
 """
@@ -61,12 +61,12 @@ free = ["friction.f_pos"]
 
 
 def drawn(count: int, rng: np.random.Generator) -> np.ndarray:
-    """The truth of each record (count, 4)."""
+    """Return the true values of each record (count, 4)."""
     return USUAL * np.exp(0.08 * rng.standard_normal((count, 4)))
 
 
 def made(folder: Path, truth: np.ndarray, rng: np.random.Generator) -> None:
-    """A long table of a record for each truth, and the problem file."""
+    """Write a long table with a record for each row of true values, and the problem file."""
     import jax
     import jax.numpy as jnp
     import pyarrow as pa
@@ -109,7 +109,7 @@ def made(folder: Path, truth: np.ndarray, rng: np.random.Generator) -> None:
 
 
 class Watch(threading.Thread):
-    """The largest memory of a process with its children [MB], looked at all the time."""
+    """The largest memory of a process with its children [MB], sampled continuously."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -131,13 +131,13 @@ class Watch(threading.Thread):
 
 
 def caching(cache: Path) -> dict[str, str]:
-    """The environment of a process that keeps its programs there."""
+    """Return the environment of a process with this folder as program cache."""
     kept = {"FRICTAX_CACHE": str(cache), "JAX_COMPILATION_CACHE_DIR": str(cache / "jax")}
     return os.environ | kept
 
 
 def run(folder: Path, out: str, cache: Path, *more: str, until: str = "") -> Watch:
-    """A whole command; `until`: killed as soon as a part of that name is there."""
+    """Run a whole command; `until`: kill it as soon as a part of this name exists."""
     words = [sys.executable, "-m", "frictax", "fleet", str(folder), str(folder / "records.parquet")]
     words += ["--out", str(folder / out), *more]
     began = time.perf_counter()
@@ -185,7 +185,7 @@ def by_dask(folder: Path, cache: Path, jobs: int, *, profiled: bool) -> Watch:
 
 
 def worth(folder: Path, truth: np.ndarray) -> dict[str, float]:
-    """How far some rows are from `fx.fit`, in standard errors; which share of intervals hold."""
+    """Return the distance of some rows from `fx.fit` in standard errors, and the coverage."""
     import jax
 
     import frictax as fx

@@ -1,10 +1,10 @@
-"""What do a hundred thousand simulations beside each other take on a GPU?
+"""How long do a hundred thousand simultaneous simulations take on a GPU?
 
-Problem P3's blocks (2000 samples, 39 mode changes each, friction parameters drawn 5 % about P2's),
-as many as are asked for, by `jax.vmap` on the first device of JAX's: position and speed at all
-samples, their derivatives by each block's own four parameters, and the gradient of a misfit by
-reverse mode. Beside it, on one core of the same machine, the hand-written C and `jax.vmap` on the
-CPU, 1024 blocks each; times are told a block.
+The blocks are those of problem P3: 2000 samples, 39 mode changes each, friction parameters drawn
+5 % about those of P2. `jax.vmap` runs the given number of blocks on the first device of JAX. It
+computes position and speed at all samples, their derivatives by the four parameters of each block,
+and the gradient of a misfit by reverse mode. For comparison, the hand-written C and `jax.vmap` run
+1024 blocks each on one core of the same machine. Times are per block.
 
 The numbers of the device are compared with those of the CPU: the largest difference over all
 samples of 1024 blocks, relative to the largest value of its column.

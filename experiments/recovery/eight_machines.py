@@ -1,4 +1,4 @@
-"""The eight machines: how each really is, what a user takes it for, and how it is moved.
+"""The eight machines: true machine, fitted machine, and motion of each.
 
 A run lasts 25 s at 100 Hz under two sines. Start values are 12 to 18 % off.
 """

@@ -1,7 +1,7 @@
-"""The contestants: who finds values and intervals from a record.
+"""The contestants: functions that find values and intervals from a record.
 
-Another one is a function of a case and its data, as `frictax` and `scipy` are, entered in
-`FINDERS`. MuJoCo's can say three of the machines: mujoco_sysid.py.
+Another contestant is a function of a case and its data, such as `frictax` and `scipy`, in
+`FINDERS`. That of MuJoCo can describe three of the machines (mujoco_sysid.py).
 """
 
 import dataclasses

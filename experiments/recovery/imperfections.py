@@ -1,4 +1,4 @@
-"""The seven imperfections: what each makes of a noise-free record, and of how the machine is."""
+"""The seven imperfections: how each changes a noise-free record, or the machine."""
 
 import dataclasses
 import zlib

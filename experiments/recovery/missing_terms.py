@@ -1,7 +1,7 @@
-"""Six machines, each of which has one term of seven more than it is taken for: which is named?
+"""Six machines, each with one of seven terms more than the fitted machine: which term is named?
 
-`python experiments/recovery/missing_terms.py` adds seeds to `missing_terms.csv` until it has as
-many as asked for, and makes the second table of the README of it.
+`python experiments/recovery/missing_terms.py` adds seeds to `missing_terms.csv` up to the given
+number, and writes the second table of the README.
 """
 
 import argparse

@@ -1,8 +1,7 @@
-"""Known truth: eight machines, seven imperfections, many seeds; who finds it, and who knows how
-well?
+"""Recovery of known parameters: eight machines, seven imperfections, many seeds.
 
-`python experiments/recovery/run.py` adds what is missing to the runs in `build/`, and makes
-`rows.csv` and the table of the README of them.
+`python experiments/recovery/run.py` adds missing runs to those in `build/`, and writes `rows.csv`
+and the table of the README.
 """
 
 import argparse
@@ -65,7 +64,7 @@ def read(file: Path) -> list[dict[str, str]]:
 
 
 def ready() -> None:
-    """Before jax computes anything in a process."""
+    """Set up a process before jax computes anything."""
     fx.fast_loops()
 
 

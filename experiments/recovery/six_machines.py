@@ -1,8 +1,8 @@
-"""Six machines, each of which has a term more than it is taken for.
+"""Six machines, each with one term more than the fitted machine.
 
-A run lasts 10 s at 200 Hz under six sines whose phases are drawn. Each term is so large that the
-best fit without it leaves, without noise, about the standard deviation of the sensor's noise; on
-windows, of which every start is free.
+A run lasts 10 s at 200 Hz under six sines with random phases. Each term is so large that, without
+noise, the residuals of the best fit without the term are about the standard deviation of the
+sensor's noise. Fits on windows have free starts.
 """
 
 import dataclasses

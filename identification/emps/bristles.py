@@ -1,4 +1,4 @@
-"""Does the axis give way before it slides, and would a bristle say more of it than dry friction?
+"""Does the axis have presliding, and does a bristle improve the model with dry friction?
 
 Run: python identification/emps/bristles.py      (four minutes)
 """
@@ -18,7 +18,7 @@ BRISTLES: dict[str, tuple[AbstractBristle | None, list[str]]] = {
 
 
 def structures(*names: str) -> dict[str, fx.Structure]:
-    """The axis with friction of its own in each direction, and with these bristles."""
+    """Return the axis with friction by direction, without and with bristles."""
     out, parts = {}, dict(axis().named_parts())
     for name in names or BRISTLES:
         bristle, free = BRISTLES[name]
@@ -34,7 +34,7 @@ def structures(*names: str) -> dict[str, fx.Structure]:
 
 
 def compared(record: fx.Record, *names: str) -> fx.StructureComparison:
-    """By the forces that the motion asks for: bristles follow it in closed form."""
+    """Compare structures by inverse dynamics. Bristles follow the motion in closed form."""
     return fx.compare(record, structures(*names), objective=fx.InverseDynamics(70.0))
 
 

@@ -1,4 +1,4 @@
-"""The figures of the page."""
+"""Draw the figures of the page."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def draw(
     found: dict[str, fx.FoundMachine],
     repeats: Spread,
 ) -> None:
-    """Free runs and friction, as PNG files in `folder`."""
+    """Draw free runs and friction as PNG files in `folder`."""
     with style():
         _runs(first, second, found, repeats).savefig(folder / "free_runs.png", dpi=110)
         _friction(first, found).savefig(folder / "friction.png", dpi=110)
@@ -80,7 +80,7 @@ def _runs(
 
 
 def _friction(record: fx.Record, found: dict[str, fx.FoundMachine]) -> plt.Figure:
-    """What the smoothed motion says of friction, and what the fits make of it."""
+    """Draw the friction of the smoothed motion, and the fitted laws."""
     motion, m = smooth(record.t, record.outputs["mass.s"], 50.0), 95.2
     friction = record.inputs["drive"] - m * motion.a
     figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.8), layout="constrained")

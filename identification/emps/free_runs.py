@@ -1,4 +1,4 @@
-"""Free runs of the axis: how far a machine goes astray without looking, and what repeats say."""
+"""Errors of free runs of the axis, and their spread over repeats of the motion."""
 
 from typing import Any, NamedTuple
 
@@ -30,8 +30,8 @@ def _positions(
 def free_run(
     machine: fx.Mechanism, record: fx.Record, more: Any = 0.0, engine: fx.OnSamples | None = None
 ) -> np.ndarray:
-    """Error of position [m] of one run from the smoothed first sample, under the record's force and
-    `more` [N] of it; nothing fed back.
+    """Return the error of position [m] of one run without feedback. It starts from the smoothed
+    first sample, under the record's force plus `more` [N].
     """
     start = smooth(record.t, record.outputs["mass.s"], 50.0)
     force = jnp.asarray(record.inputs["drive"] + more)
@@ -49,12 +49,12 @@ def free_run(
 
 
 def rms(error: np.ndarray) -> float:
-    """In mm."""
+    """Return the root mean square in mm."""
     return 1e3 * float(np.sqrt(np.mean(np.square(error))))
 
 
 class Spread(NamedTuple):
-    """What repeats tell: `values` (quarters, parameters) named `names`; `errors` [m] (draws,
+    """Results of repeats: `values` (quarters, parameters) named `names`; `errors` [m] (draws,
     samples) of free runs.
     """
 
@@ -78,11 +78,11 @@ class Spread(NamedTuple):
 def spread(
     found: fx.FoundMachine, record: fx.Record, scored: fx.Record, draws: int = 200
 ) -> Spread:
-    """The fit on windows again for each quarter of `record`, one cycle of its motion, and free runs
-    of `scored` with parameters drawn anew.
+    """Fit each quarter of `record`, one cycle of its motion, on windows. Then simulate free runs of
+    `scored` with random parameters.
 
-    Draws have the mean of `found` and the covariance of the quarters: a machine that differs as one
-    cycle differs from the next.
+    Draws have the mean of `found` and the covariance of the quarters, so the machines differ as
+    the cycles do.
     """
     length = record.duration / 4
     parts = [record.trim(i * length, i * length + length - 0.5 / record.rate) for i in range(4)]
@@ -117,7 +117,7 @@ def spread(
 
 
 def sensitivities(machine: fx.Mechanism, record: fx.Record) -> tuple[float, float]:
-    """By how much the free run moves, rms [mm]: for 0.1 N more force, and for 1 % more friction."""
+    """Return the changes of the free run, rms [mm], by 0.1 N of force and by 1 % of friction."""
     laws = {
         f"friction.{way}.{term}" for way in ("f_pos", "f_neg") for term in ("F_Coulomb", "F_prop")
     }

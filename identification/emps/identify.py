@@ -1,7 +1,7 @@
-"""How heavy is a ball-screw axis, which friction does it have, and how far does a model of it run
-without looking at the axis?
+"""What are the mass and the friction of a ball-screw axis, and how accurate is a free run of its
+model?
 
-Run from anywhere:  frictax data fetch emps    gets the records from a public copy (1.3 MB)
+Run from anywhere:  frictax data fetch emps    downloads the records from a public copy (1.3 MB)
                     python identification/emps/identify.py
 """
 
@@ -31,7 +31,7 @@ FILES = {"identification": "DATA_EMPS.mat", "validation": "DATA_EMPS_PULSES.mat"
 
 
 def folder() -> Path:
-    """Where the records lie."""
+    """Return the folder of the records."""
     try:
         return fx.data.path("emps")
     except (FileNotFoundError, ValueError) as error:
@@ -39,7 +39,7 @@ def folder() -> Path:
 
 
 def read(label: str, where: Path, hold: bool = False) -> fx.Record:
-    """The record `label`: force on the load [N], from the voltage `vir`, and its position [m].
+    """Read the record `label`: force on the load [N], from the voltage `vir`, and its position [m].
 
     The validation record's `vir` already contains its 5 V pulses.
     """
@@ -54,7 +54,7 @@ def read(label: str, where: Path, hold: bool = False) -> fx.Record:
 
 
 def read_reference(label: str, where: Path) -> fx.Record:
-    """The same motion with the controller's reference [m] in the place of the force."""
+    """Read the record with the controller's reference [m] instead of the force."""
     names: dict[str, Any] = {
         "inputs": {"drive": fx.Column("qg", unit="m")},
         "outputs": {"mass.s": fx.Column("qm", unit="m")},
@@ -67,8 +67,8 @@ def read_reference(label: str, where: Path) -> fx.Record:
 # -- the model
 # --------------------------------------------------------------------------------------------------
 
-KP, KV, GTAU = 160.18, 243.45, 35.15065  # of the controller: 1/s, V.s/m, N/V
-# kg: its speed is 1 ms old, so that the axis responds as if it were lighter by this
+KP, KV, GTAU = 160.18, 243.45, 35.15065  # [1/s, V.s/m, N/V] gains of the controller
+# [kg] The speed in the controller has a delay of 1 ms, so the mass appears smaller by this.
 LATE = GTAU * KV * 1e-3
 DIRECTIONS = ["mass.m", "friction.f_pos", "friction.f_neg"]
 OFFSET, DRIFT = "inputs.drive.offset", "inputs.drive.drift"
@@ -88,9 +88,9 @@ PUBLISHED_DIRECTIONS = {
 
 
 def axis(directions: bool = True) -> fx.Mechanism:
-    """The load, its friction and the force on it.
+    """Return the machine: the load, its friction and the force on it.
 
-    Start values are round numbers; `peak` is 1, for the record hardly ever stands still.
+    Start values are round numbers. `peak` is 1, because the record hardly contains standstill.
     """
     laws = {"f_pos": fx.Coulomb(F_Coulomb=20.0, F_prop=200.0)}
     if directions:
@@ -108,9 +108,9 @@ def axis(directions: bool = True) -> fx.Mechanism:
 
 
 def inverse_dynamics(record: fx.Record, cutoff: float = 70.0) -> fx.FoundMachine:
-    """The published symmetric model with an offset, all samples.
+    """Fit the published symmetric model with an offset to all samples.
 
-    The offset acts as a force: it is minus the published one.
+    The offset is a force. Its sign is opposite to that of the published one.
     """
     return fx.fit(
         axis(directions=False),
@@ -123,7 +123,7 @@ def inverse_dynamics(record: fx.Record, cutoff: float = 70.0) -> fx.FoundMachine
 def on_windows(
     record: fx.Record, more: tuple[str, ...] = (), length: float = 0.5
 ) -> fx.FoundMachine:
-    """The default: from inverse dynamics, on windows of 0.5 s that start at the smoothed
+    """Fit by the default: from inverse dynamics, on windows of 0.5 s that start at the smoothed
     measurement.
     """
     return fx.fit(
@@ -136,9 +136,9 @@ def on_windows(
 
 
 def in_closed_loop(reference: fx.Record) -> fx.FoundMachine:
-    """Held by the known controller.
+    """Fit in the closed loop with the known controller.
 
-    Add `LATE` to the mass: the controller of the model knows the speed without delay.
+    Add `LATE` to the mass, because the controller of the model has the speed without delay.
     """
     controller = fx.PositionController("mass", s_ref=0.0, kp=KP, kv=KV, k=GTAU)
     return fx.fit(
@@ -147,7 +147,7 @@ def in_closed_loop(reference: fx.Record) -> fx.FoundMachine:
 
 
 def on_the_free_run(record: fx.Record, drift: bool = True) -> fx.FoundMachine:
-    """Five physical parameters, and a force that drifts in a straight line over this record."""
+    """Fit five physical parameters, and a force that drifts linearly over this record."""
     free = [*DIRECTIONS, DRIFT] if drift else DIRECTIONS
     return fx.fit(
         axis(),
@@ -161,11 +161,9 @@ def on_the_free_run(record: fx.Record, drift: bool = True) -> fx.FoundMachine:
 def jointly(
     records: list[fx.Record], start: fx.FoundMachine, own_offset: bool = True
 ) -> fx.FoundMachine:
-    """One axis for all records, one drift of the force in all, and for each record its own level of
-    it.
+    """Fit one axis to all records, with one drift of the force and an offset for each record.
 
-    A level for each and two Coulomb frictions are redundant, so that the one backward stays at its
-    start.
+    Offsets and two Coulomb frictions are redundant, so the one backward stays at its start value.
     """
     fixed = "friction.f_neg.F_prop" if own_offset else "friction.f_neg"
     return fx.fit(
@@ -179,8 +177,8 @@ def jointly(
 
 
 def redundant(record: fx.Record) -> fx.FoundMachine:
-    """An offset beside two Coulomb frictions, which no record tells apart: the answer
-    must say so.
+    """Fit an offset and two Coulomb frictions, which a record cannot separate. The result must have
+    the notice.
     """
     return fx.fit(
         axis(),
@@ -257,7 +255,7 @@ def main() -> None:
         ("free run", five.model, 0.0),
         ("free run, drift", six.model, six.values[DRIFT] * ramp),
     ):
-        # A drift is this record's own; what another record gets is its mean.
+        # A drift belongs to its record. Other records get its mean.
         print(
             f"{name:50}{rms(free_run(machine, first, more)):8.3f}"
             f"{rms(free_run(machine, second, np.mean(more))):8.3f}"

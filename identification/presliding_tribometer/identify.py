@@ -1,7 +1,7 @@
-"""What does friction do before it slides, and which of the models says so with the fewest numbers?
+"""Which model describes presliding friction with the fewest parameters?
 
-Fits bristles to the strokes of a tribometer (`frictax data fetch presliding_tribometer`): its
-displacement is given, its friction measured, so nothing is simulated.
+Fits bristles to the strokes of a tribometer (`frictax data fetch presliding_tribometer`). The
+displacement is given and the friction is measured, so a simulation is not necessary.
 
 Run: python identification/presliding_tribometer/identify.py
 """
@@ -12,13 +12,13 @@ import numpy as np
 import frictax as fx
 from frictax.bristles import AbstractBristle
 
-LOADED = 8.0, 209.5  # s: before it comes down, after it goes up, and is no friction of this contact
+LOADED = 8.0, 209.5  # [s] begin and end of the loaded part
 LIMITS = ["guide.f_pos.F_Coulomb", "guide.f_neg.F_Coulomb"]
 TOLD = "stiffness-in-series bristle-undamped at-lower-bound near-bound null-direction".split()
 
 
 def elements(n: int) -> AbstractBristle:
-    """Springs with a slider each, of 4e4 N/m: alone, or equal shares that yield one by one."""
+    """Return `n` springs with sliders, about 4e4 N/m in all, that slip one by one."""
     grid = np.geomspace(0.5, 2.0, n) if n > 1 else np.ones(1)
     return fx.MaxwellSlip(4e4 / (n * grid), share=np.ones(n))
 
@@ -35,18 +35,18 @@ BRISTLES = {
 
 
 def strokes(every: int = 1) -> fx.Record:
-    """The loaded part of the record; `every`: how many samples become one."""
+    """Return the loaded part of the record; `every`: number of samples that become one."""
     path = fx.data.path("presliding_tribometer") / "test_data_2.txt"
     t, _, s, f = np.loadtxt(path, skiprows=1, unpack=True)
     loaded = (t >= LOADED[0]) & (t <= LOADED[1])
     t, s, f = (x[loaded][::every] for x in (t, s, f))
-    # the file has the force on the stage, against friction's usual sign
+    # The file has the force on the stage, with the opposite sign of friction.
     units = {"stage": "mm", "guide.f": "uN"}
     return fx.Record(t, {"stage": s}, {"guide.f": -f}, units=units, name="strokes")
 
 
 def tribometer(bristle: AbstractBristle) -> fx.Mechanism:
-    """A table that is moved, on a guide whose friction has a limit for each direction."""
+    """Return a moved table on a guide with a friction limit for each direction."""
     law = fx.Coulomb(F_Coulomb=2.5)
     return fx.Mechanism(
         table=fx.Mass(m=1.0),
@@ -66,8 +66,8 @@ def fitted(name: str, record: fx.Record) -> fx.FoundMachine:
 
 
 def scatter(record: fx.Record) -> tuple[float, float]:
-    """How far like strokes lie from their mean, forward and backward, rms [N]: what no model of the
-    contact can explain.
+    """Return the rms distance [N] of equal strokes from their mean, forward and backward. A model
+    of the contact cannot explain it.
     """
     s, f = record.inputs["stage"], record.outputs["guide.f"]
     middle = 0.5 * (s.max() + s.min())

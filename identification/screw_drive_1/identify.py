@@ -1,5 +1,4 @@
-"""Which friction explains the measured sweep of a lead-screw drive, and how does a block with it
-move?
+"""Which friction law fits the sweep of a lead-screw drive, and how does a block with it move?
 
 Run from anywhere:  python identification/screw_drive_1/identify.py
 """
@@ -29,11 +28,11 @@ sweep = fx.Sweep.from_csv(
     ),
 )
 
-# Which law does each direction ask for?
+# Choose a law for each direction.
 forward, backward = fx.compare(sweep.positive()), fx.compare(sweep.negative())
 print(f"Forward\n{forward}\n\nBackward\n{backward}\n")
 
-# Each direction with its own law, in one fit. The drive cannot tell the payload's weight from a
+# Fit a law for each direction. The sweep cannot separate the payload's weight from a
 # Coulomb friction that differs between the directions; the fit says so.
 found = fx.fit(forward.best.found.law, sweep, f_neg=backward.best.found.law)
 print(f"{found}\n\nFor Modelica:\n{found.to_modelica()}\n")

@@ -1,12 +1,12 @@
-"""Which friction, inertia and zero explain the free decays of a servo pendulum, and does friction
-that grows with load earn its place?
+"""Which friction, inertia and zero explain the free decays of a servo pendulum, and is friction
+that grows with load significant?
 
-Three runs together (kp 100, 200, 400 of `lift_and_drop`): one plant, and for each run its own angle
-and speed at the start. Coulomb and viscous friction, a Stribeck law, and friction that grows with
-the joint's load are compared.
+Three runs (kp 100, 200, 400 of `lift_and_drop`) are fitted together: one plant, and for each run
+its angle and speed at the start. Coulomb and viscous friction, a Stribeck law, and friction that
+grows with the joint's load are compared.
 
-A decay to a dead stop has many minima: each number of half swings before the stop is one. So the
-search begins at many places.
+A decay to a dead stop has many minima, one for each number of half swings before the stop.
+Therefore the search has several rounds.
 
 Run: python identification/xl330_pendulum/identify.py [--figure decays.png]
 """
@@ -27,9 +27,9 @@ fx.fast_loops()  # before jax computes anything
 
 
 def coulomb(records: Sequence[fx.Record]) -> fx.FoundMachine:
-    """Coulomb and viscous friction.
+    """Fit Coulomb and viscous friction.
 
-    The torque of gravity is known from mass and length: a decay tells only its ratio to the
+    The torque of gravity is known from mass and length. A decay identifies only its ratio to the
     inertia.
     """
     return fx.fit(
@@ -42,7 +42,7 @@ def coulomb(records: Sequence[fx.Record]) -> fx.FoundMachine:
 
 
 def stribeck(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
-    """The same with a Stribeck term, begun at the Coulomb fit."""
+    """Fit Stribeck friction, from the estimates with Coulomb friction."""
     law = start.friction.f_pos
     law = fx.Stribeck(
         F_prop=law.F_prop, F_Coulomb=0.8 * law.F_Coulomb, F_Stribeck=0.2 * law.F_Coulomb, fexp=1.0
@@ -63,7 +63,7 @@ def stribeck(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
 
 
 def loaded(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
-    """Coulomb and viscous friction and a share of the joint's load."""
+    """Fit Coulomb and viscous friction and a share of the joint's load."""
     each = list(starts().values())
     return fx.fit(
         LoadedPendulum(start, share=0.01),
@@ -75,7 +75,7 @@ def loaded(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
 
 
 def rms(found: fx.FoundMachine) -> float:
-    """Of all samples of all runs [rad]."""
+    """Return the rms of all samples of all runs [rad]."""
     squares = sum(
         found.rms[label]["phi"] ** 2 * record.n for label, record in found.records.items()
     )
@@ -83,26 +83,26 @@ def rms(found: fx.FoundMachine) -> float:
 
 
 def plant(found: fx.FoundMachine) -> Pendulum:
-    """The pendulum with what all runs share."""
+    """Return the pendulum with the common parameters of the runs."""
     return getattr(found.model, "pendulum", found.model)
 
 
 def held(found: fx.FoundMachine) -> bool:
-    """Whether every measured dead stop lies in the stick band of the fitted plant."""
+    """Return whether each measured dead stop is in the stick band of the fitted plant."""
     low, high = stick_band(plant(found))
     return all(low <= record.outputs["phi"][-1] <= high for record in found.records.values())
 
 
 def aic(found: fx.FoundMachine) -> float:
-    """Akaike's criterion up to a constant; less is better, and residuals that are not white make
-    differences look greater than they are.
+    """Return Akaike's criterion up to a constant; less is better. Residuals that are not white
+    exaggerate differences.
     """
     n = sum(record.n for record in found.records.values())
     return n * np.log(rms(found) ** 2) + 2 * len(found.estimates)
 
 
 def draw(found: fx.FoundMachine) -> Figure:
-    """Each decay, measured and fitted, and what is left."""
+    """Draw each decay, measured and fitted, and the residuals."""
     figure = Figure(figsize=(9.0, 6.6), layout="constrained", facecolor="white")
     grid = figure.subplots(len(found.records), 2, sharex=True, squeeze=False, width_ratios=[2, 1])
     low, high = stick_band(plant(found))

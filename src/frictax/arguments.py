@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 
-def whole(what: str, value: Any, least: int, remedy: str = "") -> None:
+def check_count(what: str, value: Any, least: int, remedy: str = "") -> None:
     """Raise `ValueError` unless the value is a whole number >= `least`.
 
-    >>> whole("`fit_of`: `draws`", 2.5, 1, "200 are usual.")
+    >>> check_count("`fit_of`: `draws`", 2.5, 1, "200 are usual.")
     Traceback (most recent call last):
     ...
     ValueError: `fit_of`: `draws` must be a whole number >= 1, got 2.5. 200 are usual.

@@ -56,8 +56,8 @@ class Operation(Primitive):
         """Set the rule for reverse mode.
 
         It maps a list of flags (which arguments have a tangent) and the arguments to four things:
-        the values, a list of flags (which values have a tangent), residuals, and a function that
-        maps the residuals and the tangents of the arguments to the tangents of the values.
+        the values, a list of flags (which values have a tangent), residuals, and a function. The
+        function maps the residuals and the tangents of the arguments to the tangents of the values.
         """
 
         def linearize(*given, **params) -> Any:

@@ -15,8 +15,8 @@ class Notice:
 
     - `code`: a key of `TEXTS`, which never changes its meaning; docs/notices.md lists them all.
     - `subject`: the parameter, channel, drive or record that it is about; "" for none or several.
-    - `numbers`: what the sentence says, by name; in SI unless the sentence has another unit. A
-      notice of a record that a result passes on names it by `in_record`.
+    - `numbers`: the values in the sentence, by name; in SI unless the sentence has another unit. If
+      a result repeats a notice of its record, `in_record` names the record.
 
     >>> notice = Notice("near-bound", "friction.peak", {"bound": 1.0})
     >>> print(notice)
@@ -28,7 +28,7 @@ class Notice:
     numbers: Mapping[str, int | float | str] = dataclasses.field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        # of Python's types, as in JSON
+        # Convert NumPy scalars to Python's types, as for JSON.
         plain = {name: np.asarray(x).item() for name, x in self.numbers.items()}
         object.__setattr__(self, "numbers", plain)
 
@@ -43,7 +43,7 @@ class Notice:
         return dataclasses.replace(self, numbers={**self.numbers, "in_record": label})
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields, and the sentence as `text`."""
+        """Return the fields, and the sentence as `text`."""
         return {**dataclasses.asdict(self), "text": str(self)}
 
 

@@ -76,8 +76,8 @@ class Work:
         return self.say is not None
 
     def __call__(self, what: str, share: float | None = None, left: float | None = None) -> None:
-        """Report what is done and its share. The remaining time follows from the speed so far if it
-        is not given.
+        """Report the work done and its share. Without `left`, the remaining time follows from the
+        speed so far.
         """
         with self.lock:  # Only one thread reports at a time.
             if self.say is None:
@@ -147,7 +147,7 @@ SILENT = Work(None)
 
 
 @contextlib.contextmanager
-def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
+def show_progress(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
     """Show or report the progress of the work in this context; no Ctrl-C is lost in it."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(

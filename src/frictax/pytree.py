@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:
-    """A field that is part of the structure and holds no array."""
+    """Declare a field that is part of the structure and not an array."""
     return dataclasses.field(default=default, metadata={"static": True})
 
 
@@ -27,12 +27,12 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     `jax.tree_util.register_dataclass` creates objects by ``__init__``, which checks arguments,
     although JAX passes placeholders.
     """
-    # as `static()` makes them
+    # A class is comparable if `static()` declares each field.
     comparable = all(
         isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
     )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
-    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without what is as it is unless given
+    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without default values
     made.__getstate__, made.__setstate__ = Pickled.__getstate__, Pickled.__setstate__
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))
@@ -60,8 +60,8 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 class Pickled:
     """A dataclass that prints after `pickle` as before.
 
-    Printing leaves out a field that *is* the default of its class, and `pickle` makes an equal
-    object. So such a field is left out of what is pickled, and gets the default again.
+    Printing omits a field that *is* the default of its class, and `pickle` makes an equal object.
+    Therefore such a field is not pickled, and gets the default again.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,11 +85,11 @@ def readable(thing: Any) -> str:
     '(0.1, f32[3])'
     """
 
-    def shown(leaf: Any) -> Any:
+    def show_leaf(leaf: Any) -> Any:
         known = isinstance(leaf, jax.Array | np.ndarray) and not isinstance(leaf, Tracer)
         return _Number(np.asarray(leaf)[()]) if known and leaf.ndim == 0 else leaf
 
-    return eqx.tree_pformat(jax.tree.map(shown, thing))
+    return eqx.tree_pformat(jax.tree.map(show_leaf, thing))
 
 
 class _Number:

@@ -86,8 +86,8 @@ def simulate(
     With `OnSamples` the run is repeated with 1/16 of its tolerance, except under `jit` and `vmap`.
     If this changes a state by more than 3e-5 of its range, up to two smaller tolerances follow.
 
-    **Warns:** the sentences of `run.notices` on tables that the motion leaves and on laws below 0,
-    and a sentence if the last smaller tolerance changed a state by more than 1e-4 of its range.
+    **Warns:** the sentences of `run.notices` on tables that the motion leaves and on laws below 0.
+    Also warns if the last smaller tolerance changed a state by more than 1e-4 of its range.
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` if the run does not reach its end. Under `jit` and `vmap` nothing can be
@@ -130,12 +130,12 @@ def simulate(
     while growing and room < _MOST_EVENTS and _is(run, Result.too_many_events):
         # The room grows by a factor of 2 to 16, according to how far the run came. Each size is
         # another program.
-        reached, t0, t1 = _reached(run)
+        reached, t0, t1 = _times_reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), _MOST_EVENTS)
         run = _simulate(mechanism, ts, dataclasses.replace(engine, max_events=room), energy)
     if not _is(run, Result.successful):
-        reached, _, t1 = _reached(run)
+        reached, _, t1 = _times_reached(run)
         where = (
             f"The run stopped at {reached:.9g} s of {t1:.9g} s, after {int(run.path.count)} events."
         )
@@ -144,7 +144,7 @@ def simulate(
     if growing:
         engine = dataclasses.replace(engine, max_events=room)
     if isinstance(engine, OnSamples) and engine.tolerance is not None:
-        run, moved = _refined(mechanism, ts, engine, energy, run)
+        run, moved = _refine_run(mechanism, ts, engine, energy, run)
         doubt = None
         if moved is None:
             doubt = Notice("run-unchecked", "", {"error": float(run.error)})
@@ -157,7 +157,7 @@ def simulate(
     return run
 
 
-def _refined(
+def _refine_run(
     mechanism: Mechanism, ts: OverTime, engine: OnSamples, energy: bool, run: Trajectory
 ) -> tuple[Trajectory, float | None]:
     """Return `run`, or a run with a smaller tolerance if that moves a state by more than a little.
@@ -225,7 +225,9 @@ def _table_ended(run: Trajectory) -> str:
 
 
 def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
-    walked = dict(zip(_PATH, _walked(structure_only(mechanism), ts, engine, energy), strict=True))
+    walked = dict(
+        zip(_PATH, _walk_arrays(structure_only(mechanism), ts, engine, energy), strict=True)
+    )
     how = jax.tree.unflatten(jax.tree.structure(Result.successful), [walked["result"]])
     path = Path(**walked | {"result": how})
     return Trajectory(MechanicalSystem(mechanism, energy), ts, path)
@@ -235,7 +237,7 @@ _PATH = [field.name for field in dataclasses.fields(Path)]
 
 
 @cached_primitive(SECOND, jax.tree.structure([0] * len(_PATH)))
-def _walked(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
+def _walk_arrays(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
     """Return the arrays of a `Path`."""
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
@@ -297,7 +299,7 @@ def _times(ts) -> OverTime:
     return jax.device_put(values)
 
 
-def _reached(run: Trajectory) -> tuple[float, float, float]:
+def _times_reached(run: Trajectory) -> tuple[float, float, float]:
     """Return three times [s] of a run that did not reach its end: of its last event or sample, its
     start, and the end that was asked for.
     """

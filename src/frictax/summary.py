@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from .handover import Verb
-from .text import aligned
+from .text import align_columns
 
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What is shown of a result.
+    """The printed form of a result.
 
     - `title`; `above`: sentences between the title and the table.
     - `table`: its head and its rows; `sides`: "l" or "r" for each column; `chosen`: the first cell
@@ -34,7 +34,7 @@ class Summary:
             [
                 *([self.title] if self.title else []),
                 *self.above,
-                *(aligned(tuple(head), [tuple(row) for row in rows]) if head else []),
+                *(align_columns(tuple(head), [tuple(row) for row in rows]) if head else []),
                 *self.sentences,
                 *(f"! {notice}" for notice in self.notices),
             ]

@@ -12,7 +12,7 @@ import numpy as np
 WAYS = {1: "forward", -1: "backward"}
 
 
-def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def align_columns(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     """Return the lines of a table with left-aligned columns."""
     cells = [head, *rows]
     widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
@@ -40,7 +40,7 @@ class Shown:
         return f"{self.lower or '?'} to {self.upper or '?'}" if self.lower or self.upper else ""
 
 
-def shown(
+def format_estimate(
     value: float,
     error: float,
     unit: str,
@@ -53,15 +53,15 @@ def shown(
     a unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
     typed into a model.
 
-    >>> row = shown(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))
+    >>> row = format_estimate(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))
     >>> row.value, row.error, row.interval, row.unit
     ('2.013e-4', '1.0e-6', '1.993e-4 to 2.033e-4', 'kg.m2')
-    >>> row = shown(0.0389, 0.0011, "N.m", (0.0367, 0.0411))
+    >>> row = format_estimate(0.0389, 0.0011, "N.m", (0.0367, 0.0411))
     >>> row.value, row.error, row.interval, row.unit
     ('38.9', '1.1', '36.7 to 41.1', 'mN.m')
     """
     told = math.isfinite(error) and (not value or error < 1e4 * abs(value))
-    name, size = fixed or prefixed(unit, [value, error if told else 0.0])
+    name, size = fixed or prefix_unit(unit, [value, error if told else 0.0])
     numbers, error = [x / size for x in (value, *ends)], error / size
     least, powers = _form(numbers, error)
     at, below, above = _apart(numbers, least, powers)
@@ -71,11 +71,15 @@ def shown(
     return Shown(at, name, by, below, above, size)
 
 
-def alike(numbers: Sequence[float], error: float = math.nan) -> list[str]:
+def format_alike(numbers: Sequence[float], error: float = math.nan) -> list[str]:
     """Round numbers to the second figure of their error, with more figures if different numbers
     would look equal. A nan becomes an empty text.
 
-    >>> alike([0.0, 2e-4, 2.0], 1.0), alike([3e-9, 2.97e-9], 1.2e-11), alike([1e7], 2e5)
+    >>> (
+    ...     format_alike([0.0, 2e-4, 2.0], 1.0),
+    ...     format_alike([3e-9, 2.97e-9], 1.2e-11),
+    ...     format_alike([1e7], 2e5),
+    ... )
     (['0.0000', '0.0002', '2.0000'], ['3.000e-9', '2.970e-9'], ['1.000e7'])
     """
     return _apart(numbers, *_form(numbers, error))
@@ -121,15 +125,15 @@ def _written(x: float, digits: int, powers: bool) -> str:
     return figures if int(power) == 0 else f"{figures}e{int(power)}"
 
 
-def rounded(value: float, error: float) -> str:
+def round_by_error(value: float, error: float) -> str:
     """Round `value` to the second figure of its error, or without an error to four figures.
 
-    >>> rounded(12.3456, 0.012), rounded(3.819003e-4, 5.8e-9)
+    >>> round_by_error(12.3456, 0.012), round_by_error(3.819003e-4, 5.8e-9)
     ('12.346', '3.819003e-4')
     """
     if not np.isfinite(value):
         return "?"
-    return alike([value], error)[0]
+    return format_alike([value], error)[0]
 
 
 def figures(value: float, count: int = 4) -> str:
@@ -148,11 +152,13 @@ def figures(value: float, count: int = 4) -> str:
 _PREFIXABLE = re.compile(r"(N|m|rad|W|V|A|Hz|J)(?![A-Za-z0-9])|s$|kg$")
 
 
-def prefixed(unit: str, *values: Any, plain: tuple[float, float] = (0.1, 1e4)) -> tuple[str, float]:
-    """Return the SI unit with a suitable prefix, and its value in SI. There is no prefix if the
-    largest value lies between the two numbers of `plain`, or if the unit does not have prefixes.
+def prefix_unit(
+    unit: str, *values: Any, plain: tuple[float, float] = (0.1, 1e4)
+) -> tuple[str, float]:
+    """Return the SI unit with a suitable prefix, and its value in SI. The unit stays without prefix
+    if it cannot have one, or if the largest value lies between the two numbers of `plain`.
 
-    >>> prefixed("m", [0.0, 0.004]), prefixed("kg", [0.02]), prefixed("kg.m2", [2e-4])
+    >>> prefix_unit("m", [0.0, 0.004]), prefix_unit("kg", [0.02]), prefix_unit("kg.m2", [2e-4])
     (('mm', 0.001), ('g', 0.001), ('kg.m2', 1.0))
     """
     sizes = [np.abs(v[np.isfinite(v)]) for v in map(np.asarray, values)]
@@ -174,7 +180,7 @@ def amount(value: float, unit: str, fixed: tuple[str, float] | None = None) -> s
     >>> amount(0.004, "m"), amount(0.004, "m", ("cm", 0.01)), amount(1.5, "1")
     ('4 mm', '0.4 cm', '1.5')
     """
-    name, size = fixed or prefixed(unit, value)
+    name, size = fixed or prefix_unit(unit, value)
     if name in ("1", ""):
         return figures(value / size, 3)
     return f"{figures(value / size, 3)} {name}"

@@ -250,8 +250,9 @@ def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str)
 
 @cached_primitive(SECOND, jax.tree.structure((0,)))
 def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
-    """Return the lowest and highest speed, the least value of the law, and the speed of the least
-    value, for each contact (those with a bristle last) and the directions 0 (unused), 1 and -1.
+    """Return the lowest and highest speed, the least value of the law, and the speed of that value.
+
+    Axes: contacts (those with a bristle last), and the directions 0 (unused), 1 and -1.
     """
 
     def at(t: Array, y: Array, mode: Array) -> Array:

@@ -1,6 +1,6 @@
-"""What results do by code of rooms above: `found.report()`, `run.plot()`.
+"""Methods of results whose code is in rooms above: `found.report()`, `run.plot()`.
 
-The stub beside this file says the same to editors and type checkers, by the functions themselves.
+The stub beside this file declares the same methods for editors and type checkers.
 """
 
 from .handover import Verb
@@ -38,7 +38,7 @@ class FitResultVerbs:
     leave_records_out = Verb("frictax.analysis.replay.validation:leave_records_out")
     transfer = Verb("frictax.analysis.replay.validation:transfer")
     profile = Verb("frictax.analysis.errors.profiles:profile_of")
-    derived = Verb("frictax.analysis.derived.derived:derived")
+    derived = Verb("frictax.analysis.derived.derived:derive_from_fit")
     posterior = Verb("frictax.analysis.errors.posterior:posterior")
     residual_study = Verb("frictax.analysis.residuals.study:residual_study")
     missing = Verb("frictax.analysis.missing.missing:missing")

@@ -1,6 +1,9 @@
 """The signatures of what results do by code of rooms above, for editors and type checkers."""
 
-from frictax.analysis.derived.derived import derive_from_draws as _of_draws, derived as _derived
+from frictax.analysis.derived.derived import (
+    derive_from_draws as _of_draws,
+    derive_from_fit as _derived,
+)
 from frictax.analysis.errors.posterior import posterior as _posterior
 from frictax.analysis.errors.profiles import profile_of as _profile_of
 from frictax.analysis.errors.uncertainty import in_words as _in_words, uncertainty as _uncertainty

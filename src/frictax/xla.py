@@ -34,9 +34,9 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     operations, and does not search for constant values inside loops.
 
     Python's garbage collection starts after 100 000 new objects instead of 700
-    (`gc.set_threshold`), because JAX makes so many objects that the collection takes a fifth of the
-    time of tracing. It stays off if it is off. It also skips all existing objects (`gc.freeze`),
-    mainly modules, which saves up to a quarter of the time of a small fit.
+    (`gc.set_threshold`). Otherwise it takes a fifth of the time of tracing, because JAX makes many
+    objects. The collection stays off if it is off. It also skips all existing objects
+    (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a small fit.
 
     **Arguments:**
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.selection.cross_validation import unfinished
-from frictax.analysis.selection.selection_rule import chosen
+from frictax.analysis.selection.cross_validation import unfinished_refits
+from frictax.analysis.selection.selection_rule import choose_structure
 from frictax.analysis.selection.structures_text import structures_rows
 from frictax.measurements.noise import integrated_autocorrelation_time
 from rigs import motion as simulated
@@ -132,7 +132,7 @@ def test_it_would_not_be_chosen_for_its_slopes_were_they_not_looked_at(
         for sentence in plateaus["table"].implausible
     )
     rows = [dataclasses.replace(row, implausible=()) for row in plateaus.rows]
-    assert chosen(rows)[0].name == "by direction"
+    assert choose_structure(rows)[0].name == "by direction"
 
 
 @pytest.mark.slow
@@ -351,10 +351,13 @@ def test_emps_asks_for_a_physical_machine_and_not_for_the_table_that_fits_it_clo
 def test_fits_without_a_part_that_were_stopped_are_told(alike: fx.StructureComparison) -> None:
     held = alike.best.held_out
     stopped = dataclasses.replace(held["repeats"], unfinished=2)
-    assert unfinished(
+    assert unfinished_refits(
         {"repeats": stopped, "speeds": dataclasses.replace(held["speeds"], unfinished=0)}
     ) == ("stopped after 30 steps: 2 of 2 fits without a repeat",)
-    assert unfinished({by: dataclasses.replace(h, unfinished=0) for by, h in held.items()}) == ()
+    assert (
+        unfinished_refits({by: dataclasses.replace(h, unfinished=0) for by, h in held.items()})
+        == ()
+    )
 
 
 @pytest.mark.slow

@@ -29,11 +29,11 @@ def test_every_public_name_has_an_entry_in_the_reference(names: Any) -> None:
         <= public
         <= set(dir(frictax))
     )
-    assert len(names.listed()) == len(set(names.listed()))  # and none has two
+    assert len(names.names_with_entry()) == len(set(names.names_with_entry()))  # and none has two
 
 
 def test_every_entry_of_the_reference_has_an_example_or_says_where_it_is(names: Any) -> None:
-    lacking = [name for name in names.listed() if not names.has_example(name)]
+    lacking = [name for name in names.names_with_entry() if not names.has_example(name)]
     assert lacking == [], (
         "write a short `>>>` example into their docstrings, or '**Example:** at `name`.' where"
         " another entry has it"
@@ -70,4 +70,4 @@ def test_a_new_name_of_a_room_that_is_shown_has_its_entry_by_itself(
         names, "rooms", lambda: known | {"frictax.laws": [*known["frictax.laws"], "Dahl"]}
     )
     assert names.missing() == []
-    assert "frictax.Dahl" in names.listed()
+    assert "frictax.Dahl" in names.names_with_entry()

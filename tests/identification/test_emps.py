@@ -170,8 +170,8 @@ def test_the_free_run_of_the_validation_record_goes_as_far_off_as_the_page_says(
     score = emps.rms(emps.free_run(default.model, second))
     force, friction = emps.sensitivities(default.model, second)
     assert quoted(page, "whole free run, 24.84 s")[0] == pytest.approx(score, abs=0.1)
-    assert quoted(page, "0.1 N of force more")[0] == pytest.approx(force, abs=0.1)
-    assert quoted(page, "1 % of friction more")[0] == pytest.approx(friction, abs=0.1)
+    assert quoted(page, "additional force of 0.1 N")[0] == pytest.approx(force, abs=0.1)
+    assert quoted(page, "additional friction of 1 %")[0] == pytest.approx(friction, abs=0.1)
 
 
 @pytest.mark.slow
@@ -190,9 +190,9 @@ def test_the_free_run_of_the_validation_record_lies_within_what_the_cycles_diffe
         default.standard_errors[name] > error
         for name, error in zip(repeats.names, repeats.error_of_mean, strict=True)
     )
-    assert quoted(page, "axes that differ like the cycles, 10 / 50 / 90 %") == pytest.approx(
-        list(repeats.range), rel=0.05
-    )
+    assert quoted(
+        page, "axes that differ as the cycles do, quantiles 10 / 50 / 90 %"
+    ) == pytest.approx(list(repeats.range), rel=0.05)
 
 
 @pytest.mark.slow

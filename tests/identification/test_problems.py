@@ -60,7 +60,7 @@ def test_problems_on_public_records_can_be_read(
     monkeypatch.setenv("FRICTAX_DATA", str(data_folder))
     problem = read(folder_of(root, machine), allow_code=True)
     assert set(problem.sources.items()) <= set(result(root, machine)["problem"]["sources"].items())
-    assert problem.fitted
+    assert problem.fitted_records
 
 
 def test_emps_is_explained_by_a_physical_structure_and_the_table_set_aside_for_other_speeds(

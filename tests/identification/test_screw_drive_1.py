@@ -36,7 +36,7 @@ def test_the_page_quotes_the_values_and_errors_that_the_fit_gives(root: Path, fo
     )
     assert [name for name, *_ in quoted] == list(found.names)
     for (_, value, unit, error), estimate in zip(quoted, found.estimates, strict=True):
-        name, size = units.displayed(estimate.unit, found.shown_force)
+        name, size = units.display_unit(estimate.unit, found.shown_force)
         assert unit == name
         assert abs(
             float(value) - estimate.value / size

@@ -243,7 +243,7 @@ def test_rows_for_other_programs_are_the_same_law_where_these_extend_the_last_li
     how, rows
 ) -> None:
     table = fx.Table(rows, extrapolation=how)
-    plain = table.continued()
+    plain = table.extended_rows()
     v = np.linspace(0.0, 30.0, 301)
     (va, fa), (vb, fb) = plain[-2:]
     line = fb + (fb - fa) / (vb - va) * (v - vb)

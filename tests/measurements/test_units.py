@@ -35,5 +35,5 @@ def test_a_declared_unit_with_handy_figures_is_kept() -> None:
 
 def test_only_the_force_in_a_coefficients_unit_takes_a_prefix() -> None:
     milli = units.force_unit("mN.m")
-    assert units.displayed("N.m.s/rad", milli) == ("mN.m.s/rad", 1e-3)
-    assert units.displayed("s/rad", milli) == ("s/rad", 1.0)
+    assert units.display_unit("N.m.s/rad", milli) == ("mN.m.s/rad", 1e-3)
+    assert units.display_unit("s/rad", milli) == ("s/rad", 1.0)

@@ -74,4 +74,4 @@ def test_there_are_sixty_of_them() -> None:
 
 
 def test_the_problem_that_they_are_made_from_is_right(problem: Callable[..., Path]) -> None:
-    assert read(problem()).fitted["run"].n == 401
+    assert read(problem()).fitted_records["run"].n == 401

@@ -236,7 +236,7 @@ class Differential(AbstractGear):
     third: str = eqx.field(static=True)
     right: str = eqx.field(static=True)
 
-    def joined(self) -> tuple[str, ...]:
+    def joined_bodies(self) -> tuple[str, ...]:
         return self.case, self.left, self.third, self.right
 
     def factors(self) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from frictax.measurements import Sweep
 from frictax.report import draw_starts, draw_sweep, draw_trajectory
 from frictax.report.modes import BACKWARD, FORWARD, STUCK, mode_spans
 from frictax.report.style import literal_text
-from frictax.text import prefixed
+from frictax.text import prefix_unit
 from frictax.trajectory import Trajectory
 
 
@@ -226,7 +226,7 @@ def test_a_name_is_shown_letter_for_letter(name: str, run: Trajectory) -> None:
     ],
 )
 def test_a_prefix_gives_handy_numbers(size: float, expected: tuple[str, float]) -> None:
-    assert prefixed("m", [size, -size / 2, np.nan]) == expected
+    assert prefix_unit("m", [size, -size / 2, np.nan]) == expected
 
 
 def test_the_starts_of_a_search_are_drawn_sorted_over_the_least(sweep: Sweep) -> None:

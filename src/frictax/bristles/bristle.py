@@ -93,8 +93,8 @@ def fading_damping(sigma_1: Number, v_d: Number | None, speed: Values, law: Abst
 
 
 def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
-    """Return 1/v_d [s/m]. If `v_d` is None, take the largest v_d for which the contact never
-    generates energy, and at most the speed over which the law falls.
+    """Return 1/v_d [s/m]. Without `v_d`, use the largest v_d for which the contact never generates
+    energy, and at most the speed over which the law falls.
 
     This v_d is sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)), where F_S is the law at rest and F_C its
     minimum. For F_S > 2*F_C the term F_S**2/(F_S - F_C) is replaced by 4*F_C.

@@ -78,7 +78,7 @@ class ElastoPlastic(AbstractBristle):
         left = smaller(q - straight, _FAR)
         begun = smaller(r1, 1 - 1e-9)
 
-        def speed(p: Number) -> Number:
+        def rate_of_p(p: Number) -> Number:
             gap = jnp.exp(-p)
             return (1 - self._slip(1 - gap, b) * (1 - gap)) / gap
 
@@ -87,10 +87,10 @@ class ElastoPlastic(AbstractBristle):
 
             def on(_, carry) -> tuple[Number, Number]:
                 p, area = carry
-                a = speed(p)
-                b = speed(p + 0.5 * step * a)
-                c = speed(p + 0.5 * step * b)
-                d = speed(p + step * c)
+                a = rate_of_p(p)
+                b = rate_of_p(p + 0.5 * step * a)
+                c = rate_of_p(p + 0.5 * step * b)
+                d = rate_of_p(p + step * c)
                 end = p + step * (a + 2 * b + 2 * c + d) / 6
                 middle = p + step * (5 * a + 4 * (b + c) - d) / 24
                 area = area + step * (jnp.exp(-p) + 4 * jnp.exp(-middle) + jnp.exp(-end)) / 6

@@ -149,11 +149,11 @@ class MaxwellSlip(AbstractBristle):
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
         return jnp.where(modes == 0, self.k * v, slips)
 
-    def held(self, force: Vector, g: Number, modes: Modes) -> Vector:
+    def element_forces(self, force: Vector, g: Number, modes: Modes) -> Vector:
         """Return the force of each element [N] for the state `force`."""
         return force if self.C is not None else jnp.where(modes == 0, force, modes * self.share * g)
 
-    def released(self, force: Vector, f0: Number, modes: Modes) -> Vector:
+    def forces_after_sticking(self, force: Vector, f0: Number, modes: Modes) -> Vector:
         """Return the state of each element after slipping elements stick again, for the law
         `f0`.
         """

@@ -41,7 +41,7 @@ def _open_closed_streams() -> None:
 
 
 def _unraisable(what: Any) -> None:
-    """A key that comes while Python collects garbage is raised again, see `frictax.interrupts`."""
+    """Raise a key again that came during garbage collection, see `frictax.interrupts`."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
 

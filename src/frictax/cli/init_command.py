@@ -93,7 +93,7 @@ class Constants:
 
 @dataclasses.dataclass(frozen=True)
 class Writing:
-    """Where the problem is written, and whether questions are asked."""
+    """The output file, and whether questions are asked."""
 
     yes: bool = option(
         DATA,
@@ -114,8 +114,8 @@ class Writing:
 def init(reading: Reading, columns: Columns, constants: Constants, writing: Writing) -> None:
     """Write a problem file for a measured record, to be checked and identified.
 
-    Reads names and numbers, recognises which column is what, asks what the file does not state (at
-    most five questions, none where options answer them), and writes the machine, its free
+    The command reads names and numbers, and recognises the quantity of each column. It asks at most
+    five questions on facts that file and options lack. It writes the machine, its free
     parameters and an objective. An option that is given and not used ends the command.
     """
     example, out, overwrite = writing.example, writing.out, writing.overwrite
@@ -192,11 +192,11 @@ def _decide(draft: "Draft", yes: bool) -> "Draft":
     if not yes and _can_ask():
         return _ask(draft)
     lack = draft.lacking()
-    doubtful = [open_ for open_ in draft.undecided() if open_.doubtful]
+    doubtful = [open_ for open_ in draft.open_questions() if open_.doubtful]
     if yes:
         open_ = doubtful + ([lack] if lack else draft.unknown())
     else:
-        open_ = draft.undecided()
+        open_ = draft.open_questions()
     if open_:
         first, *others = open_
         more = f" Give also: {'; '.join(one.flag for one in others)}." if others else ""
@@ -220,7 +220,7 @@ def _ask(draft: "Draft") -> "Draft":
         while machine not in MACHINES:
             machine = typer.prompt(f"One of {', '.join(MACHINES)}", default=draft.machine)
         draft = with_machine(draft, machine)
-    while draft.lacking() or not all(c.sure for c in draft.used) or draft.unknown_counts():
+    while draft.lacking() or not all(c.sure for c in draft.used_columns) or draft.unknown_counts():
         draft = _ask_columns(draft)
     for name in draft.asked_constants():
         if name not in draft.constants:
@@ -238,7 +238,7 @@ def _ask_columns(draft: "Draft") -> "Draft":
     typer.echo(_describe_draft(draft))
     lack = draft.lacking()
     open_ = [lack] if lack else draft.unknown_counts()
-    for sentence in [c.doubt for c in draft.used if c.doubt] + [one.says for one in open_]:
+    for sentence in [c.doubt for c in draft.used_columns if c.doubt] + [one.says for one in open_]:
         typer.echo(f"  {sentence}")
     answer = typer.prompt(
         "Correct? Press Enter, or type changes such as position=enc[deg]",
@@ -282,13 +282,13 @@ def _describe_draft(draft: "Draft") -> str:
     lines = [f"{draft.file.name} is read as {machine}."]
     if draft.rate is not None:
         lines.append(f"  {'rate':9}  {draft.rate:g} Hz")
-    wide = max((len(c.shown) for c in draft.used), default=0)
-    for column in draft.used:
+    wide = max((len(c.as_typed) for c in draft.used_columns), default=0)
+    for column in draft.used_columns:
         x = draft.shape.values[:, column.number - 1]
         x = x[np.isfinite(x)]
         values = f"{np.min(x):.6g} to {np.max(x):.6g}" if x.size else "no numbers"
         sure = "" if column.sure else f"   (guessed: {column.unit} is not stated in the file)"
-        lines.append(f"  {column.role:9}  {column.shown:{wide}}  {values}{sure}")
+        lines.append(f"  {column.role:9}  {column.as_typed:{wide}}  {values}{sure}")
     if draft.not_used:
         lines.append(f"  not used: {', '.join(draft.not_used)}")
     lines += [f"  {note}" for note in draft.shape.notes]

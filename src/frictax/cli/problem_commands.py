@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from frictax.text import aligned, amount
+from frictax.text import align_columns, amount
 
 from .options import (
     DATA,
@@ -155,7 +155,7 @@ def _outline(problem: Any) -> list[str]:
         ]
     lines = [content.title]
     for label, record in problem.data.items():
-        lines.append(f"{'fit' if label in problem.fitted else 'not fitted'}  {record!r}")
+        lines.append(f"{'fit' if label in problem.fitted_records else 'not fitted'}  {record!r}")
     lines += [
         f"! {notice.of_record(label)}"
         for label, record in problem.data.items()
@@ -181,7 +181,7 @@ def _outlook(problem: Any) -> str:
     )
     settings = {key: settings[key] for key in asked}
     try:
-        return str(fx.outlook(problem.machine, problem.fitted, **settings))
+        return str(fx.outlook(problem.machine, problem.fitted_records, **settings))
     except ValueError as why:
         return f"! {why}"
 
@@ -190,7 +190,7 @@ def _derived_table(made: Any) -> list[str]:
     """Return the derived quantities as a table."""
     head = ("derived", "value", "unit", "std. error", f"{100 * made.found.level:g} % interval")
     rows = [e.cells for e in made.derived]
-    return ["\n".join(aligned(head, rows))] if rows else []
+    return ["\n".join(align_columns(head, rows))] if rows else []
 
 
 def _result_texts(made: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import typer
 
 from frictax.interrupts import handle_sigterm, note_key_answered
-from frictax.progress import Work, watched
+from frictax.progress import Work, show_progress
 from frictax.text import printable
 
 # As the user typed it, for the report; None if a program calls the commands.
@@ -94,7 +94,7 @@ def as_option_names(sentence: str) -> str:
 @contextlib.contextmanager
 def progress() -> Iterator[Work]:
     """Show the progress of the command in one line of the error stream, if it is a terminal."""
-    with watched(sys.stderr.isatty(), "frictax") as work:
+    with show_progress(sys.stderr.isatty(), "frictax") as work:
         yield work
 
 

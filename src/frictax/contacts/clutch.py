@@ -82,8 +82,8 @@ Length = TypeVar("Length", float, np.ndarray, Array)
 
 
 def clutch_geometry(N: int, r0: Length, ri: Length) -> Length:
-    """The geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake with N friction faces
-    between the radii ri and r0 [m].
+    """Return the geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake with N friction
+    faces between the radii ri and r0 [m].
 
     A plate that is pressed on both sides has two faces. The formula is exact for uniform wear; for
     narrow rings it differs little from that for uniform pressure.

@@ -53,7 +53,7 @@ class AbstractRubbing(AbstractByLaws):
         check(self)
         bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
-            turns = getattr(self, "rotational", False)  # for a brake its body decides
+            turns = getattr(self, "rotational", False)  # a brake can also be linear
             unit = rotational_unit("m/s") if turns else "m/s"
             warnings.warn(
                 f"`{type(self).__name__}.bristle`: sigma_1 = {float(bristle.sigma_1):g} gives"
@@ -134,8 +134,9 @@ def no_bristle(machine: object, name: str, contact: object) -> None:
 
 
 def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number]:
-    """Return the limit g > 0 of the bristle of a contact at velocity v, the slope of the viscous
-    part beside the bristle, and the smallest value of g.
+    """Return the limit g > 0 of the bristle of a contact at velocity v, and the smallest g.
+
+    The second of the three results is the slope of the viscous part, which acts beside the bristle.
     """
     parts = [_parts(law, absolute_speed(v)) for law in _laws(contact)]
     return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))

@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import Checked, ScalarLike
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.engine import Adaptive
 from frictax.interrupts import Keys
 from frictax.mechanism import Machine
 from frictax.parameters import get, parameters, replace
 from frictax.programs import interruptible_jit
-from frictax.text import aligned, figures, suggestion
+from frictax.text import align_columns, figures, suggestion
 
 from .cycle import CycleError, LimitCycle, build_cycle
 from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_to_section
@@ -24,7 +24,8 @@ from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_
 _FIRST_STEP = 0.01  # [range of the parameter, amplitudes]
 _LONGEST_STEP = 0.05  # the same; default of `continued`
 _SHORTEST_STEP = 1e-9  # the same; the branch ends below it
-_LEAST_COSINE = 0.95  # of the angle between two tangents; a step with a larger angle is repeated
+# Least cosine of the angle between two tangents; a step with a larger angle is repeated.
+_LEAST_COSINE = 0.95
 _ROUNDING_FLOOR = 100.0  # [tolerance] residual that counts as rounding if steps do not reduce it
 
 
@@ -205,7 +206,7 @@ class Branch:
             for value, cycle in zip(self.values, self.cycles, strict=True)
         ]
         folds = [f"Fold at {self.path} = {figures(x, 6)}." for x in self.folds]
-        return "\n".join([*aligned(head, rows), *folds, self.ended])
+        return "\n".join([*align_columns(head, rows), *folds, self.ended])
 
     def __repr__(self) -> str:
         values = self.values
@@ -269,7 +270,7 @@ def continued(
             f"`continued` needs a `LimitCycle`, got a {type(cycle).__name__}. Find one by"
             " `limit_cycle`."
         )
-    whole("`continued`: `most`", most, 2)
+    check_count("`continued`: `most`", most, 2)
     begins, end = _single_value(cycle, path, "continued"), float(to)
     if not np.isfinite(end) or end == begins:
         raise ValueError(

@@ -14,7 +14,7 @@ from frictax.mechanism.hybrid import state_names
 from frictax.mechanism.layout import layout
 from frictax.parameters import get, select
 from frictax.programs import interruptible_jit
-from frictax.text import aligned, figures
+from frictax.text import align_columns, figures
 
 from .following import CycleNumbers, Neighbourhood, compiled_derivatives, follow_compiled
 from .return_map import (
@@ -194,8 +194,10 @@ class LimitCycle:
                 self.states, self.low, self.high, self.amplitude, strict=True
             )
         ]
-        table = aligned(("state", "lowest", "highest", "amplitude"), rows)
-        events = aligned(("time [s]", "event"), [(figures(e.time, 6), str(e)) for e in self.events])
+        table = align_columns(("state", "lowest", "highest", "amplitude"), rows)
+        events = align_columns(
+            ("time [s]", "event"), [(figures(e.time, 6), str(e)) for e in self.events]
+        )
         return "\n".join([head, *table, *events])
 
     __repr__ = __str__

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from frictax.annotations import Checked, ScalarLike
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.contacts.mode import STUCK
 from frictax.engine import AbstractHybridSystem, Adaptive, Result
 from frictax.engine.options import ForwardAlone
@@ -134,7 +134,7 @@ def _check_arguments(
             f"`limit_cycle`: `event` must be one of {', '.join(map(repr, _EVENTS))}, got"
             f" {event!r}.{suggestion(event, _EVENTS)}"
         )
-    whole("`limit_cycle`: `returns`", returns, 1)
+    check_count("`limit_cycle`: `returns`", returns, 1)
     if not jax.config.read("jax_enable_x64"):
         raise ValueError(
             "`limit_cycle` needs 64-bit numbers: the state has to come back to itself to ten"

@@ -17,7 +17,7 @@ from frictax.programs import interruptible_jit
 
 CONVERGED = 1e-10  # [sizes of the states] residual at which Newton's method ends
 ACCEPTED = 1e-7  # [sizes of the states] largest residual of a limit cycle
-_NODES = 32  # in each phase between two events
+_NODES = 32  # number of nodes in each phase between two events
 _EDGE = 1e-6  # [phase] distance of the first and the last node from the events
 
 

@@ -165,13 +165,13 @@ def fetch(
             return here
     target = (cache() if folder is None else Path(folder)) / name
     for file in record.files:
-        _fetched(record, file, target)
+        _fetch_file(record, file, target)
         if tell is not None:
             tell(sum(f.bytes for f in record.files if (target / f.path).is_file()), record.bytes)
     return target
 
 
-def _fetched(record: PublicRecord, file: PublicFile, target: Path) -> None:
+def _fetch_file(record: PublicRecord, file: PublicFile, target: Path) -> None:
     import pooch
     import requests
 

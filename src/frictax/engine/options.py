@@ -198,9 +198,9 @@ class OnSamples(Pickled, eqx.Module):
     **Arguments:**
 
     - `solver`: any explicit diffrax Runge-Kutta solver, without error control: `run.error` is NaN.
-      None: the steps of `diffrax.Bosh3()`, the cheapest method whose error on a record at 2.5 kHz
-      is below 1e-9 (experiments/benchmarks/p2.py), or linearly implicit steps of order 2 if a part
-      has a bristle.
+      The default is `diffrax.Bosh3()`, the cheapest method whose error on a record at 2.5 kHz is
+      below 1e-9 (experiments/benchmarks/p2.py). If a part has a bristle, the default is linearly
+      implicit steps of order 2.
     - `tolerance`: the largest estimated error of a step, relative to the range of each state so
       far. A step with a larger error is divided into 2, 4, 8, ... up to 4096 parts. None for steps
       without error control. In 32 bits at least 1.2e-5.

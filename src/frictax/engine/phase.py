@@ -164,7 +164,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        if isinstance(error, tuple):  # from `_with_speed`; the shortest steps are not shortened
+        if isinstance(error, tuple):  # `_with_speed` returns two; the shortest steps stay
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
             error = (error[0], jnp.where(short, 0.0, _SPEED_WEIGHT) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
@@ -353,8 +353,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are
     full.
 
-    Return the `Stop`, the state there, its `Slope`, the samples of the phase, the numbers of steps
-    taken and accepted, and the `Sums` after the phase (NaN without error control).
+    Return the `Stop`, the state there and its `Slope`, the samples of the phase, and the numbers of
+    steps taken and accepted. The last result is the `Sums` (NaN without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)

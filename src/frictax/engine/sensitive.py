@@ -48,8 +48,8 @@ class Sensitive(AbstractHybridSystem):
 
     Inside a mode ``S' = (df/dy) S + df/dx``. The time of an event, where the margin h falls to 0 or
     a deadline comes, shifts by ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. At the event S
-    becomes ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau``, where dg is the derivative of `jump` by
-    time, state and parameters (the saltation matrix). So a run has exact derivatives as states.
+    becomes ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau`` (the saltation matrix). Here dg is the
+    derivative of `jump` by time, state and parameters. So a run has exact derivatives as states.
     Their own derivatives by the drives are ordinary derivatives of this run.
 
     State: the state of the system (n,), S row by row (n, p), dtau of the last event (p,), and its

@@ -19,9 +19,9 @@ from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.parameters import replace
-from frictax.progress import watched
+from frictax.progress import show_progress
 from frictax.summary import Summarised, Summary
-from frictax.text import figures, shown
+from frictax.text import figures, format_estimate
 from frictax.verbs import DesignVerbs
 
 from .building import DesignOptions, DesignRequest, DesignSettings, build_problem
@@ -33,7 +33,7 @@ from .search import search_excitation
 
 _DRAWN = 200  # machines that must keep the limits if values are uncertain
 _SHARE_WITHIN = 0.97  # share of them that must keep the limits
-_TRIALS = 8  # of the scale of an excitation; its error is then below 1 %
+_TRIALS = 8  # bisections of the scale of an excitation; its error is then below 1 %
 _TOLERANCE = 0.95  # share of a margin, or of the error of a rival, below which there is a warning
 
 
@@ -138,7 +138,8 @@ class Design(Summarised, DesignVerbs):
         runs = self.drawn_runs if says is None else others[says]
         wanted = self.problem.wanted
         worst = [
-            np.max(self._relative_errors(run)[wanted]) if run.succeeded else np.inf for run in runs
+            np.max(self._relative_errors(run)[wanted]) if run.is_complete else np.inf
+            for run in runs
         ]
         return np.array(worst)
 
@@ -199,7 +200,7 @@ class Design(Summarised, DesignVerbs):
         head = ("parameter", "value", "unit", "expected error", "relative", *short_names)
         rows = []
         for i, name in enumerate(self.names):
-            row = shown(self.values[i], self.errors[i], self.units[i])
+            row = format_estimate(self.values[i], self.errors[i], self.units[i])
             mark = "" if i in self.problem.wanted else " (not wanted)"
             cells = figures(self.values[i] / row.size, 6), row.unit, row.error
             shares = [error_in_words(self.beside[says][i]) for says in others]
@@ -380,7 +381,7 @@ def design(
         drawn = draw_machines(
             request.over, problem.under_test, names, lower, _DRAWN, request.seed + 1
         )[1:]
-    with watched(request.progress, "Designing") as work:
+    with show_progress(request.progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
         best = search_excitation(
             problem, few, request.starts, request.steps, request.seed, parts["search"]

@@ -29,7 +29,7 @@ Criterion = Literal["E", "minimax", "A", "D"]
 CRITERIA: tuple[Criterion, ...] = ("E", "minimax", "A", "D")
 ROUNDING = 1e-6  # share of a limit by which an experiment may exceed it
 _PRIOR_INFORMATION = 1e-4  # relative information that bounds a relative error by 100
-_LIMIT_WEIGHT = 20.0  # of a relative excess over a limit, added to the criterion (a logarithm)
+_LIMIT_WEIGHT = 20.0  # weight of a relative excess over a limit in the logarithmic criterion
 _AIM = 0.99  # share of a limit that the search aims at, so that it ends within the limit
 
 
@@ -58,14 +58,14 @@ class ExperimentRun:
         return float(np.max(np.asarray(self.loads), initial=0.0)) - 1.0
 
     @property
-    def succeeded(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the simulation of each machine reached its end."""
         return bool(np.all(np.asarray(self.reached_end)))
 
     @property
     def within_limits(self) -> bool:
         """True if the simulation succeeded within all limits."""
-        return self.succeeded and self.excess <= ROUNDING
+        return self.is_complete and self.excess <= ROUNDING
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from .problem import DesignProblem
 
 _RATE = 0.1  # first learning rate; the numbers of an excitation are about 1
 _LONGEST_GRADIENT = 5.0  # norm at which gradients are clipped
-_PENALTY_WEIGHT = 5.0  # of limits and margins at the end of a search
+_PENALTY_WEIGHT = 5.0  # weight of limits and margins at the end of a search
 _FIRST_PENALTY = 0.01  # share of that weight at the beginning
 
 
@@ -106,7 +106,7 @@ def mean_cost(
         gradient = gradient + by_drive / len(machines)
         excess = max(excess, run.excess)
         succeeded &= bool(np.isfinite(full)) and bool(np.all(np.isfinite(by_drive)))
-        succeeded &= run.succeeded
+        succeeded &= run.is_complete
     return cost, gradient, excess, succeeded
 
 
@@ -166,7 +166,7 @@ def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -
     for _ in range(8):
         run = problem.run_once(problem.compiled_excitation(c), nominal)
         criterion = float(problem.compiled_criterion(run.information))
-        if run.succeeded and np.isfinite(criterion) and run.excess < 10.0:
+        if run.is_complete and np.isfinite(criterion) and run.excess < 10.0:
             return c if criterion < without - 1e-3 else None
         c = problem.shape.resized(c, 0.6)
     return None

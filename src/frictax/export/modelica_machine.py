@@ -90,7 +90,7 @@ def _number(value: object) -> str:
     return repr(float(f"{float(value):.10g}"))  # type: ignore[arg-type]
 
 
-VERSION = "4.0.0"  # of the Modelica Standard Library: the oldest with these names
+VERSION = "4.0.0"  # oldest version of the Modelica Standard Library with these names
 
 
 class ModelicaOptions(TypedDict, total=False):

@@ -549,7 +549,7 @@ def _gear(sheet: Sheet, name: str, part: Any) -> None:
                 f"{name!r} is a `LossyGear`, which is written with the Modelica Standard Library"
                 " only: leave out `self_contained`."
             )
-        table = matrix(part.continued())
+        table = matrix(part.extended_rows())
         ratio = f"ratio={number(part.ratio)}"
         sheet.declare("LossyGear", here, [ratio, f"lossTable={table}"])
     else:

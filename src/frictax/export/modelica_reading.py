@@ -1,5 +1,5 @@
-"""Parameters of Modelica text, as frictax calls them: what `to_modelica` writes, and what people
-have in models and parameter records of their own.
+"""Read parameters from Modelica text, with the names of frictax: text of `to_modelica`, and users'
+models and parameter records.
 """
 
 import dataclasses
@@ -31,10 +31,10 @@ _TOKEN = re.compile(
     |(?P<sign><=|>=|<>|==|:=|\.[-+*/^]|[-+*/^=(){}\[\],;:.<>])""",
     re.VERBOSE | re.DOTALL,
 )
-_LARGEST = 5_000_000  # characters of a text, which take 10 s and 400 MB
-_DEEPEST = 40  # brackets inside each other
+_LARGEST = 5_000_000  # [characters] largest text; it takes 10 s and 400 MB
+_DEEPEST = 40  # largest number of nested brackets
 
-# The class that frictax has for the last word of a Modelica class, where the two differ.
+# Classes of frictax whose name differs from the last word of the Modelica class.
 _SAME = {
     "RotationalBrake": "Brake",
     "RotationalFixed": "Fixed",
@@ -50,9 +50,10 @@ _SAME = {
 }
 _PARTS = {part.__name__: part for part in WRITERS}
 _SIGNALS = {cls.__name__: cls for cls in (Constant, Pulse, Ramp, Sine, Step, Trapezoid)}
-_BESIDE = ("Rod", "PrescribedHeatFlow", "FixedTemperature")  # of a machine's text, and no parts
+# Classes in the text of a machine that are not parts.
+_BESIDE = ("Rod", "PrescribedHeatFlow", "FixedTemperature")
 _TABLES = ("CombiTimeTable", "Sampled", "Held")
-# Parameters of the library that change nothing here, each with the values that are so.
+# Parameters of the library without effect in frictax, each with its allowed values.
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "useSupport": None,
     "useHeatPort": None,
@@ -140,7 +141,7 @@ class _Token:
 
 @dataclasses.dataclass(frozen=True)
 class _Modifier:
-    """A modifier ``name(inner) = value``, with the `value` None if there is no ``=``."""
+    """A modifier ``name(inner) = value``. `value` is optional."""
 
     name: str
     inner: tuple["_Modifier", ...]
@@ -148,7 +149,7 @@ class _Modifier:
     line: int
 
     def attribute(self, name: str) -> Any:
-        """The value of an attribute, such as ``start``; None without one."""
+        """Return the value of an attribute, such as ``start``, or None."""
         return next((m.value for m in self.inner if m.name == name), None)
 
 
@@ -233,7 +234,7 @@ class _Reader:
         return repr(brief(self.now.text, 30)[1:-1]) if self.now.kind != "end" else "the end"
 
     def _parse_path(self) -> str:
-        """A name, or names that are joined by dots."""
+        """Parse a name, or names that are joined by dots."""
         self.take(".")
         if self.now.kind != "name":
             raise _error_at(self.now, f"a name must stand in place of {self._next_shown()}")
@@ -257,9 +258,9 @@ class _Reader:
         return named or attributes
 
     def _parse_statement(self) -> None:
-        """A declaration, the head or the end of a class, an equation."""
+        """Parse a declaration, the head or the end of a class, or an equation."""
         if self.now.kind == "string":
-            self.next()  # what a class is, in words
+            self.next()  # the description of a class
         elif self.has(";", "public", "protected"):
             self.next()
         elif self.has("within", "import", "annotation"):
@@ -286,8 +287,8 @@ class _Reader:
         return bool(words) and words[0] in kinds
 
     def _parse_class(self) -> None:
-        """The head of the class that is read, or a class that elements are written out in, which is
-        passed over.
+        """Parse the head of the class that is read. Skip functions, connectors, types, and classes
+        that define an element.
         """
         while not self.has("model", "record", "package", "block", "class"):
             if self.has("function", "connector", "type"):
@@ -325,7 +326,7 @@ class _Reader:
                 return
 
     def _parse_equations(self) -> None:
-        """Equations hold no parameters; ``connect`` says which signal drives what."""
+        """Read signals of drives from ``connect``, and skip the other equations."""
         self.next()
         while self.now.kind != "end" and not self.has("end", "public", "protected"):
             if self.has("annotation"):
@@ -441,7 +442,7 @@ class _Reader:
         return found
 
     def _parse_modifiers_to(self, end: str) -> Iterator[_Modifier]:
-        """The modifiers up to a sign, or to the end of the text."""
+        """Yield the modifiers up to the token `end`, or to the end of the text."""
         while not self.has(end) and self.now.kind != "end":
             if end == "end" and self.take("("):  # brackets about all of them
                 yield from self._parse_modifiers_to(")")
@@ -556,10 +557,10 @@ class _Reader:
         self.expect("}")
         return _numbers(token, entries)
 
-    # -- what it means
+    # -- meaning of declarations
 
     def _add_parameters(self, modifiers: Iterable[_Modifier]) -> None:
-        """Parameters of the text itself: of a record, or a list of modifiers."""
+        """Add parameters of the text itself: of a record, or a list of modifiers."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
                 self._add_nested([one])  # friction(peak=1.2): of a component of its own
@@ -686,7 +687,7 @@ class _Reader:
             ) from error
 
     def _read_file(self, values: Mapping[str, _Modifier]) -> np.ndarray:
-        """The table of a drive that is in a file."""
+        """Read the table of a drive from a file."""
         asked = values["tableName"].value if "tableName" in values else ""
         file = values["fileName"].value if "fileName" in values else ""
         file = self.known.get(file.path, file) if isinstance(file, _Word) else file
@@ -707,14 +708,14 @@ class _Reader:
 
 @functools.cache
 def _known_classes() -> frozenset[str]:
-    """The last words of the classes that are read."""
+    """Return the last words of the classes that are read."""
     parts = (_PARTS, _SIGNALS, _SAME, _TABLES, _BESIDE)
     return frozenset(name for names in parts for name in names)
 
 
 @functools.cache
 def _parameters_of(kind: str) -> dict[str, Declaration | None]:
-    """The parameters of an element by the name in Modelica, each with frictax's declaration."""
+    """Return the parameters of an element by their Modelica names, with frictax's declarations."""
     part = _PARTS.get(_SAME.get(kind, kind))
     if part is None:
         return {}
@@ -782,7 +783,7 @@ def _number(one: _Modifier, value: Any) -> float:
 
 
 def _value_in_si(one: _Modifier) -> Any:
-    """The value of a modifier, its attributes checked."""
+    """Check the attributes of a modifier, and return its value."""
     unit = one.attribute("unit")
     if unit is not None and unit != "%" and not _is_of_si(str(unit)):
         raise ValueError(
@@ -832,7 +833,7 @@ def _check_without_effect(one: _Modifier) -> None:
 
 
 def _check_value(name: str, value: Any, line: int) -> Any:
-    """A table of friction as a `Table`, a number or an array as it is; raises for anything else."""
+    """Return a friction table as a `Table`, a number or an array unchanged; raise otherwise."""
     if not isinstance(value, float | np.ndarray):
         says = getattr(value, "path", value)
         raise ValueError(

@@ -106,7 +106,7 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
     ([[0.0, 5.0], [2.0, 7.0]], 0.0)
     """
     if isinstance(law, Table):
-        return law.continued(), 0.0
+        return law.extended_rows(), 0.0
     breaks = np.asarray(law.breaks)
     nodes = [0.0, *breaks[(breaks > 0) & (breaks < v_max)], v_max]
     even, near_rest = np.linspace(0, v_max, 8001), np.geomspace(1e-9 * v_max, v_max, 4500)
@@ -145,7 +145,7 @@ def law_table(
             said += (
                 f", which ends at {number(law.v[-1])}; beyond it Modelica goes on, frictax does not"
             )
-        return law.continued(), said
+        return law.extended_rows(), said
     if isinstance(law, Coulomb):
         f, d = float(law.F_Coulomb), float(law.F_prop)
         said = f"{what}: Coulomb, F_Coulomb={number(f)}, F_prop={number(d)}"

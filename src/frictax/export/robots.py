@@ -82,7 +82,7 @@ class JointFriction:
 def joint_friction(
     found: FitResult, contact: str | None = None, v_max: float | None = None
 ) -> JointFriction:
-    """Return the level and the slope, both >= 0, nearest to a fitted friction, and what is lost.
+    """Return the level and the slope, both >= 0, nearest to a fitted friction, and lost features.
 
     They minimise the sum of squares over speeds from 0 to `v_max`.
 
@@ -149,7 +149,7 @@ def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
 
 
 class _Steady(NamedTuple):
-    """The steady friction of a joint, its highest speed, sentences on what is lost, and
+    """The steady friction of a joint, its highest speed, sentences on lost features, and
     `JointFriction.lugre`.
     """
 
@@ -217,7 +217,7 @@ def _of_contact(found: FitResult, contact: str | None, v_max: float | None) -> _
 
 
 def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """Return `JointFriction.lugre` of a contact, and sentences on what is lost."""
+    """Return `JointFriction.lugre` of a contact, and sentences on lost features."""
     bristle, law, lost = part.bristle, part.law(1), [_NO_BRISTLE]
     if type(bristle) not in (LuGre, Dahl, ElastoPlastic):
         raise ValueError(

@@ -110,7 +110,7 @@ def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
 def _open_existing(path: Path) -> int:
     try:
         file = os.open(path, os.O_RDWR | _FLAGS)
-    except PermissionError:  # of another user
+    except PermissionError:  # The file belongs to another user.
         file = os.open(path, os.O_RDONLY | _FLAGS)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
@@ -132,21 +132,23 @@ def _beat(file: int, ended: threading.Event) -> None:
     count = 0
     while not ended.wait(_BEAT):
         count += 1
-        with contextlib.suppress(OSError):  # a full disk is said by what is written there
+        with contextlib.suppress(OSError):  # The writer of the file reports a full disk.
             _write(file, count)
 
 
 def _write(file: int, beat: int) -> None:
-    """Write host, process, start and the count of changes, always as many bytes."""
+    """Write host, process, start and the number of changes, with a constant number of bytes."""
     says = {"host": platform.node()[:200], "process": os.getpid(), "began": _BEGAN}
     text = json.dumps({**says, "system": _system(), "beat": beat})
     os.lseek(file, 0, os.SEEK_SET)
     os.write(file, f"{text:<600}\n".encode())
-    os.fsync(file)  # a shared disk may keep what is written for half a minute
+    os.fsync(file)  # Otherwise a shared disk delays writing by up to half a minute.
 
 
 def _content(path: Path) -> bytes:
-    """Return what the file holds, opened again, since shared disks look for changes only then."""
+    """Return the content of a file. It is opened again, because shared disks look for changes only
+    then.
+    """
     try:
         file = os.open(path, os.O_RDONLY | _FLAGS)
     except OSError:

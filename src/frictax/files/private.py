@@ -1,11 +1,11 @@
-"""Folders and files that no other user can have written: what is loaded from them runs as code."""
+"""Check that other users cannot write to a folder or file, because its content runs as code."""
 
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-_MOST_LINKS = 40  # links on the way to a folder, as many as Linux follows
+_MOST_LINKS = 40  # most links on the way to a folder, as in Linux
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _HAS_OWNERS = os.name == "posix"
 
@@ -14,10 +14,10 @@ def unsafe_part(folder: Path) -> tuple[Path, str] | None:
     """Return the first folder or link on the way to `folder` through which another user could put
     files into it, and the rule that it breaks; None if `folder` is safe, or not there.
 
-    Each folder from the root on has to belong to this user or to root, and nobody else may write
-    to it. Folders such as /tmp, in which users cannot touch the files of others, may stand above.
-    Links are followed, and the folders on their way obey the same rule. Windows has no such modes:
-    there every folder passes.
+    Each folder on the way belongs to this user or to root, and other users cannot write to it. An
+    exception are folders such as /tmp, in which users cannot change the files of others. The rule
+    also applies to the folders on the way of links. Windows does not have these modes, so every
+    folder passes.
     """
     if not _HAS_OWNERS:
         return None

@@ -27,12 +27,10 @@ def write_whole(
     sync: bool = True,
     mode: int | None = None,
 ) -> None:
-    """Write one file: a failure or a kill leaves what was there.
+    """Write one file. If this fails or is killed, the old file remains.
 
-    A file that is replaced keeps its mode.
-
-    **Arguments:** `sync`: whether the content must survive a power failure; `mode`: of the file,
-    whatever was there.
+    **Arguments:** `sync`: whether the content must survive a power failure; `mode` of the file, by
+    default that of the old file.
 
     **Raises:** `FileExistsError` if the file exists and `replace` is false; `OSError` with one
     sentence if the file cannot be written.
@@ -102,7 +100,7 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
                     os.replace(_part(folder, token, i), target)
                 _sync_folder(folder)
             except BaseException:
-                is_pending = True  # for the next process, if the old files do not return here
+                is_pending = True  # The next process restores the old files if this one fails.
                 _append(journal, _BACK)
                 _go_back(folder, token, names)
                 is_pending = False
@@ -115,7 +113,7 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
 
 
 def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
-    """Complete or undo what a killed process left unfinished in `folder`, and remove its parts.
+    """Complete or undo the writing of a killed process in `folder`, and remove its parts.
 
     **Arguments:** `reading`: the caller only reads. Then a folder that cannot be written raises
     nothing, and the function waits for a process that is renaming files at this moment.
@@ -143,7 +141,7 @@ def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
     while True:
         path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
         file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
-        # another process may have taken the new file for litter
+        # Another process may have removed the new file as litter.
         if lock_file(file) is not False and is_at(path, file):
             return path, file
         os.close(file)
@@ -266,7 +264,7 @@ def _remove_all(folder: Path, token: str, journal: int) -> None:
 
 
 def _remove_if_abandoned(part: Path) -> None:
-    with contextlib.suppress(OSError):  # of another user, or removed by another process
+    with contextlib.suppress(OSError):  # another user has it, or another process removed it
         file = _open(part)
         try:
             is_abandoned = _is_abandoned(file)
@@ -372,7 +370,7 @@ def _one_sentence(current: list[Path]) -> Iterator[None]:
 
 
 def check_target(path: str | Path, what: str) -> Path:
-    """The file to write, links followed, or one sentence why it cannot be written.
+    """Return the file to write, with links followed, or raise the reason in one sentence.
 
     **Arguments:** `what` is to be written there, such as "the report".
 
@@ -424,10 +422,10 @@ def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None
 
 @contextlib.contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
-    """A folder, made if need be with those above it; what was made goes again where the work fails
-    and left nothing.
+    """Create a folder and those above it for the work in this context. If the work fails, remove
+    created folders that are empty.
 
-    **Raises:** `NotADirectoryError` with one sentence where it is a file.
+    **Raises:** `NotADirectoryError` with one sentence if it is a file.
     """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file. Name another folder with --out.")
@@ -436,7 +434,7 @@ def made_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # somebody else has put something there
+        with contextlib.suppress(OSError):  # another program has put a file there
             for one in new:
                 one.rmdir()
         raise

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 _LARGEST = 3e8  # [bytes] of numbers and texts, which take 1 GB while they are read
-_TIMES = 4.0  # times its size that a larger file may become: its user sees that it is large
+_TIMES = 4.0  # [size of the file] largest unpacked size of a larger file
 _MATRICES = 300_000  # variables, cells and fields of a MAT-file, each of which takes up to 1 kB
 _STEP = 1 << 20  # [bytes] that are unpacked at a time
-_HEAD, _COMPRESSED, _MATRIX = 128, 15, 14  # of the format of MAT-files: bytes, types of elements
+_HEAD, _COMPRESSED, _MATRIX = (
+    128,
+    15,
+    14,
+)  # format of MAT-files: bytes of the head, types of elements
 
 
 def check_size(path: Path, size: int | float, remedy: str) -> None:

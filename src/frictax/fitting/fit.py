@@ -17,7 +17,7 @@ from frictax.mechanism import Machine
 from frictax.notice import Notice
 from frictax.parameters import get
 from frictax.programs import interruptible_jit
-from frictax.progress import Work, watched
+from frictax.progress import Work, show_progress
 
 from .build_problem import build_problem, build_sweep_problem, entries
 from .checks import check_data, check_precision, label_data, without_repeats
@@ -176,7 +176,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     given = FitOptions(**options)
     check_precision()
     data = _with_sweep(model, data)
-    with watched(given.progress, "Fitting") as work:
+    with show_progress(given.progress, "Fitting") as work:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
             refuse(
                 {name: getattr(given, name) for name in _ONLY_RECORDS},

@@ -22,7 +22,7 @@ from frictax.mechanism import Machine, Mechanism
 from frictax.mechanism.forces import AbstractMotion
 from frictax.notice import Notice
 from frictax.parameters import UnknownName, get, parameters, replace
-from frictax.progress import SILENT, Work, watched
+from frictax.progress import SILENT, Work, show_progress
 from frictax.text import suggestion
 
 from .build_problem import build_problem, build_sweep_problem, with_other_record
@@ -101,7 +101,7 @@ def fit_many(
     check_names(fit_many, options)
     given = FitOptions(**options)
     check_precision()
-    with watched(given.progress, "Fitting many") as work:
+    with show_progress(given.progress, "Fitting many") as work:
         if isinstance(data, Sweep):
             moving = {"objective": given.objective, "engine": given.engine, "values": values}
             refuse(moving, "a record", "a sweep")
@@ -399,7 +399,7 @@ def _is_searched_together(options: FitOptions) -> bool:
 
 def _fit_alone(model: Any, record: Record, options: FitOptions) -> FitResult | Exception:
     try:
-        with watched(False, "Fitting") as work:
+        with show_progress(False, "Fitting") as work:
             return fit_records(model, record, options, work)
     except MISTAKES as why:
         return why

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, get_type_hints
 import numpy as np
 
 from frictax.annotations import Checked
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.engine import Engine, OnSamples
 from frictax.laws import AbstractLaw
 from frictax.progress import Progress
@@ -180,7 +180,7 @@ class FitOptions:
             raise ValueError(
                 f"`level` must be a number between 0 and 1, got {self.level!r}. 0.95 is usual."
             )
-        whole("`starts`", self.starts, 1)
+        check_count("`starts`", self.starts, 1)
         if (
             not isinstance(self.spread, int | float)
             or isinstance(self.spread, bool)
@@ -190,9 +190,9 @@ class FitOptions:
                 f"`spread` must be a number >= 0, got {self.spread!r}. 0.5 draws starts about half"
                 " their size apart."
             )
-        whole("`seed`", self.seed, 0, "Leave it out for 0.")
+        check_count("`seed`", self.seed, 0, "Leave it out for 0.")
         if self.rounds is not None:
-            whole("`rounds`", self.rounds, 0, "0 is one search alone, 4 are usual.")
+            check_count("`rounds`", self.rounds, 0, "0 is one search alone, 4 are usual.")
 
     @property
     def is_least_squares(self) -> bool:

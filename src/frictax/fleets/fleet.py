@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from frictax.annotations import ArrayLike, Checked
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.files.replacing import write_whole
 from frictax.fitting import FitOptions
 from frictax.fitting.fit_many import values_of_each
@@ -24,7 +24,7 @@ from frictax.fitting.options import (
 from frictax.interrupts import processors
 from frictax.measurements import Record
 from frictax.mechanism import Machine
-from frictax.progress import Work, watched
+from frictax.progress import Work, show_progress
 
 from .chunks import Chunk, PartsFolder, Plan, Task, plan_chunks
 from .sources import (
@@ -81,7 +81,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.jobs is not None:
-            whole("`jobs`", self.jobs, 1, "Leave it out for one a processor.")
+            check_count("`jobs`", self.jobs, 1, "Leave it out for one a processor.")
 
 
 _RUN: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(RunOptions)}
@@ -155,7 +155,7 @@ def fleet(
     fits = {name: x for name, x in given.items() if name not in _RUN and is_given(x)}
     progress = FitOptions(**fits).progress
     fits.pop("progress", None)
-    with watched(progress, "Fitting a fleet") as work:
+    with show_progress(progress, "Fitting a fleet") as work:
         work("Looking at the records")
         setting = _plan(problem, records, run, fits)
         if run.limits is not None:

@@ -17,8 +17,8 @@ from frictax.programs.store import is_safe, program_folder
 from .chunks import Chunk, Task, fitted_chunk
 from .table import failed_row, table_of_rows
 
-TRIES = 3  # of a chunk whose process or worker ends before the chunk is fitted
-_CHUNKS_AHEAD = 3  # for each thread of a Dask worker, so that no thread waits for the scheduler
+TRIES = 3  # number of tries for a chunk whose process or worker ends early
+_CHUNKS_AHEAD = 3  # chunks for each thread of a Dask worker, so that threads do not wait
 _SINGLE_THREADED = {  # one thread for linear algebra and one memory arena for each process
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -77,7 +77,7 @@ def _run_until_broken(
     try:
         submit_more()
         while running:
-            stop_here()  # for a key whose exception Python dropped
+            stop_here()  # Python may have dropped the exception of a key.
             # The timeout lets this process notice an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:

@@ -165,7 +165,7 @@ class Table(CheckedModule, AbstractLaw):
         beyond = {"linear": 0.0, "hold": self.f[-1], "error": jnp.nan}[self.extrapolation]
         return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
 
-    def continued(self) -> np.ndarray:
+    def extended_rows(self) -> np.ndarray:
         """Return rows that give this law by linear interpolation and extrapolation, for programs
         that extrapolate the last two rows. A table with ``extrapolation="error"`` has its own rows.
         """

@@ -1,4 +1,4 @@
-"""From the columns of a source to the channels of a record: roles, signs, units, and one clock."""
+"""Convert the columns of a source to the channels of a record: roles, signs, units, one clock."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
@@ -14,9 +14,8 @@ from .diagnostics import are_held
 from .readers import Column, column_of, columns_of
 from .reading.tables import Table
 from .reading.wraps import find_seams, find_wrap, unwrap_column
-from .units import TIME, VELOCITY_OF, named_in, spelled
+from .units import TIME, VELOCITY_OF, named_in, normalize_unit
 
-# of a column's name, and other than SI
 _FEW = 0.01  # share of the rows that may repeat a time, or begin a part, to be taken as an accident
 _ENDINGS = ("ms", "us", "mm", "cm", "um", "deg", "rpm", "kN", "mA")
 
@@ -33,11 +32,11 @@ def assemble(
     where: Any = None,
     part: Any = None,
 ) -> dict[str, Any]:
-    """The arguments of a record: times, channels in their declared units, these units, standard
+    """Return the arguments of a record: times, channels and their declared units, standard
     deviations, whether inputs are held, and words for messages.
 
-    **Arguments:** `where`: column -> the value that rows have which are read; `part`: which of the
-    parts between which the clock starts again, the first being 1.
+    **Arguments:** `where`: column -> value of the rows that are read; `part`: number of the part
+    that is read, from 1, if the clock starts again.
     """
     clock = _clock_of(time, rate)
     drives, measured = columns_of("inputs", inputs or {}), columns_of("outputs", outputs)
@@ -85,7 +84,11 @@ def assemble(
     for name, column in (*drives.items(), *measured.items()):
         labels[name] = f" (column {table.name(column.name)!r} of {table.source})"
         _declare(declared, name, column, table)
-    size = TIME[spelled(declared["time"])].si if spelled(declared.get("time", "")) in TIME else 1.0
+    size = (
+        TIME[normalize_unit(declared["time"])].si
+        if normalize_unit(declared.get("time", "")) in TIME
+        else 1.0
+    )
     base = Clock(t, size, "time")
     if hold is None:  # here, because interpolation to other times adds levels
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
@@ -107,7 +110,7 @@ def assemble(
 
 
 def _clock_of(time: Any, rate: Any) -> Column | None:
-    """The column of the time; None where the samples come at a rate."""
+    """Return the column of the time; None if the samples come at a rate."""
     if (time is None) == (rate is None):
         both = "both" if time is not None else "neither"
         raise ValueError(
@@ -125,7 +128,7 @@ def _clock_of(time: Any, rate: Any) -> Column | None:
 
 
 def _by_rate(rate: Any, channels: list[Channel]) -> np.ndarray:
-    """The times of samples that come at a rate."""
+    """Return the times of samples that come at a rate."""
     size = next((np.size(c.values) for c in channels if c.clock is None), 0)
     if not size:
         raise ValueError(
@@ -222,7 +225,7 @@ def _is_range(unwrap: Any) -> TypeGuard[float]:
 def _without_wraps(
     table: Table, column: Column, name: str, values: np.ndarray, found: list[str]
 ) -> np.ndarray:
-    """A channel without the jumps of its range, if it has to be; a seam is noted in `found`."""
+    """Return a channel, unwrapped if necessary. Remaining jumps are noted in `found`."""
     position = name.rpartition(".")[2] in VELOCITY_OF
     if column.unwrap is False or (column.unwrap is None and not position):
         return values
@@ -262,7 +265,7 @@ def _without_wraps(
 
 
 def _without_repeats(table: Table, t: np.ndarray, found: list[str]) -> tuple[Table, np.ndarray]:
-    """The rows without those that repeat the time before, where these are few."""
+    """Remove the rows that repeat the time before, if they are few."""
     again = np.flatnonzero(np.diff(t) == 0) + 1
     if not again.size or again.size > _FEW * t.size:
         return table, t
@@ -275,7 +278,7 @@ def _without_repeats(table: Table, t: np.ndarray, found: list[str]) -> tuple[Tab
 
 
 def _starts_of(t: np.ndarray) -> np.ndarray:
-    """The rows before which a clock starts again."""
+    """Return the rows at which a clock starts again."""
     if np.all(np.diff(t) >= 0):
         return np.zeros(0, int)
     there = np.flatnonzero(np.isfinite(t))
@@ -283,7 +286,7 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
 
 
 def _part_of(table: Table, clock: Column | None, part: Any) -> Table:
-    """The rows of one part between which the clock starts again."""
+    """Return the rows of one part. The clock starts again at the next part."""
     if clock is None:
         raise ValueError(
             "`part` is one between which the clock starts again, and a record by `rate` has no"
@@ -319,7 +322,7 @@ def _check_parts(table: Table, clock: Column, t: np.ndarray) -> None:
                 f"Column {table.name(clock.name)!r} of {table.source} has the same time in all"
                 " rows. Check how it was exported, or give rate=... in Hz in place of `time`."
             )
-        unit = TIME.get(spelled(_unit_of(clock, table) or "s"))
+        unit = TIME.get(normalize_unit(_unit_of(clock, table) or "s"))
         rate = mean_rate(t) / (1.0 if unit is None else unit.si)
         raise ValueError(
             f"Column {table.name(clock.name)!r} of {table.source} repeats the time of the"
@@ -330,7 +333,7 @@ def _check_parts(table: Table, clock: Column, t: np.ndarray) -> None:
 
 
 def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
-    """A column that has one value in each part, and its value in the first."""
+    """Return a column with one value in each part, and its value in the first part."""
     for j, name in enumerate(table.header):
         cells = table.read(j)
         cells = cells if table.chosen is None else cells[table.chosen]
@@ -343,12 +346,12 @@ def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any
 
 
 def _own_clock(table: Table, channel: Column, name: str) -> Clock:
-    """The clock of a channel that has its own, its unit that of its own column."""
+    """Return the clock of a channel with a time column of its own."""
     column = channel.time
     assert isinstance(column, Column)
     values, unit = _times(table, column, f"{name!r} as the time", True, [])
     told = table.name(column.name)
-    unit = spelled(unit or "s")
+    unit = normalize_unit(unit or "s")
     if unit not in TIME:
         raise ValueError(
             f"Column {told!r} of {table.source}, the clock of {name!r}, must be in a unit of time"
@@ -365,15 +368,15 @@ def _deviation(table: Table, name: str, column: Column, gaps: bool) -> Any:
 
 
 def _declare(declared: dict[str, str], name: str, column: Column, table: Table) -> None:
-    """The unit that the column has after its gain: as given, or as its name says in brackets."""
+    """Store the unit of a column after its gain in `declared`, if it is known."""
     unit = _unit_of(column, table)
     if unit is not None:
         declared[name] = unit
 
 
 def _unit_of(column: Column, table: Table) -> str | None:
-    """The unit that a column has after its gain: as given, as its cells say, or its name in
-    brackets.
+    """Return the unit of a column after its gain: as given, from its cells, or from the brackets in
+    its name.
     """
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
@@ -388,7 +391,7 @@ def _contradiction(column: Column, table: Table) -> Iterator[str]:
     """Yield a sentence if the column's name contains another unit than the user gives."""
     name = table.name(column.name)
     cells = table.unit(column.name)
-    if cells is not None and column.unit is not None and spelled(column.unit) != cells:
+    if cells is not None and column.unit is not None and normalize_unit(column.unit) != cells:
         yield (
             f"Column {name!r} of {table.source} has {cells} behind its numbers, `unit` says"
             f" {column.unit}, which counts: correct it if the cells are right."
@@ -412,7 +415,7 @@ def _contradiction(column: Column, table: Table) -> Iterator[str]:
             f"{this} ends in {ending}, which is not read as a unit: it"
             f" counts as SI. Give unit={ending!r}."
         )
-    if said is not None and column.unit is not None and said != spelled(column.unit):
+    if said is not None and column.unit is not None and said != normalize_unit(column.unit):
         yield (
             f"{this} says {said} in its name, `unit` says"
             f" {column.unit}, which counts: correct it if the name is right."

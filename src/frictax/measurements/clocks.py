@@ -26,8 +26,8 @@ class Clock:
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """One recorded channel: `kind` is "inputs" or "outputs"; `sd` is None, one number, or one for
-    each sample; `clock` is its own clock, or None for that of the record.
+    """One recorded channel: `kind` is "inputs" or "outputs"; `sd` is one number, one for each
+    sample, or None; `clock` is its own clock, or None for that of the record.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Notices of a motion record: what is possible but suspicious, each with its remedy."""
+"""Notices of a motion record on suspicious data, each with its remedy."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ _SLIPS = {
 
 
 def record_notices(record: Any) -> tuple[Notice, ...]:
-    """Return all notices of a `Record`, time first; units that were `declared` are not doubted."""
+    """Return all notices of a `Record`, time first. Declared units are not doubted."""
     t, units, declared = record.t, record.units, record.declared
     found = [*_time(record, not record.turning_ticks)]
     for name in record.turning_ticks:

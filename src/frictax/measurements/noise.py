@@ -20,18 +20,18 @@ _STRETCHES = 200  # Number of stretches of each width; more do not improve the m
 _WORTH = 3.0
 _PERIODS = 4.0  # Least number of periods of the cutoff in a record.
 _FEWEST_TICKS = 20  # [samples] Fewer do not show the noise of their times.
-_EQUAL = 0.01  # of a step: how far a step of position is from a whole number of steps
+_EQUAL = 0.01  # [steps] largest distance of a difference from a whole number of steps
 _SINGLE = 0.5  # share of the intervals that have one step; the others have lost ticks
-_EVEN = 0.01  # of the median interval: times as even as these come from a clock
-_LOST = 1.5  # times the interval of one step: an interval of two steps takes twice as long
-_ACCURATE = 0.02  # of a speed, for which the smoothing is wide enough
-_SMOOTHED = (5, 201)  # ticks: narrowest and widest smoothing
-_BESIDE_TICK = 7  # ticks of a stretch, beside whose cubic the noise is read
-_FEWEST_SAMPLES = 100  # samples in which glitches are looked for
-_DOUBTED = 4.0  # times the noise off the straight line of both neighbours: looked at more closely
-_FAR = 8.0  # standard errors off the cubic of six neighbours; white normal noise never gets there
-_ON_CUBIC = 3.0  # times the noise: how far the neighbours may be from their cubic
-_MOST_GLITCHES = 0.05  # share of the samples: more are a motion, such as pulses
+_EVEN = 0.01  # [intervals] largest unevenness of times that come from a clock
+_LOST = 1.5  # [intervals] least duration of two steps if a tick is lost; usual: 2
+_ACCURATE = 0.02  # relative error of a speed that determines the width of smoothing
+_SMOOTHED = (5, 201)  # [ticks] narrowest and widest smoothing
+_BESIDE_TICK = 7  # [ticks] length of a stretch; its residuals from a cubic are noise
+_FEWEST_SAMPLES = 100  # least number of samples in a search for glitches
+_DOUBTED = 4.0  # [noise] distance from the line of both neighbours that is tested further
+_FAR = 8.0  # [standard errors] distance of a glitch from the cubic of six neighbours
+_ON_CUBIC = 3.0  # [noise] largest distance of the neighbours from their cubic
+_MOST_GLITCHES = 0.05  # share of the samples; more are a motion, such as pulses
 _NEIGHBOURS = np.array([-3, -2, -1, 1, 2, 3])
 
 
@@ -254,7 +254,7 @@ def _noise_of_times(n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> flo
     freedom = _BESIDE_TICK - 4
     # the median of chi-square after Wilson and Hilferty
     middle = np.median(np.sum(left**2, axis=1)) / (freedom * (1 - 2 / (9 * freedom)) ** 3)
-    clock = quantum(np.diff(t))  # of a timer that counts, the smallest difference of intervals
+    clock = quantum(np.diff(t))  # period of a counting timer
     beats = np.diff(t) / clock if clock else np.full(1, 0.5)
     is_counted = np.abs(beats - np.rint(beats)).max() < _EQUAL
     return max(float(np.sqrt(middle)), is_counted * clock / np.sqrt(12.0))
@@ -312,7 +312,7 @@ def find_glitches(
 
 
 def without_glitches(record: Any) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return the outputs of a `Record`, with what the neighbours show in the place of glitches."""
+    """Return the outputs of a `Record`, with glitches interpolated from their neighbours."""
     out = {}
     for name, x in record.outputs.items():
         at, shown = record.glitches[name]

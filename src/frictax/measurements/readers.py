@@ -143,12 +143,12 @@ class Column:
 
     @property
     def factor(self) -> float:
-        """Sign times gain."""
+        """The sign times the gain."""
         return self.sign * (1.0 if self.gain is None else float(self.gain))
 
 
 def columns_of(what: str, given: Any) -> dict[str, Column]:
-    """The columns named in a mapping; a text is short for a `Column` of that name."""
+    """Return the columns named in a mapping. A text stands for a `Column` of that name."""
     example = 'inputs={"drive": "F"}' if what == "inputs" else 'outputs={"mass.s": "q"}'
     if not isinstance(given, Mapping):
         raise ValueError(
@@ -158,7 +158,7 @@ def columns_of(what: str, given: Any) -> dict[str, Column]:
 
 
 def column_of(what: str, given: Any) -> Column:
-    """A `Column`, for which a name or a number is short."""
+    """Return a `Column`. A name or a number stands for one."""
     if isinstance(given, Column):
         return given
     if not isinstance(given, str | int) or isinstance(given, bool):
@@ -170,7 +170,7 @@ def column_of(what: str, given: Any) -> Column:
 
 
 def _names(name: Any) -> bool:
-    """Return whether it can be a column's name, or its number."""
+    """Return whether a value can be the name or the number of a column."""
     if isinstance(name, str):
         return bool(name.strip())
     return isinstance(name, int) and not isinstance(name, bool) and name >= 1

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from frictax.annotations import ArrayLike, Checked, DataFrame
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.handover import Verb
 from frictax.notice import Notice
 from frictax.verbs import RecordVerbs
@@ -252,7 +252,7 @@ class Record(RecordVerbs):
 
     @property
     def uniform(self) -> bool:
-        """Whether every step equals the median step to a thousandth."""
+        """True if every step equals the median step to a thousandth."""
         step = np.diff(self.t)
         usual = np.median(step)
         return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)
@@ -293,8 +293,8 @@ class Record(RecordVerbs):
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices on what is possible but suspicious: gaps, saturation, coarse resolution, wrong
-        units and signs. A fit repeats them.
+        """Notices on suspicious data: gaps, saturation, coarse resolution, wrong units and signs. A
+        fit repeats them.
         """
         return (
             *(Notice("record-read", "", {"told": told}) for told in self.notes),
@@ -309,8 +309,8 @@ class Record(RecordVerbs):
     def trim(
         self, start: float | None = None, end: float | None = None, *, reset: bool = False
     ) -> "Record":
-        """The samples with start <= t <= end [s]; a bound that is left out, or lies beyond the
-        record, cuts nothing there.
+        """Return the samples with start <= t <= end [s]. Each bound can be left out, or lie beyond
+        the record.
 
         Times stay as they were, so that they can still be looked up in the source; with
         ``reset=True`` they begin at 0.
@@ -336,7 +336,7 @@ class Record(RecordVerbs):
         )
 
     def decimate(self, n: int) -> "Record":
-        """Every n-th sample of time and outputs, as they were measured; the inputs keep their
+        """Return each n-th sample of time and outputs, without a filter. The inputs keep their
         impulse.
 
         A held input becomes its mean over each new interval: the impulse (integral over time) is
@@ -355,7 +355,7 @@ class Record(RecordVerbs):
         >>> record.decimate(2).inputs["drive"], record.decimate(2).outputs["mass.s"]
         (array([1., 4., 1., 0.]), array([ 0.,  3.,  9., 12.]))
         """
-        whole("`Record.decimate` n", n, 1, "n = 4 keeps every fourth sample.")
+        check_count("`Record.decimate` n", n, 1, "n = 4 keeps every fourth sample.")
         kept = np.arange(0, self.n, n)
         if kept.size < checks.FEWEST:
             most = (self.n - 1) // (checks.FEWEST - 1)

@@ -1,4 +1,4 @@
-"""A motion record in words."""
+"""The printed form of a motion record."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .units import Unit
 
 
 def headline(record: Record) -> str:
-    """Name, how many samples, how long, how often."""
+    """Return the headline: name, number of samples, duration, sampling rate."""
     step = "uniform" if record.uniform else "not uniform"
     return (
         f"{record.name}: {record.n} samples, {record.duration:.4g} s, {record.rate:.4g} Hz, {step}"
@@ -17,13 +17,13 @@ def headline(record: Record) -> str:
 
 
 def one_line(record: Record) -> str:
-    """The headline and the channels."""
+    """Return the headline and the channels."""
     inputs = f"; inputs {', '.join(record.inputs)}" if record.inputs else ""
     return f"Record({headline(record)}{inputs}; outputs {', '.join(record.outputs)})"
 
 
 def channel_table(record: Record) -> str:
-    """The headline, a line for each channel in its declared unit, and the warnings."""
+    """Return the headline, a line for each channel in its declared unit, and the warnings."""
     between = "held between samples" if record.hold else "interpolated linearly"
     rows = [("input", name, u, between) for name, u in record.inputs.items()]
     rows += [
@@ -40,7 +40,7 @@ def channel_table(record: Record) -> str:
 
 
 def span(values: np.ndarray, unit: Unit) -> str:
-    """From the least to the greatest value.
+    """Return the least and the greatest value as text.
 
     >>> from frictax.measurements.units import force_unit
     >>> span(np.array([1.0, -20.0]), force_unit("kN"))
@@ -50,7 +50,7 @@ def span(values: np.ndarray, unit: Unit) -> str:
 
 
 def deviation(sd: Any, unit: Unit) -> str:
-    """The standard deviation of an output.
+    """Return the standard deviation of an output as text.
 
     >>> from frictax.measurements.units import force_unit
     >>> deviation(0.25, force_unit("N")), deviation(None, force_unit("N"))
@@ -64,5 +64,5 @@ def deviation(sd: Any, unit: Unit) -> str:
 
 
 def number_text(value: Any, unit: Unit) -> str:
-    """An SI value in `unit`, to four figures."""
+    """Return an SI value in `unit`, to four figures."""
     return f"{float(value) / unit.si:.4g}"

@@ -330,11 +330,11 @@ class Sweep(SweepVerbs):
         return self if direction == "both" else getattr(self, direction)()
 
     def positive(self) -> "Sweep":
-        """The rows moving, or breaking away, forward."""
+        """Return the rows of motion, or breakaway, forward."""
         return self._rows(self.direction > 0, "v > 0")
 
     def negative(self) -> "Sweep":
-        """The rows moving, or breaking away, backward; their velocities and forces stay
+        """Return the rows of motion, or breakaway, backward. Velocities and forces stay
         negative.
         """
         return self._rows(self.direction < 0, "v < 0")
@@ -399,14 +399,14 @@ _SLIDING = {u for kind in (units.VELOCITY, units.FORCE) for u in kind if not kin
 
 
 def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
-    """The unit in the name of a column, in its brackets or behind a line or a space: speed_rpm."""
-    words = [units.named_in(column), *map(units.spelled, re.split(r"[\s_]+", column))]
+    """Return the unit in the name of a column: in brackets, or after "_" or a space."""
+    words = [units.named_in(column), *map(units.normalize_unit, re.split(r"[\s_]+", column))]
     return next((word for word in words if word in known), None)
 
 
 def _recognise_column(columns: Sequence[str], role: str) -> str | None:
-    """The column that is the `role` of a sweep, by its unit or its name; None for an optional role
-    that no column has.
+    """Return the column with a `role` in a sweep, by its unit or its name; None if an optional role
+    is missing.
     """
     kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
     by_unit = [c for c in columns if _unit_in(c, kinds) is not None]

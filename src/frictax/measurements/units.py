@@ -1,4 +1,4 @@
-"""Units of measurements: what a file declares, what is stored (SI), what a table shows."""
+"""Units of measurements: declared in files, stored (SI), and printed in tables."""
 
 import dataclasses
 import math
@@ -121,8 +121,8 @@ ELSEWHERE = {
 
 
 def split_channel(name: str) -> tuple[str, str]:
-    """The part of an output's name and its variable. A machine of the user's own has no parts: its
-    joints may have numbers, ``phi1``, which stand in the place of a part.
+    """Split an output's name into part and variable. A user's machine does not have parts: numbers
+    of its joints, as in ``phi1``, replace them.
 
     >>> split_channel("mass.s"), split_channel("phi"), split_channel("w2"), split_channel("rod.f0")
     (('mass', 's'), ('', 'phi'), ('2', 'w'), ('rod', 'f0'))
@@ -135,7 +135,7 @@ def split_channel(name: str) -> tuple[str, str]:
 
 
 def related_channel(name: str, of: Mapping[str, str]) -> str | None:
-    """The output that measures another variable of the same body or joint, by a table such as
+    """Return the output of another variable of the same body or joint, by a table such as
     `VELOCITY_OF`; None for a variable that is not in the table.
 
     >>> [related_channel(name, VELOCITY_OF) for name in ("arm.phi", "phi1", "arm.f")]
@@ -208,7 +208,7 @@ _ALIASES = {
 
 
 def velocity_unit(name: str) -> Unit:
-    """The velocity unit called `name`; raises `ValueError` naming the nearest and all known ones.
+    """Return the velocity unit `name`, or raise `ValueError` with the nearest and all known names.
 
     >>> velocity_unit("rpm").si_name, round(velocity_unit("rpm").si, 6)
     ('rad/s', 0.10472)
@@ -247,7 +247,7 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
     ValueError: `Record` output 'mass.s' must be in a unit of position or angle (m,
     mm, cm, um, nm, km, in, ft, rad, mrad, ...), got 'N', ...
     """
-    plain = spelled(name)
+    plain = normalize_unit(name)
     if plain in _MECHANICAL and _MECHANICAL[plain].si_name in si_names:
         return _MECHANICAL[plain]
     known = [unit.name for unit in _MECHANICAL.values() if unit.si_name in si_names]
@@ -277,7 +277,7 @@ def named_in(header: str) -> str | None:
     text = header.strip()
     for opening, closing in ("[]", "()"):
         if text.endswith(closing) and opening in text:
-            inside = spelled(text[text.rindex(opening) + 1 : -1])
+            inside = normalize_unit(text[text.rindex(opening) + 1 : -1])
             return inside if inside in _MECHANICAL or inside in ELECTRIC else None
     return None
 
@@ -294,8 +294,8 @@ def same_kind(velocity: Unit, force: Unit) -> None:
 
 
 def shown_force(unit: Unit, size: float) -> Unit:
-    """The force unit for a table whose values are about `size` [SI]: as declared, unless that gives
-    odd figures.
+    """Return the force unit for a table of values of about `size` [SI]: the declared unit, unless
+    its numbers are very large or small.
 
     >>> shown_force(force_unit("N.m"), 2.1e-3).name
     'mN.m'
@@ -312,11 +312,11 @@ def shown_force(unit: Unit, size: float) -> Unit:
     return unit
 
 
-def displayed(si_unit: str, force: Unit) -> tuple[str, float]:
-    """A parameter's unit as printed and its size in SI: forces take the prefix of the table, the
-    rest stays SI.
+def display_unit(si_unit: str, force: Unit) -> tuple[str, float]:
+    """Return the printed unit of a parameter, and its size in SI. Forces get the prefix of the
+    table, other units stay SI.
 
-    >>> displayed("N.m.s/rad", force_unit("mN.m"))
+    >>> display_unit("N.m.s/rad", force_unit("mN.m"))
     ('mN.m.s/rad', 0.001)
     """
     if si_unit.startswith(force.si_name):
@@ -325,7 +325,7 @@ def displayed(si_unit: str, force: Unit) -> tuple[str, float]:
 
 
 def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
-    plain = spelled(name)
+    plain = normalize_unit(name)
     if plain not in known:
         raise ValueError(
             f"`{argument}` must be one of {', '.join(known)}, got"
@@ -334,8 +334,8 @@ def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
     return known[plain]
 
 
-def spelled(name: str) -> str:
-    """The unit's name as it is written here: "°" is "deg", "Nm" is "N.m"."""
+def normalize_unit(name: str) -> str:
+    """Return the name of a unit as frictax writes it: "°" is "deg", "Nm" is "N.m"."""
     plain = str(name).strip().translate({ord("·"): ".", ord("*"): ".", ord(" "): "", ord("µ"): "u"})
     plain = plain.replace("^2", "2").replace("²", "2")
     return _ALIASES.get(plain, plain)

@@ -50,8 +50,8 @@ def change_slipping_elements(
     write the modes of the elements to `new`.
 
     Elements that stick again carry their share of the law at rest. The change of the energy in
-    their springs counts as friction loss, because the spring of a slipping element counts with the
-    force at which it began to slip.
+    their springs counts as friction loss. This is because the energy of a slipping element is
+    computed with the force at which it began to slip.
     """
     lay, first = now.layout, 0
     place, state = lay.first_element, lay.first_bristle
@@ -67,7 +67,7 @@ def change_slipping_elements(
             for i in range(n):
                 new[place + i] = after[i]
             at_rest = jnp.where(s < 0, f0(part, -1, 1.0), f0(part, 1, 1.0))
-            bent = jnp.where(stops, bristle.released(force, at_rest, modes), force)
+            bent = jnp.where(stops, bristle.forces_after_sticking(force, at_rest, modes), force)
             y = y.at[state : state + n].set(bent)
             if lay.nodes or accounts:
                 scale, lost = now.bristle_scale[b], bristle.energy(force) - bristle.energy(bent)

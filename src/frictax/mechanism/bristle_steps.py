@@ -88,17 +88,17 @@ def _gains(now: Any, b: int) -> Array:
 
     def friction(v: Array) -> Array:
         g, viscous, _ = element_law(part, v, s)
-        held = part.bristle.held(now.bristle_force[b], g, now.element_modes[b])
+        held = part.bristle.element_forces(now.bristle_force[b], g, now.element_modes[b])
         return jnp.sum(held) + viscous * v
 
     return -jax.jvp(friction, (v,), (jnp.ones_like(v),))[1]
 
 
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
-    """Return the state at `t1` by one step from `y0` at `t0`, in which each bristle has one
-    constant velocity w, the velocity at the end of the step.
+    """Return the state at `t1` by one step from `y0` at `t0`.
 
-    At constant velocity the motion of a bristle is known in closed form, with the mean force F(w).
+    In this step each bristle has a constant velocity w, that at the end of the step. At constant
+    velocity the motion of a bristle is known in closed form, with the mean force F(w).
     The rest of the machine is linear in these forces, by a linearly implicit Euler step:
     w = w0 - G F(w). The solution is bracketed. The bodies lose at least the energy h*w*F that the
     faces dissipate. Therefore a step of any length h does not gain energy without a drive. The step
@@ -206,7 +206,7 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
     slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
     end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)
-    mean = jnp.where(modes == 0, 0.5 * (force + end), bristle.held(end, g, modes))
+    mean = jnp.where(modes == 0, 0.5 * (force + end), bristle.element_forces(end, g, modes))
     return jnp.sum(mean) + viscous * w, end
 
 

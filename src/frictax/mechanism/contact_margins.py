@@ -98,7 +98,7 @@ def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
     `is_single`: its velocity is that of one body.
     """
     eps = 500 * jnp.finfo(now.t.dtype).eps
-    least = jnp.asarray(min(eps, 1e-9))  # in 32 bits `eps` is not a small velocity
+    least = jnp.asarray(min(eps, 1e-9))  # `eps` of 32 bits is not a small velocity
     if is_single:
         return least
     sizes = (jnp.abs(now.v[body]) for body, _ in contact.ends)

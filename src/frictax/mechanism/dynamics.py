@@ -303,7 +303,7 @@ class MachineSnapshot(Snapshot):
         return [
             None
             if modes is None
-            else self.bristle_elements[b].bristle.held(
+            else self.bristle_elements[b].bristle.element_forces(
                 self.bristle_force[b], self.bristle_limits[b], modes
             )
             for b, modes in enumerate(self.element_modes)

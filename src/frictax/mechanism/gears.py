@@ -37,7 +37,7 @@ class AbstractGear(CheckedModule):
     rotational: ClassVar[bool] = True
 
     @abc.abstractmethod
-    def joined(self) -> tuple[str, ...]:
+    def joined_bodies(self) -> tuple[str, ...]:
         """Return the names of the bodies, the following body last."""
 
     @abc.abstractmethod
@@ -57,7 +57,7 @@ class AbstractPairGear(AbstractGear):
             name = type(self).__name__
             raise ValueError(f"`{name}.ratio` must not be 0. Give phi_a/phi_b, such as 2.0.")
 
-    def joined(self) -> tuple[str, ...]:
+    def joined_bodies(self) -> tuple[str, ...]:
         return self.a, self.b
 
     def factors(self) -> tuple[ScalarLike, ...]:
@@ -121,7 +121,7 @@ class IdealPlanetary(AbstractGear):
     ring: str = eqx.field(static=True)
     ratio: Scalar = parameter(Positive(), "1", fit=False)
 
-    def joined(self) -> tuple[str, ...]:
+    def joined_bodies(self) -> tuple[str, ...]:
         return self.sun, self.ring, self.carrier
 
     def factors(self) -> tuple[ScalarLike, ...]:
@@ -272,7 +272,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
             ends.append(jnp.where(falls | rises, speed, jnp.inf))
         return jnp.min(jnp.stack(ends))
 
-    def continued(self) -> np.ndarray:
+    def extended_rows(self) -> np.ndarray:
         """Return rows of the loss table for programs that extrapolate the last two rows without a
         limit.
         """

@@ -48,9 +48,8 @@ class Contact:
     - `group`: the contacts that it acts on through bodies and gears, with itself. `alone`: it does
       not have such a neighbour, and it holds one coordinate that no gear couples to another.
       `redundant`: other contacts of its group can hold the same motion.
-    - `wall`, `piece`, `side`, `face`: places in the mode vector of its stop, of the segment of its
-      law, of the line of its torque, and of the side from which it is pressed; None if it does not
-      have one.
+    - `wall`, `piece`, `side`, `face`: places in the mode vector, or None. They are those of its
+      stop, of the segment of its law, of the line of its torque, and of the pressed side.
     - `is_pressed`: it has a normal force, by a signal or by the motion.
     """
 
@@ -126,11 +125,11 @@ def build_contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str]
 
 def build_gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
     """Return the `Gear` that part i is."""
-    numbers = tuple(moving_body(mechanism, i, name) for name in part.joined())
+    numbers = tuple(moving_body(mechanism, i, name) for name in part.joined_bodies())
     if len(set(numbers)) < len(numbers):
         raise mechanism_error(
             f"the gear {mechanism.names[i]!r} must join different bodies, got"
-            f" {', '.join(part.joined())}. Add the other one."
+            f" {', '.join(part.joined_bodies())}. Add the other one."
         )
     return Gear(i, numbers)
 
@@ -476,7 +475,8 @@ def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
     # The ratios of gears may be any numbers that do not cancel by accident.
     draw = np.random.default_rng(0)
     at = body_rows(
-        lay, lambda part: tuple(draw.uniform(0.5, 2.0) for _ in mechanism.parts[part].joined())
+        lay,
+        lambda part: tuple(draw.uniform(0.5, 2.0) for _ in mechanism.parts[part].joined_bodies()),
     )
     rows = [contact_row(c, at) for c in lay.contacts]
     for c, row in zip(lay.contacts, rows, strict=True):

@@ -144,8 +144,8 @@ def _mode_after_event(
     """Write the new mode of contact c, and those of its stop and its law, to `new`. Return whether
     the contact comes to rest.
 
-    `found` has the group's event flag, whether the normal force is 0, whether the contact is at
-    rest, the mode in which it would leave rest, and whether its group has a sudden load.
+    `found` has four flags: event in the group, no normal force, rest, and (last) a sudden load on
+    the group. Its fourth entry is the mode in which the contact leaves rest.
     """
     (touched, off, rest, direction, sudden), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]

@@ -151,8 +151,8 @@ def draw_member(
 ) -> tuple[Mean, Covariance]:
     """Draw a member of a mixture that is equal to the given Gaussian.
 
-    If an event is near, a member has a margin whose standard deviation is its change during the
-    interval, so that the event is approximately linear for each member. The means of the members
+    If an event is near, the standard deviation of a member's margin is its change during the
+    interval. Therefore the event is approximately linear for each member. The means of the members
     differ by the standard normal variable `z`.
     """
     standardized, by = _standardized_margins(interval, x, P, mode)

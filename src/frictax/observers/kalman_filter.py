@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.annotations import Checked
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.engine import Adaptive, Engine, OnSamples, Result
 from frictax.engine.options import ForwardAlone
 from frictax.fitting.problem.setup import (
@@ -24,7 +24,7 @@ from frictax.measurements import Record
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, Parameter, check, parameters
-from frictax.text import aligned, brief, figures, suggestion
+from frictax.text import align_columns, brief, figures, suggestion
 
 from .filters import FilterProblem, run_filters
 from .interval import Uncertainties
@@ -103,7 +103,7 @@ class Filtered:
         nis = f"mean NIS {np.mean(self.nis):.3f}; {usual}"
         sticks = [f"{name} sticks {100 * p.mean():.1f} %" for name, p in self.stuck.items()]
         first = f"{n} samples of {', '.join(self.outputs)} filtered"
-        return "\n".join([first, *aligned(head, rows), nis, *sticks])
+        return "\n".join([first, *align_columns(head, rows), nis, *sticks])
 
     def __repr__(self) -> str:
         return f"Filtered({self.t.size} samples; {', '.join(self.names)})"
@@ -306,7 +306,7 @@ def _check_arguments(model: Any, record: Any, members: Any, saltation: Any, engi
             f"`{type(model).__name__}` must say which variables its states are before they can be"
             " observed: write `states(self)`."
         )
-    whole("`kalman_filter`: `members`", members, 1, "30 are usual.")
+    check_count("`kalman_filter`: `members`", members, 1, "30 are usual.")
     if not isinstance(saltation, bool):
         raise ValueError(
             f"`kalman_filter`: `saltation` must be True or False, got {saltation!r}. Leave it out."

@@ -93,7 +93,7 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
             " `jax.vmap`."
         )
     if not declaration.domain.contains(array):
-        shown = _shown(
+        shown = _describe_value(
             array, "" if declaration.unit == "1" else f" {declaration.unit}", declaration.domain
         )
         raise ValueError(
@@ -102,7 +102,7 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
         )
 
 
-def _shown(array: np.ndarray, unit: str, domain: AbstractDomain) -> str:
+def _describe_value(array: np.ndarray, unit: str, domain: AbstractDomain) -> str:
     if array.ndim == 0:
         return f"{float(array):g}{unit}"
     if array.size <= 12:

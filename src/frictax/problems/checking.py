@@ -36,10 +36,12 @@ def check(problem: Problem) -> None:
     place, names, paths, titles = problem.place, [], [], []
     for here, structure in _structures(problem).values():
         names += _fitted_numbers(problem, here, structure)
-        paths += paths_of(structure.model, problem.fitted)
+        paths += paths_of(structure.model, problem.fitted_records)
         titles += [title for title, *_ in common(structure.model)]
     asked = problem.content.derived
-    check_derived(asked, place.below("derived"), problem.fitted, paths, dict.fromkeys(titles))
+    check_derived(
+        asked, place.below("derived"), problem.fitted_records, paths, dict.fromkeys(titles)
+    )
     below = place.below("uncertainty", "profiles")
     for name in problem.content.uncertainty.profiles:
         if name not in names:
@@ -134,7 +136,7 @@ def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> 
     posed: Any = None
     for stage in stages:
         posed = call_checked(
-            functools.partial(_problem, structure.model, problem.fitted, stage), place
+            functools.partial(_problem, structure.model, problem.fitted_records, stage), place
         )
     account = problem.errors() or Guarded()
     call_checked(lambda: account.check(posed), problem.place.below("uncertainty"))

@@ -16,7 +16,7 @@ from frictax.interrupts import Workers, results_of
 from frictax.laws import as_law
 from frictax.measurements.record import replace_fields
 from frictax.notice import Notice
-from frictax.progress import Progress, Work, watched
+from frictax.progress import Progress, Work, show_progress
 
 from .building import LAWS, build, build_each, call_checked
 from .checking import check, law_class, law_entries, shared_settings
@@ -191,7 +191,7 @@ def identify(
 
     **Raises:** `ProblemError` and what `fit` raises.
     """
-    with watched(progress, "Identifying") as work:
+    with show_progress(progress, "Identifying") as work:
         work("Reading")
         problem = read(path, allow_code=allow_code, tolerance=tolerance)
         check(problem)
@@ -201,7 +201,7 @@ def identify(
 
 
 def _of_records(problem: Problem, work: Work) -> Identification:
-    content, records = problem.content, problem.fitted
+    content, records = problem.content, problem.fitted_records
     asked = content.uncertainty.profiles
     names = {"fit": "Comparing structures" if problem.structures else "Fitting"}
     names |= {"errors": " errors", "rest": " rest"}

@@ -67,7 +67,7 @@ class Problem:
         return Place(self.file.name)
 
     @property
-    def fitted(self) -> dict[str, fx.Record]:
+    def fitted_records(self) -> dict[str, fx.Record]:
         """The records that are fitted: those in `fit.records`, by default all except those for
         validation.
         """
@@ -141,14 +141,14 @@ def check_names(problem: Problem) -> None:
         raise place.below("compare", "given").error(
             f"names {content.compare.given!r}, as a structure does. Give it another name."
         )
-    both = [label for label in content.validation.records if label in problem.fitted]
+    both = [label for label in content.validation.records if label in problem.fitted_records]
     if both:
         here = place.below("validation", "records")
         raise here.error(
             f"names {both[0]!r}, which is fitted: a record validates only what it did not make."
             " Name it in one of the two."
         )
-    if not problem.fitted:
+    if not problem.fitted_records:
         raise place.below("fit").error(
             "has no record to fit: all of them serve validation, or fit.records is empty. Name one."
         )
@@ -158,7 +158,7 @@ def check_names(problem: Problem) -> None:
     problem.criterion()
     here = place.below("fit", "objective")
     model = call_checked(lambda: settings["objective"].machine(problem.machine), here, values=True)
-    known = paths_of(model, problem.fitted)
+    known = paths_of(model, problem.fitted_records)
     for key, paths in (
         ("free", content.fit.free or []),
         ("own", list(content.fit.own)),
@@ -518,12 +518,12 @@ def _column(entry: AnyColumn, place: Place) -> Any:
 
 def template_of(problem: Problem) -> str:
     """Return the label of the record by which others are read: the first that is fitted."""
-    if not isinstance(problem.data, dict) or not problem.fitted:
+    if not isinstance(problem.data, dict) or not problem.fitted_records:
         raise problem.place.error(
             "has no record to go by: a fleet reads its files as the first record that is fitted."
             " Give one as [records.NAME]."
         )
-    label = next(iter(problem.fitted))
+    label = next(iter(problem.fitted_records))
     if problem.content.records[label].file is None:
         raise problem.place.below("records", label).error(
             "is made by a function, and a fleet reads files. Name its `file` and columns."

@@ -21,12 +21,12 @@ from frictax.files.replacing import (
     write_whole,
 )
 from frictax.report.json_text import estimate, to_json_types, versions
-from frictax.text import amount, shown
+from frictax.text import amount, format_estimate
 
 from .identification import Identification
 from .problem import find
 
-FORMAT = 2  # of result.json: rises by 1 when a key comes, goes or changes its meaning
+FORMAT = 2  # version of result.json, increased by each change of a key or its meaning
 FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 
@@ -372,7 +372,7 @@ def _parameter(e: Mapping[str, Any]) -> str:
     error, low, high = (
         math.nan if e[key] is None else e[key] for key in ("standard_error", "lower", "upper")
     )
-    row = shown(e["value"], error, e["unit"], (low, high))
+    row = format_estimate(e["value"], error, e["unit"], (low, high))
     ends = row.interval if row.error else "no interval"
     return f"`{_markdown_text(e['name'])}` {row.value} ({ends}) {row.unit}".rstrip()
 

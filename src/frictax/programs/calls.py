@@ -61,7 +61,7 @@ class _Call:
     def evaluate(self, *arrays) -> Any:
         return tuple(self.function(*self.arguments(arrays)))
 
-    def transformed(self) -> Callable[..., Any]:
+    def transformed_function(self) -> Callable[..., Any]:
         """Return the transformed function from arrays to a tree of arrays."""
         function: Callable[..., Any] = self.evaluate
         for what, *how in self.made:
@@ -69,7 +69,7 @@ class _Call:
         return function
 
     def flat(self) -> Callable[..., list[Any]]:
-        transformed = self.transformed()
+        transformed = self.transformed_function()
         return lambda *arrays: jax.tree.leaves(transformed(*arrays))
 
 
@@ -344,7 +344,7 @@ def _tangents_along(*flat, call: _Call, moves, needs: int, floats) -> list[Any]:
     tangents = call.then("tangents", moves)
     if _is_eager():
         return call_p.bind(*at, *along, call=tangents)[call.outputs :]
-    return jax.tree.leaves(tangents.transformed()(*at, *along)[1])
+    return jax.tree.leaves(tangents.transformed_function()(*at, *along)[1])
 
 
 linear_p.def_impl(_tangents_along)
@@ -375,5 +375,5 @@ def _transpose(cotangents, *flat, call: _Call, moves, needs: int, floats) -> lis
         out = call_p.bind(*flat[:first], *given, call=back)
     else:
         again = call.then("again", moves, needs, zeros)
-        out = jax.tree.leaves(again.transformed()(*flat[:first], *given))
+        out = jax.tree.leaves(again.transformed_function()(*flat[:first], *given))
     return [*[None] * first, *out]

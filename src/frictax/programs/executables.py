@@ -1,10 +1,10 @@
 """Compiled programs in a cache for the next process, found without tracing.
 
 JAX's own compilation cache saves compiling only: a program must be traced and lowered to find it,
-which takes longer than reading it. Here the programs of simulations, of their derivatives and of
-fits are found by what they depend on: the structure and shapes of the arguments, the sources of
-frictax, and the versions of all packages that take part. Programs that depend on a user's class or
-function are left to JAX.
+which takes longer than reading it. Here the key of a program is made of its dependencies: structure
+and shapes of the arguments, the sources of frictax, and the versions of the packages. It is used
+for simulations, their derivatives and fits. Programs that depend on a user's class or function use
+the cache of JAX.
 
 Reading a program takes a tenth of a second, most of it outside Python. Therefore the programs that
 an earlier process read next are read ahead in threads. `store` has the folder of the cache and
@@ -94,7 +94,7 @@ _ARRAYS = (jax.Array, np.ndarray, np.generic)
 
 
 class Programs:
-    """Compiled programs by what they depend on, in this process and in a folder."""
+    """Compiled programs by the key of their dependencies, in this process and in a folder."""
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
         self.options = options  # XLA's compiler options in addition to its flags

@@ -2,5 +2,5 @@
 
 from frictax.handover import lazily
 
-# matplotlib is costly to import: found when first used.
+# Importing matplotlib is slow, so these names are imported at their first use.
 __getattr__, __dir__ = lazily(globals())

@@ -14,7 +14,7 @@ from frictax.analysis.residuals.regression import Curve
 from frictax.analysis.residuals.study import NAMES
 from frictax.analysis.selection.plausibility import visited_laws
 from frictax.parameters import UnknownName
-from frictax.text import prefixed
+from frictax.text import prefix_unit
 
 from .style import (
     BACKWARD,
@@ -39,7 +39,7 @@ _TITLES = {
     "time": "drift",
     "ripple": "ripple over position",
 }
-_MOST_POINTS = 3000  # of a curve, which is more than a picture can show
+_MOST_POINTS = 3000  # most points of a curve; a picture cannot show more
 
 
 def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
@@ -117,9 +117,9 @@ def _draw_panel(axes: Axes, finding: Finding) -> None:
     xs, ys = [c.x for c in finding.curves], [c.y for c in finding.curves if c.kind != "band"]
     x_size, y_size = 1.0, 1.0
     if x_unit in ("m", "m/s", "rad", "rad/s"):
-        x_unit, x_size = prefixed(x_unit, *(xs[-1:] if finding.name == "ripple" else xs))
+        x_unit, x_size = prefix_unit(x_unit, *(xs[-1:] if finding.name == "ripple" else xs))
     if y_unit != "1":
-        y_unit, y_size = prefixed(y_unit, *ys)
+        y_unit, y_size = prefix_unit(y_unit, *ys)
     for curve in finding.curves:
         _draw_curve(axes, curve, x_size, y_size)
     if finding.name != "ripple":
@@ -196,7 +196,7 @@ def draw_posterior(
     p = len(which)
     width = max(3.2, 1.6 * p + 0.8) if width is None else width
     units = [
-        prefixed(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0)
+        prefix_unit(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0)
         for i, e in enumerate(estimates)
     ]
     sizes = np.array([size for _, size in units])
@@ -320,7 +320,7 @@ def _draw_errors(axes: Axes, made: StructureComparison, kind: str, unit: str) ->
         by: np.asarray([getattr(row.held_out[by], f"{kind}_rms") for row in made.rows])
         for by in made.rows[0].held_out
     }
-    name, size = prefixed(unit, *values.values()) if unit != "sd" else ("sd", 1.0)
+    name, size = prefix_unit(unit, *values.values()) if unit != "sd" else ("sd", 1.0)
     for by, x in values.items():
         known = np.isfinite(x)
         marker, colour = shapes[by]

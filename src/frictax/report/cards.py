@@ -39,7 +39,7 @@ from . import sweep_text
 from .modes import MODES, mode_spans
 from .sparkline import curve, dots, legend, strip
 
-_MOST_ROWS, _MOST_SENTENCES = 14, 4  # that fit a screen
+_MOST_ROWS, _MOST_SENTENCES = 14, 4  # these fit a screen
 _NAME, _SENTENCE = 60, 500  # [characters] longest name and sentence that are not shortened
 
 

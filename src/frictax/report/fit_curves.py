@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
-from frictax.text import prefixed
+from frictax.text import prefix_unit
 
 from .panels import Curve, Panel
 from .style import CYCLE, FAINT, FORWARD
@@ -112,8 +112,8 @@ def fit_panels(channel: Channel, rows: np.ndarray, what: str) -> tuple[list[Pane
     """
     residual = pick(channel.residual, rows)
     fitted = pick(np.where(channel.counts, channel.fitted, np.nan), rows)
-    unit, size = prefixed(channel.unit, channel.measured[channel.counts])
-    residual_unit, residual_size = prefixed(channel.unit, residual[np.isfinite(residual)])
+    unit, size = prefix_unit(channel.unit, channel.measured[channel.counts])
+    residual_unit, residual_size = prefix_unit(channel.unit, residual[np.isfinite(residual)])
     x = pick(channel.x, rows)
     curves = [
         Curve(x, pick(channel.measured, rows) / size, FAINT, "measured", 3.0),

@@ -157,7 +157,7 @@ def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], tur
     if len(links) == 1:
         return dataclasses.replace(first, edge=(half, half))
     half = max(*(symbol.half for symbol in symbols), *(text.width / 2 for text in texts[1:-1])) + 6
-    heights, above = [], 0.0  # of the axes of the links, over the core [pt]
+    heights, above = [], 0.0  # [pt] heights of the axes of the links over the core
     for symbol, text in zip(symbols[1:], texts[1:], strict=True):
         heights.append(above + AIR + symbol.down)
         above = heights[-1] + symbol.up + AIR + text.height

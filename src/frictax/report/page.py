@@ -1,4 +1,4 @@
-"""The HTML page of a report: one file that needs no other file, for every kind of result."""
+"""The HTML page of a report for every kind of result, in a single self-contained file."""
 
 import base64
 import dataclasses

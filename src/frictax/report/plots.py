@@ -17,7 +17,7 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF, related_channel
 from frictax.mechanism import Mechanism
-from frictax.text import WAYS, prefixed
+from frictax.text import WAYS, prefix_unit
 
 from . import plotly_json as plotly
 from .fit_figure import starts_panel
@@ -30,7 +30,7 @@ _COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
 # a page together, which keeps the page below 3 MB.
 _BINS, _ALL_BINS = 500, 800
 
-Spans = tuple[np.ndarray, str]  # sample numbers, and what they are in words
+Spans = tuple[np.ndarray, str]  # sample numbers, and their description
 
 
 # -- motion
@@ -71,7 +71,7 @@ def _motion_plot(
     panels = []
     for name, measured in channels(record).items():
         si = _unit(record, name)
-        unit, size = prefixed(si, measured[rows])
+        unit, size = prefix_unit(si, measured[rows])
         simulated = motion.states.get(name)
         curves = [curve(measured, size, FAINT, "measured", 3.0)]
         if simulated is not None:
@@ -79,7 +79,7 @@ def _motion_plot(
         panels.append(Panel(f"{plotly.escape_name(name)} [{unit}]", curves))
         if simulated is not None:
             residual, sd = measured - simulated, record.sd.get(name)
-            unit, size = prefixed(si, np.nan_to_num(residual)[rows])
+            unit, size = prefix_unit(si, np.nan_to_num(residual)[rows])
             band = None if sd is None else 2 * float(np.median(np.asarray(sd))) / size
             below = [curve(residual, size, CYCLE[0], "", 0.9)]
             panels.append(Panel(f"residual [{unit}]", below, height=0.5, band=band))
@@ -91,7 +91,7 @@ def _motion_plot(
         forces.setdefault("N.m" if turning else "N", {})[name] = values
     colours = iter(CYCLE[1:] * 4)
     for si, group in forces.items():
-        unit, size = prefixed(si, *(values[rows] for values in group.values()))
+        unit, size = prefix_unit(si, *(values[rows] for values in group.values()))
         what = {"N": "force", "N.m": "torque"}.get(si, "input")
         title = plotly.escape_name(next(iter(group))) if len(group) == 1 else what
         curves = [curve(values, size, next(colours), n, 1.2) for n, values in group.items()]
@@ -210,7 +210,9 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         band = uncertainty.friction(name, np.concatenate([v, -v]), label=label)
         for way, half in ((1, slice(v.size)), (-1, slice(v.size, None))):
             curves[name, way] = [a[half] for a in (band.force, band.lower, band.upper)]
-    unit, size = prefixed(si, *(f for f, _, _ in curves.values())) if si else ("coefficient", 1.0)
+    unit, size = (
+        prefix_unit(si, *(f for f, _, _ in curves.values())) if si else ("coefficient", 1.0)
+    )
     traces, yaxis = [], plotly.axis(f"friction [{unit}]")
     for k, ((name, way), curve) in enumerate(curves.items()):
         colour = CYCLE[(k // 2) % 6] if len(contacts) > 1 else FORWARD if way > 0 else BACKWARD
@@ -304,7 +306,7 @@ def starts_plot(found: FitResult) -> dict[str, Any] | None:
 def profile_plot(profile: Any) -> dict[str, Any]:
     """Plot a profile likelihood with its threshold and interval."""
     force = profile.unit.startswith("N")
-    unit, size = prefixed(profile.unit, profile.values) if force else (profile.unit, 1.0)
+    unit, size = prefix_unit(profile.unit, profile.values) if force else (profile.unit, 1.0)
     kept = profile.ratio <= 4 * profile.threshold
     x = profile.values[kept] / size
     curve = Curve(x, profile.ratio[kept], FORWARD, "", 6.0, "line and points")

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from frictax.measurements import Record
 from frictax.measurements.summary import deviation, headline
 from frictax.measurements.units import Unit, quantity
-from frictax.text import prefixed
+from frictax.text import prefix_unit
 
 from .panels import Curve, Panel
 from .style import CYCLE, INK, draw_panels, literal_text, over_time, style, write_heading, zero_line
@@ -79,7 +79,7 @@ def _display(unit: Unit, values: np.ndarray) -> tuple[str, float]:
     take a suitable prefix.
     """
     if unit.si == 1.0 and unit.name in ("m", "m/s", "N", "N.m"):
-        return prefixed(unit.name, values)
+        return prefix_unit(unit.name, values)
     return unit.name, unit.si
 
 

@@ -15,7 +15,7 @@ from frictax.analysis.friction_curve import friction_at
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.problem.problem import bounds, predictions, upper_bounds
 from frictax.measurements import Record
-from frictax.text import alike, prefixed
+from frictax.text import format_alike, prefix_unit
 
 from . import plotly_json as plotly
 from .fit_curves import Channel, Units, channels_of, fit_panels, pick, with_gaps
@@ -180,7 +180,7 @@ def _slider(r: Range) -> dict[str, Any]:
     e, row = r.estimate, r.estimate.shown
     unit, one = row.unit, row.size
     value, error = e.value / one, e.standard_error / one
-    low, high = alike([value + end / one for end in (r.lower, r.upper)], r.size / one / 20)
+    low, high = format_alike([value + end / one for end in (r.lower, r.upper)], r.size / one / 20)
     holds = f"valid {low} to {high} {unit}".rstrip()
     if r.off > 1:
         holds = (
@@ -209,7 +209,7 @@ def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarra
 
 def _quadratic(c: Channel, moving: Sequence[tuple[int, Range]]) -> dict[str, Any]:
     """Return the sum of squared residuals over all samples, as a quadratic form of all sliders."""
-    unit, size = prefixed(c.unit, np.array([c.rms(c.residual)]))
+    unit, size = prefix_unit(c.unit, np.array([c.rms(c.residual)]))
     moved, left = _scale(c.slopes, moving)[c.counts] / size, c.residual[c.counts] / size
     return {
         "says": f"{c.label}: {c.name}",
@@ -229,7 +229,7 @@ def _caption(found: FitResult, label: str, mine: Sequence[Channel]) -> str:
     windows = f", {mine[0].windows} windows" if mine[0].windows > 1 else ""
     bands = []
     for c in mine:
-        unit, size = prefixed(c.unit, np.array([2 * c.noise]))
+        unit, size = prefix_unit(c.unit, np.array([2 * c.noise]))
         bands.append(f"{c.name} ±{2 * c.noise / size:.3g} {unit}")
     known = "given" if found.problem.noise_known else "found from the misfit"
     return (
@@ -281,9 +281,9 @@ def _sweep_panels(
     """Return the panels of a sweep, with forces against the motion, and add to `moves`."""
     sweep = found.records[label]
     over, way = sweep.velocity_unit.si, sweep.direction
-    unit, size = prefixed(channel.unit, channel.measured[channel.counts])
+    unit, size = prefix_unit(channel.unit, channel.measured[channel.counts])
     residual = pick(way * channel.residual, rows)
-    residual_unit, residual_size = prefixed(channel.unit, residual[np.isfinite(residual)])
+    residual_unit, residual_size = prefix_unit(channel.unit, residual[np.isfinite(residual)])
     v, force, changes = _law(found, label, moving)
     x, measured = pick(channel.x, rows) / over, pick(way * channel.measured, rows) / size
     residual, force = residual / residual_size, force / size

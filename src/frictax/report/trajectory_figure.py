@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from frictax.contacts import AbstractContact, Mode
 from frictax.mechanism.forces import AbstractSource
-from frictax.text import prefixed
+from frictax.text import prefix_unit
 from frictax.trajectory import Trajectory
 
 from .modes import MODES, mode_spans
@@ -133,7 +133,7 @@ def _draw_motion(
 ) -> None:
     t = np.asarray(run.ts)
     values = {name: np.asarray(getattr(v, variable)) for name, v in moving.items()}
-    unit, size = prefixed(unit, *values.values(), *references.values())
+    unit, size = prefix_unit(unit, *values.values(), *references.values())
     zero_line(axes)
     for (name, y), colour in zip(values.items(), itertools.cycle(CYCLE), strict=False):
         axes.plot(t, y / size, color=colour, lw=1.5, label=literal_text(name))
@@ -161,7 +161,7 @@ def _draw_motion(
 def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational: bool) -> None:
     t = np.asarray(run.ts)
     limits = {name: _limits(run, name, v) for name, v in forces.items() if hasattr(v, "f0_max")}
-    unit, size = prefixed(
+    unit, size = prefix_unit(
         "N.m" if rotational else "N",
         *(v.f for v in forces.values()),
         *(y for pair in limits.values() for y in pair),

@@ -118,9 +118,9 @@ def check_signal(part: Any, name: str) -> None:
 def with_closed_over(arguments: int) -> Callable[[Any], Any]:
     """Return the converter of a field for a user's function of `arguments` numbers.
 
-    A function whose closure has traced numbers, such as one made inside of `jax.grad` or
-    `jax.vmap`, gets these numbers as leaves, so that runs can be differentiated by them. Other
-    functions, such as a module with leaves of its own, are unchanged.
+    A function made inside of `jax.grad` or `jax.vmap` can have traced numbers in its closure. These
+    numbers become pytree leaves, so that runs can be differentiated by them. Other functions, such
+    as a module with its own leaves, are unchanged.
     """
 
     def convert(f: Any) -> Any:

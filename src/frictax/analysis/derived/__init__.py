@@ -1,1 +1,1 @@
-"""Quantities that follow from fitted numbers, with errors: what is tied, and what is asked for."""
+"""Tied and derived quantities of fitted parameters, with their errors."""

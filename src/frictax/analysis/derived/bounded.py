@@ -199,8 +199,8 @@ def _root(covariance: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
 
 
 def _linearize_at_bounds(found: FitResult, wider: float) -> tuple[np.ndarray, ...]:
-    """Return which parameters are at a bound and act, the derivatives (k, m) of the other
-    parameters by these, and slope (m,) and curvature (m, m) of half the misfit.
+    """Return a mask of the m parameters at a bound that change the residuals. Then follow the
+    derivatives (k, m) of the others by these, and slope and curvature (m, m) of half the misfit.
     """
     j, on = found.full_jacobian, found.active
     far = np.maximum(np.abs(found.x), np.abs(found.x - np.asarray(found.problem.x0)))

@@ -21,7 +21,7 @@ from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.notice import Notice
 from frictax.parameters import LogScale, get, parameters
 from frictax.programs import interruptible_jit
-from frictax.text import aligned, suggestion
+from frictax.text import align_columns, suggestion
 from frictax.verbs import DerivedVerbs
 
 from ..errors.posterior import Posterior
@@ -75,12 +75,12 @@ class Derived(Estimated, DerivedVerbs):
 
     def __str__(self) -> str:
         head = ("derived", "value", "unit", "std. error", f"{100 * self.level:g} % interval")
-        return "\n".join(aligned(head, [e.cells for e in self.estimates]))
+        return "\n".join(align_columns(head, [e.cells for e in self.estimates]))
 
     __repr__ = __str__
 
 
-def derived(
+def derive_from_fit(
     found: FitResult,
     function: Any = None,
     *,
@@ -96,16 +96,16 @@ def derived(
     as those of the estimates. This is valid to first order. For a strongly nonlinear function, or
     one that cannot be negative, use the draws, ``found.posterior().derived(...)``.
 
-    If a parameter is at its bound or within three standard errors of it, error and interval are
-    those of draws within the bounds, by the profile likelihood of that parameter. Such an interval
-    is not symmetric, and does not contain impossible values.
+    If a parameter is within three standard errors of its bound, error and interval come from draws
+    within the bounds, by the profile likelihood of that parameter. Such an interval is not
+    symmetric, and does not contain impossible values.
 
     **Arguments:**
 
-    - `function`: of all parameters by path to one or several numbers, by operations that JAX
-      differentiates; or text instead, such as ``"rotor.J / bearing.tau_pos.F_prop"``, or the name
-      of a common quantity. By default, all common quantities that are well defined here: breakaway
-      force or torque, Stribeck velocity, time constant.
+    - `function`: maps all parameters by path to one or several numbers, by operations that JAX
+      differentiates. Text can replace it: a formula such as ``"rotor.J / bearing.tau_pos.F_prop"``,
+      or the name of a common quantity. The default is all common quantities that are defined for
+      the machine: breakaway force or torque, Stribeck velocity, time constant.
     - `name`, `unit` (SI): of the quantity, or of each of several.
     - `by`: another noise model, as for `FitResult.uncertainty`, or an `Uncertainty`.
     - `label` of a record, if parameters differ by record.
@@ -206,7 +206,7 @@ def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
     out: list[Estimate] = []
     for title, *_ in _common(found):
         with contextlib.suppress(ValueError):
-            out += derived(found, title, by=by).estimates
+            out += derive_from_fit(found, title, by=by).estimates
     return tuple(out)
 
 

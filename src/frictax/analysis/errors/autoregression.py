@@ -145,9 +145,9 @@ class Series:
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates from this series, its changes by one standard
-        deviation along each axis of the coefficients, and the number of rows that determine its
-        size.
+        """Return the covariance of the estimates from this series, and its changes by one standard
+        deviation along each axis of the coefficients. The third result is the number of rows that
+        determine its size.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))

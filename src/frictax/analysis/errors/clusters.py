@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import fdtrc
 
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.covariance import inverse_gram
@@ -65,7 +65,7 @@ class Clustered(LinearNoiseModel):
 
     def __post_init__(self) -> None:
         if self.blocks is not None:
-            whole("`Clustered.blocks`", self.blocks, 2, "Leave it out to compare windows.")
+            check_count("`Clustered.blocks`", self.blocks, 2, "Leave it out to compare windows.")
 
     def check(self, problem: Problem) -> None:
         if self.blocks is None and not has_windows(problem):
@@ -335,12 +335,12 @@ def scatter_between_records(linear: Linearization) -> CovarianceEstimate:
 def welch_test(
     x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"], dof: Float[np.ndarray, " k"]
 ) -> float:
-    """Return the probability that k equal values with these variances differ by as much by chance.
-    `dof`: degrees of freedom of each variance.
+    """Return the p value of Welch's test that k values with these variances are equal.
 
-    F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L) with w = 1/variance, m their
-    weighted mean and L = sum (1 - w/sum w)**2 / dof, has k - 1 and (k**2 - 1)/(3 L) degrees of
-    freedom.
+    F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L).
+
+    Here w = 1/variance, m is the weighted mean, and L = sum (1 - w/sum w)**2 / dof with the degrees
+    of freedom `dof` of each variance. F has k - 1 and (k**2 - 1)/(3 L) degrees of freedom.
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951).
 

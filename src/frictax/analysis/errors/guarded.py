@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import fdtri
 
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import join_names
@@ -78,7 +78,7 @@ class Guarded(NoiseModel):
     blocks: int = static(default=10)
 
     def __post_init__(self) -> None:
-        whole("`Guarded.blocks`", self.blocks, 2, "10 are usual.")
+        check_count("`Guarded.blocks`", self.blocks, 2, "10 are usual.")
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
         linear = linearize(found)

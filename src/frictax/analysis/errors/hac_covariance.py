@@ -11,7 +11,9 @@ from frictax.pytree import pytree_dataclass, static
 
 from .linearization import NoiseModel, Samples, check_positive_time, influence_residuals
 
-_LARGEST_EIGENVALUE = 0.97  # of the prewhitening autoregression; Andrews and Monahan, section 3
+_LARGEST_EIGENVALUE = (
+    0.97  # limit in the prewhitening autoregression (Andrews and Monahan, section 3)
+)
 
 
 def long_run_covariance(
@@ -91,10 +93,10 @@ class HAC(NoiseModel):
     """Residuals that are correlated with their neighbours and whose variance may change
     (heteroskedasticity and autocorrelation consistent).
 
-    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J) and S_j the
-    covariance, j samples apart, of the gradients J'r of each sample, prewhitened. The record must
-    be some hundred times as long as the correlation time of its residuals. An error that lasts as
-    long as the record, such as a drift, is not visible: take `Jackknife` over repeats.
+    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J). S_j is the
+    covariance of the prewhitened gradients J'r of samples j apart. The record must be about a
+    hundred times as long as the correlation time of its residuals. This model cannot detect an
+    error that lasts as long as the record, such as a drift. Use `Jackknife` over repeats then.
 
     **Arguments:** `bandwidth` [s]; by default chosen from the residuals.
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
@@ -26,7 +26,7 @@ from frictax.handover import Verb
 from frictax.interrupts import Workers, defer_interrupt, may_keep, results_of
 from frictax.notice import Notice
 from frictax.programs import cached_jit, interruptible_jit
-from frictax.progress import Progress, Work, watched
+from frictax.progress import Progress, Work, show_progress
 from frictax.summary import Summarised, Summary
 from frictax.verbs import PosteriorVerbs
 
@@ -150,8 +150,9 @@ class _Chain:
     tell: dict[str, Work]
 
     def run(self, number: int, key: Any, frame: Frame, taken: list[dict[str, np.ndarray]]) -> None:
-        """Run one chain: half of the warm-up in `frame`, half in the frame of the first draws, and
-        then the draws, which are appended to `taken` with the statistics of the sampler.
+        """Run one chain, and append its draws and the statistics of the sampler to `taken`.
+
+        Half of the warm-up uses `frame`, the other half the frame of the first draws.
         """
         tell = list(self.tell.values())[number]
         key, own = jax.random.split(key)
@@ -391,7 +392,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     @functools.cached_property
     def tied(self) -> tuple[Estimate, ...]:
-        """The tied quantities, over the draws."""
+        """The tied quantities, each from its draws."""
         out: list[Estimate] = []
         for e in self.found.tied:
             path, _, label = e.path.partition("@")
@@ -467,7 +468,7 @@ def posterior(
     **Returns:** a `Posterior`.
 
     **Raises:** `ImportError` without the extra ``pip install 'frictax[bayes]'``; `ValueError` for a
-    robust loss, which is not a likelihood, for parameters that neither data nor priors identify,
+    robust loss, which is not a likelihood, for parameters without information in data and priors,
     and if runs fail around the fitted values.
 
     **Source:** M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning
@@ -500,7 +501,7 @@ def posterior(
             " without `free_starts`, or record for longer."
         )
     counts = chains, warmup, draws
-    with watched(progress, "Drawing") as work:
+    with show_progress(progress, "Drawing") as work:
         drawn = run_chains(
             found.problem, method_of(found), _first_frame(found, n), n, counts, seed, work
         )
@@ -652,9 +653,9 @@ def _check(
             "`posterior` draws by blackjax, which is not installed. Run: pip install"
             " 'frictax[bayes]'"
         ) from None
-    whole("`posterior`: `draws`", draws, 100)
-    whole("`posterior`: `warmup`", warmup, 100)
-    whole("`posterior`: `chains`", chains, 2)
+    check_count("`posterior`: `draws`", draws, 100)
+    check_count("`posterior`: `warmup`", warmup, 100)
+    check_count("`posterior`: `chains`", chains, 2)
     if samples is not None and not (
         isinstance(samples, int | float) and np.isfinite(samples) and samples > len(found.x)
     ):

@@ -15,9 +15,9 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
-from frictax.progress import SILENT, Progress, Work, watched
+from frictax.progress import SILENT, Progress, Work, show_progress
 from frictax.summary import Summarised, Summary
-from frictax.text import shown
+from frictax.text import format_estimate
 
 from .guarded import Guarded
 from .linearization import NoiseModel, White
@@ -128,11 +128,13 @@ def profile_of(
     2.71 for 95 %: at a bound the ratio is 0 in half of all cases (50:50 mixture). Otherwise the
     ratio is 3.84 at both ends, but no end is beyond the bound.
 
-    **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or
-    ``"mass.v@run2"``, or two of them; `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of
-    this fit; `level`: by default that of the fit; `progress` as in `fit`. The ratio is divided by
-    the variance of the noise model over that of white residuals, and the threshold has its degrees
-    of freedom. The default is the model of the fit's own errors.
+    **Arguments:**
+
+    - `path`: one or two names of `found.estimates`, such as ``"mass.v@run2"``.
+    - `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of this fit, by default the fit's own.
+      The ratio is divided by the variance of the noise model over that of white residuals, and the
+      threshold has the degrees of freedom of the noise model.
+    - `level`: by default that of the fit; `progress` as in `fit`.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. If the data do
     not rule out an upper bound given by the user, the interval ends there.
@@ -161,7 +163,7 @@ def profile_of(
                 f"`profile`: `points` is an option for a pair of numbers, got {points!r}. Leave it"
                 " out."
             )
-        with watched(progress, "Profile") as work:
+        with show_progress(progress, "Profile") as work:
             return _profile(found, path, by, level, work)
     if not (isinstance(path, tuple | list) and len(path) == 2):
         raise ValueError(
@@ -169,7 +171,7 @@ def profile_of(
             f" are: {', '.join(found.names)}."
         )
     grid = 15 if points is None else points
-    with watched(progress, "Profile") as work:
+    with show_progress(progress, "Profile") as work:
         return _profile_pair(found, (path[0], path[1]), by, level, grid, work)
 
 
@@ -204,7 +206,7 @@ def _profile(
         np.asarray(column)[order] for column in zip(*at.evaluated, strict=True)
     )
     ends, declared = (float(lower), float(upper)), estimate.declared
-    row = shown(best, float(step), estimate.unit, ends, declared)
+    row = format_estimate(best, float(step), estimate.unit, ends, declared)
     unit = "" if row.unit == "1" else f" {row.unit}"
     kind = Guarded if by is None else type(getattr(by, "by", by))
     sentence = (

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.spread import CovarianceEstimate, SameDegreesOfFreedom
@@ -121,7 +121,7 @@ class BlockBootstrap(NoiseModel):
         check_positive_time(
             "`BlockBootstrap.length`", self.length, "for a twentieth of the record."
         )
-        whole("`BlockBootstrap.draws`", self.draws, 20, "200 give errors to 5 %.")
+        check_count("`BlockBootstrap.draws`", self.draws, 20, "200 give errors to 5 %.")
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "BlockBootstrap")
@@ -180,7 +180,7 @@ class Jackknife(NoiseModel):
 
     def __post_init__(self) -> None:
         if self.repeats is not None:
-            whole("`Jackknife.repeats`", self.repeats, 2, "Leave it out for whole records.")
+            check_count("`Jackknife.repeats`", self.repeats, 2, "Leave it out for whole records.")
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "Jackknife")

@@ -18,7 +18,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.step_error import long_steps, with_shorter_steps
 from frictax.fitting.result.worth import channels
-from frictax.progress import SILENT, Progress, Work, watched
+from frictax.progress import SILENT, Progress, Work, show_progress
 
 from .candidates import Candidate, bodies_of, catalogue, first_columns
 from .score_test import (
@@ -98,7 +98,7 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
         )
     cache = vars(found)  # A print of the fit may have computed the table already.
     if _TABLE not in cache:
-        with watched(progress, "Looking for what is missing") as work:
+        with show_progress(progress, "Looking for what is missing") as work:
             cache[_TABLE] = _Search(_in_short_steps(found)).run(work)
     return cache[_TABLE]
 

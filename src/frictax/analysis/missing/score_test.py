@@ -57,7 +57,7 @@ _UNEVEN = 0.001  # p value below which noise is not white over frequencies or bl
 _BANDS = 1, 4, 16  # neighbouring frequencies of a peak
 _PEAK = 0.003  # p value of a peak, for each width of the band
 _SLOW_WAVES = 4  # cosines over the record, up to two periods
-_SMALLEST_EIGENVALUE = 1e-8  # of products of columns of norm 1; smaller ones are rounding
+_SMALLEST_EIGENVALUE = 1e-8  # smaller eigenvalues of products of unit columns are rounding errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -270,8 +270,8 @@ class ScoreTest:
     def combine(
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:
-        """Return for each candidate the largest p value over its level, times 1 %, corrected for
-        the number of candidates, and how many pass all tests except that by blocks.
+        """Return a combined p value for each candidate, and how many pass all tests except that by
+        blocks. It is the largest p value over its level, times 1 %, corrected for the candidates.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))

@@ -47,8 +47,9 @@ def structures(table: Missing) -> dict[str, Structure]:
 
     - A dip turns a Coulomb law into a `Stribeck`.
     - Drag of a body in its housing is a `QuadraticSpeedDependentForce` or
-      `QuadraticSpeedDependentTorque`. Drag between two bodies or under a normal force, and a bend,
-      turn a law into a `Table` of seven speeds.
+      `QuadraticSpeedDependentTorque`.
+    - Drag between two bodies or under a normal force, and a bend, turn a law into a `Table` of
+      seven speeds.
     - Friction that differs by direction is a law for motion backward. A constant force is a `Force`
       or `Torque`, and a spring is a `LinearPositionDependentForce`.
     - A ripple is a `PeriodicPositionDependentForce`, whose period is fitted too.

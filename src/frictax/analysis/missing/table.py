@@ -9,7 +9,7 @@ from frictax.fitting.result.worth import MISFIT
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
 from frictax.summary import Summarised, Summary
-from frictax.text import amount, shown
+from frictax.text import amount, format_estimate
 from frictax.verbs import MissingVerbs
 
 
@@ -180,5 +180,5 @@ def _name_with_period(term: MissingTerm) -> str:
 def _value_in_words(term: MissingTerm) -> str:
     if not np.isfinite(term.standard_error):
         return f"about {amount(term.value, term.unit)}"
-    row = shown(term.value, term.standard_error, term.unit)
+    row = format_estimate(term.value, term.standard_error, term.unit)
     return f"{row.value} +- {row.error} {row.unit}".removesuffix(" 1")

@@ -1,1 +1,1 @@
-"""What a record can tell before it is fitted, and which motion would tell more."""
+"""Accuracy that a record allows, predicted before the fit, and motions that improve it."""

@@ -1,4 +1,4 @@
-"""What is to be expected of a fit before it is made, as a table."""
+"""The table of `outlook`: expected accuracy of each parameter before the fit."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,23 +10,23 @@ from frictax.fitting import Knowledge
 from frictax.fitting.result.identifiability import Identifiability
 from frictax.notice import Notice
 from frictax.summary import Summarised, Summary
-from frictax.text import figures, shown
+from frictax.text import figures, format_estimate
 
-from .experiments import Cure
+from .experiments import Remedy
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Outlook(Summarised):
-    """What data can tell of the parameters that a fit would move. Print it.
+    """Expected accuracy of the free parameters of a fit. Print it.
 
-    - `names`, `units`, `values` (p,): what would be moved, and its start values [SI].
-    - `errors` (p,): the standard errors that are to be expected at these values, by the residuals
-      that a first fit leaves.
-    - `relative` (p,): these over the values' sizes, or their distances from their bounds.
-    - `identifiability`: knowledge of each, singular values, null directions; its `notices`, here
-      too, and as `sentences`, say what would cure it.
-    - `declared`: the units in which the data have them, with their sizes, as of an `Estimate`.
-    - `cures`: by name, how other experiments would change the error.
+    - `names`, `units`, `values` (p,): the free parameters and their start values [SI].
+    - `errors` (p,): the expected standard errors at these values, from the residuals of a first
+      fit.
+    - `relative` (p,): the errors over the sizes of the values, or over the distances from bounds.
+    - `identifiability`: knowledge of each parameter, singular values, null directions. Its
+      `notices` and `sentences` are those of the outlook, and name the remedies.
+    - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.
+    - `cures`: by name, experiments and the factors by which they reduce the error.
 
     **Example:** at `outlook`.
     """
@@ -37,7 +37,7 @@ class Outlook(Summarised):
     errors: Float[np.ndarray, " p"]
     relative: Float[np.ndarray, " p"]
     identifiability: Identifiability
-    cures: Mapping[str, tuple[Cure, ...]]
+    cures: Mapping[str, tuple[Remedy, ...]]
     title: str
     declared: tuple[tuple[str, float] | None, ...]
 
@@ -50,7 +50,7 @@ class Outlook(Summarised):
         return self.identifiability.sentences
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The head of its table, and the table."""
+        """Return the head of the table, and its rows."""
         return ("parameter", "start", "unit", "expected error", "relative", ""), [
             (
                 name,
@@ -77,8 +77,8 @@ class Outlook(Summarised):
 def _cells(
     value: float, error: float, unit: str, declared: tuple[str, float] | None
 ) -> tuple[str, str, str]:
-    """A start value, its unit and the error that is to be expected, as a table has them."""
-    row = shown(value, error, unit, fixed=declared)
+    """Return the cells of a start value, its unit and its expected error."""
+    row = format_estimate(value, error, unit, fixed=declared)
     return figures(value / row.size, 6), row.unit, row.error
 
 

@@ -1,4 +1,4 @@
-"""Which other experiment would tell a parameter better: by the forces that it would ask for."""
+"""Experiments that identify a parameter better, compared by the forces of their motions."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ FAST, SLOW, SPAN = 3.0, 4.0, 100.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Cure:
-    """An experiment, and by what factor the error of a parameter would be smaller [1] at equal
+class Remedy:
+    """An experiment, and the factor [1] by which it reduces the error of a parameter at equal
     errors of force.
     """
 
@@ -34,8 +34,8 @@ class Cure:
     gain: float
 
     @classmethod
-    def of(cls, says: str, here: float, there: float) -> "Cure":
-        """By the errors in the record and in the experiment."""
+    def from_errors(cls, says: str, here: float, there: float) -> "Remedy":
+        """Compare the errors of a parameter in the record and in the experiment."""
         return cls(says, float(here / there) if np.isfinite(here) else np.inf)
 
 
@@ -48,17 +48,17 @@ def better_motions(
     instruments: Mapping[str, Any],
     tied: Any = None,
     work: Work = SILENT,
-) -> dict[str, tuple[Cure, ...]]:
-    """For each weak parameter the motions that were tried; the first record stands for all.
+) -> dict[str, tuple[Remedy, ...]]:
+    """Return the tried motions for each weak parameter. All are variations of the first record.
 
-    `peak` shows in no sliding motion: its cure is that it breaks away at all.
+    Sliding does not identify `peak`. Its remedy is a breakaway.
     """
     hold = (
         "let it come to rest and hold it there, then raise the force slowly until it breaks away,"
         " several times"
     )
-    out: dict[str, tuple[Cure, ...]] = {
-        name: (Cure(hold, np.inf),) for name in weak if name.endswith(".peak")
+    out: dict[str, tuple[Remedy, ...]] = {
+        name: (Remedy(hold, np.inf),) for name in weak if name.endswith(".peak")
     }
     record = next((r for r in records.values() if isinstance(r, Record)), None)
     if record is None or not isinstance(machine, Mechanism):
@@ -75,13 +75,13 @@ def better_motions(
         work.count(k + 1, len(motions), "tried")
         for i, name in enumerate(names):
             if there is not None and name in weak and not name.endswith(".peak") and there[i] > 0:
-                out[name] = (*out.get(name, ()), Cure.of(says, here[i], there[i]))
+                out[name] = (*out.get(name, ()), Remedy.from_errors(says, here[i], there[i]))
     return out
 
 
 def _positions(machine: Mechanism, record: Record) -> dict[str, np.ndarray] | None:
-    """The measured position of the one body that there is; None where there are several, or none is
-    measured.
+    """Return the measured position of the only body; None if there are several bodies, or if it is
+    not measured.
     """
     bodies = [n for n, part in machine.named_parts() if hasattr(part, "inertia")]
     if len(bodies) != 1:
@@ -98,7 +98,7 @@ def _positions(machine: Mechanism, record: Record) -> dict[str, np.ndarray] | No
 def _motions(
     record: Record, motion: Mapping[str, np.ndarray]
 ) -> list[tuple[str, dict[str, np.ndarray]]]:
-    """Other motions of the same length, and how to ask for them."""
+    """Return other motions of the same length, each with the sentence that asks for it."""
     t = record.t - record.t[0]
     ((name, s),) = motion.items()
     v = smooth(record.t, s, min(20.0, 0.2 * record.rate)).v
@@ -122,7 +122,7 @@ def _motions(
     tried.append(
         (
             f"sweep the speed slowly from {top / SPAN:.2g} to {top:.2g} {unit} and back, both ways",
-            s[0] + np.concatenate([[0.0], np.cumsum(_swept(t, top)[1:] * np.diff(t))]),
+            s[0] + np.concatenate([[0.0], np.cumsum(_sweep_speed(t, top)[1:] * np.diff(t))]),
         )
     )
     half = len(s) // 2
@@ -136,9 +136,9 @@ def _motions(
     return [(says, {name: x}) for says, x in tried]
 
 
-def _swept(t: np.ndarray, top: float) -> np.ndarray:
-    """A speed that goes from `top`/`SPAN` to `top` and back, forward, then backward; each factor in
-    speed takes the same time.
+def _sweep_speed(t: np.ndarray, top: float) -> np.ndarray:
+    """Return a speed that goes exponentially from `top`/`SPAN` to `top` and back, first forward and
+    then backward.
     """
     phase = 4.0 * t / t[-1]
     way = np.where(phase < 2, 1.0, -1.0)
@@ -154,8 +154,8 @@ def _errors(
     instruments: Mapping[str, Any],
     tied: Any = None,
 ) -> np.ndarray | None:
-    """The standard error of each parameter by the forces along a motion, at unit errors of force;
-    nan where forces do not tell it.
+    """Return the standard error of each parameter from the forces along a motion, at unit errors of
+    force; nan if the forces do not depend on it.
     """
     try:
         other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)
@@ -164,7 +164,7 @@ def _errors(
         options = FitOptions(objective=objective, instruments=given, free=free, tied=tied)
         problem, _ = build_problem(machine, {record.name: other}, options)
         _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
-    except (ValueError, KeyError):  # not all that may move is seen in forces: no advice then
+    except (ValueError, KeyError):  # some free parameter does not change the forces
         return None
     mine = [name for u in problem.unknowns for name in u.names]
     norms = np.linalg.norm(jacobian, axis=0)
@@ -173,8 +173,8 @@ def _errors(
     return np.asarray([error.get(name, np.nan) for name in names])
 
 
-def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Cure, ...]]:
-    """The same for a sweep: other speeds, the other direction, rows of breakaway."""
+def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Remedy, ...]]:
+    """Return the tried sweeps for each weak parameter: other speeds, direction, breakaway rows."""
     sweep, problem, x = found.sweep, found.problem, jnp.asarray(found.x)
     v, way, breakaway = (jnp.asarray(a) for a in (sweep.velocity, sweep.direction, sweep.breakaway))
     unit = "rad/s" if sweep.rotational else "m/s"
@@ -208,10 +208,10 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Cure
     if not sweep.both_directions:
         turned = (jnp.where(half, -v, v), breakaway, jnp.where(half, -way, way))
         tried.append(("measure the other direction too", turned))
-    out: dict[str, tuple[Cure, ...]] = {}
+    out: dict[str, tuple[Remedy, ...]] = {}
     for says, rows in tried:
         there = errors(*rows)
         for i, name in enumerate(found.names):
             if name in weak and there[i] > 0 and np.isfinite(there[i]):
-                out[name] = (*out.get(name, ()), Cure.of(says, here[i], there[i]))
+                out[name] = (*out.get(name, ()), Remedy.from_errors(says, here[i], there[i]))
     return out

@@ -44,14 +44,14 @@ from frictax.fitting.search.multistart import search
 from frictax.interrupts import nested_work
 from frictax.measurements import Sweep
 from frictax.mechanism import Machine
-from frictax.progress import SILENT, Progress, Work, watched
+from frictax.progress import SILENT, Progress, Work, show_progress
 
 from ..errors.guarded import Guarded
 from ..errors.linearization import NoiseModel, Samples
 from ..errors.resampling import run_search
+from .assessment import assess_parameters
 from .expected import Outlook
 from .experiments import better_motions, better_speeds
-from .judged import judged
 
 
 class RecordOutlookOptions(ParameterOptions, total=False):
@@ -93,17 +93,17 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     that it cannot distinguish, and experiments that can.
 
     Expected errors are those at the start values, with the residuals of a first fit. A parameter is
-    weak if its error is larger than half of its size, or than half of its distance from its bound.
+    weak if its error exceeds half of its size or half of its distance from its bound.
 
     For a weak parameter, other motions of the same machine and length are tried: faster, slower,
     both, to and fro, a slow sweep of speed. The remedy is a motion whose forces identify the
-    parameter better, at equal errors of force, and says how much better. For a sweep, faster and
+    parameter better at equal errors of force. Its notice gives the factor. For a sweep, faster and
     slower speeds, the other direction and breakaway rows are tried.
 
-    **Arguments:** `model`, `data` and the options as for `fit`: for a sweep all that `fit` takes;
-    for records `free`, `own`, `tied`, `objective`, `priors`, `instruments`, `engine` and
-    `progress`. A sweep is judged at the best fit instead of the start values. `by`: the noise model
-    of the errors, for records; `Guarded()` by default.
+    **Arguments:** `model`, `data` and the options of `fit`. A sweep takes all options of `fit`.
+    Records take `free`, `own`, `tied`, `objective`, `priors`, `instruments`, `engine`, `progress`,
+    and `by`: the noise model of the errors, by default `Guarded()`. A sweep is judged at the best
+    fit instead of the start values.
 
     A sine of 2 N hardly moves a mass. Viscous friction is not identifiable at such speeds.
 
@@ -135,7 +135,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     refuse({name: x for name, x in options.items() if name not in known}, of, here)
     by = options.pop("by", None)
     given = FitOptions(**options)
-    with watched(given.progress, "Looking ahead") as work:
+    with show_progress(given.progress, "Looking ahead") as work:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
             asked: dict[str, Any] = {**options, "progress": work}
             return _of_sweep(data, fit(model, data, **asked))
@@ -159,7 +159,7 @@ def _of_records(
     raise_if_failed(problem, end.costs, records)
     first = make_fit_result(model, problem, records, end, method, 0.95, [])
     instruments = options.instruments or {}
-    return _expected(first, options.free, by, instruments, parts["other motions"])
+    return _outlook_at_start(first, options.free, by, instruments, parts["other motions"])
 
 
 def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
@@ -172,10 +172,10 @@ def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
         for name in getattr(r, "inputs", ())
     }
     plain = dataclasses.replace(found, problem=dataclasses.replace(found.problem, loss=Squares()))
-    return _expected(plain, shared, by, instruments)
+    return _outlook_at_start(plain, shared, by, instruments)
 
 
-def _expected(
+def _outlook_at_start(
     first: FitResult,
     free: Any,
     by: NoiseModel | None,
@@ -190,7 +190,7 @@ def _expected(
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n
-    # data in their unit, priors in units of the noise
+    # Rows of the data have the unit of the data, rows of priors the unit of the noise.
     jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])
     if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
         raise ValueError(
@@ -199,7 +199,7 @@ def _expected(
         )
     shown = first.shown
     norms = np.linalg.norm(jacobian, axis=0)
-    seen = _apart(jacobian)
+    seen = _independent_columns(jacobian)
     here = dataclasses.replace(
         first,
         full_jacobian=jacobian,
@@ -211,20 +211,20 @@ def _expected(
     covariance = by.spread(here).covariance[np.ix_(shown, shown)]
     lower = bounds(problem.unknowns)[shown]
     x0 = np.asarray(problem.x0)[shown]
-    told, starts = jacobian[:, shown], jacobian[:, ~shown]
-    told = told - starts @ np.linalg.lstsq(starts, told, rcond=None)[0]
+    columns, starts = jacobian[:, shown], jacobian[:, ~shown]
+    columns = columns - starts @ np.linalg.lstsq(starts, columns, rcond=None)[0]
 
     title = (
         f"Expected accuracy of {', '.join(records)} by {type(problem.objective).__name__}, at the"
         " start values"
     )
     said = tuple(standing_still(problem, norms))
-    return judged(
+    return assess_parameters(
         title,
         first.estimates,
         x0,
         lower,
-        told,
+        columns,
         covariance,
         lambda weak: better_motions(
             first.start,
@@ -243,7 +243,9 @@ def _expected(
 def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
     jacobian = found.jacobian
     norms = np.linalg.norm(jacobian, axis=0)
-    covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian))
+    covariance = found.noise_scale**2 * inverse_gram(
+        jacobian, norms, _independent_columns(jacobian)
+    )
     lower, values = bounds(found.problem.unknowns), np.asarray([e.value for e in found.estimates])
     unknown = [
         n
@@ -254,7 +256,7 @@ def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
     title = f"Expected accuracy of {sweep.name or 'the sweep'}, at the best fit"
     # A value that is near its bound in a sweep is judged by its relative error below.
     said = tuple(n for n in found.identifiability.notices if n.code != "near-bound")
-    return judged(
+    return assess_parameters(
         title,
         found.estimates,
         values,
@@ -267,10 +269,8 @@ def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
     )
 
 
-def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
-    """Return which columns are linearly independent; of each dependent combination, one is left
-    out.
-    """
+def _independent_columns(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
+    """Return a mask of linearly independent columns. Each dependent combination loses one."""
     norms = np.linalg.norm(jacobian, axis=0)
     kept = norms > 1e-12 * np.max(norms, initial=0.0)
     while kept.any():

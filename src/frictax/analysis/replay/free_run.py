@@ -18,7 +18,7 @@ from frictax.fitting.problem.readings import divide_gaps
 from frictax.measurements import Record
 from frictax.parameters import parameters, replace
 from frictax.programs import cached_jit
-from frictax.text import prefixed
+from frictax.text import prefix_unit
 
 from ..errors.resampling import Jackknife
 from ..errors.uncertainty import Uncertainty, uncertainty
@@ -53,7 +53,7 @@ class FreeRunScore:
     def __str__(self) -> str:
         lines = []
         for name, value in self.rms.items():
-            unit, size = prefixed(self.units[name], value, plain=(1.0, np.inf))
+            unit, size = prefix_unit(self.units[name], value, plain=(1.0, np.inf))
             low, middle, high = (x / size for x in self.ranges[name])
             lines.append(f"{self.label}: free run, rms of {name} {value / size:.3g} {unit}")
             lines += [

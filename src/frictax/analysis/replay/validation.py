@@ -20,7 +20,7 @@ from frictax.measurements import Record
 from frictax.measurements.record import replace_fields
 from frictax.parameters import parameters
 from frictax.programs import cached_jit
-from frictax.text import aligned, prefixed, rounded
+from frictax.text import align_columns, prefix_unit, round_by_error
 
 from ..errors.linearization import Samples
 from ..errors.resampling import refit_with_counts
@@ -93,7 +93,7 @@ class Validation:
         lines = []
         for name, value in self.rms.items():
             others = (self.from_measured[name], self.from_given[name])
-            unit, size = prefixed(self.units[name], value, plain=(1.0, np.inf))
+            unit, size = prefix_unit(self.units[name], value, plain=(1.0, np.inf))
             measured, given = (f"{x / size:.3g} {unit}" for x in others)
             lines.append(
                 f"{self.label}: parameters fixed, rms of {name} {value / size:.3g} {unit} from a"
@@ -147,7 +147,7 @@ class LeftOut:
                 ("all", name, *_texts(units[name], value, _combined_rms(self.fitted)[name]))
             )
         said = [f"! The search without {label} did not end." for label in self.unfinished]
-        return "\n".join([*aligned(head, rows), *said])
+        return "\n".join([*align_columns(head, rows), *said])
 
     __repr__ = __str__
 
@@ -174,7 +174,7 @@ class Transfer:
 
     def __str__(self) -> str:
         head = ("parameter", "difference", "unit", "std. error", f"{100 * self.level:g} % interval")
-        lines = aligned(head, [e.cells for e in self.differences])
+        lines = align_columns(head, [e.cells for e in self.differences])
         for label, one in self.predicted.items():
             for name, value in one.rms.items():
                 by, own = _texts(one.units[name], value, self.fitted[label].rms[name])
@@ -310,9 +310,9 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
     """Predict the records of the fit `there`, under another condition, by the parameters
     found here, and compare the parameters.
 
-    The two fits are independent, so the variance of a difference is the sum of their
-    variances, each by the noise model of its fit, with Welch's degrees of freedom. Values of
-    one record are left out.
+    The two fits are independent. Therefore the variance of a difference is the sum of the two
+    variances, each by the noise model of its fit. Degrees of freedom follow Welch. Parameters of
+    a single record are not compared.
 
     **Source:** B. L. Welch, "The generalization of Student's problem when several different
     population variances are involved", Biometrika 34 (1947).
@@ -366,9 +366,9 @@ def _combined_rms(all_of_them: Mapping[str, Validation]) -> dict[str, float]:
 def _measured_text(e: Estimate, value: float) -> str:
     """Return another value of the estimated quantity, in the same unit and to the same figures."""
     size = e.shown.size
-    return rounded(value / size, e.standard_error / size)
+    return round_by_error(value / size, e.standard_error / size)
 
 
 def _texts(unit: str, *values: float) -> list[str]:
-    name, size = prefixed(unit, *values, plain=(1.0, np.inf))
+    name, size = prefix_unit(unit, *values, plain=(1.0, np.inf))
     return [f"{x / size:.3g} {name}" for x in values]

@@ -210,7 +210,7 @@ def time(x: Series, c: Columns) -> Finding:
     return finding_of("time", x, sentence, (abs(effect), error), found, numbers, curves, label)
 
 
-def speed(x: Series, c: Columns) -> Finding:
+def speed_curve(x: Series, c: Columns) -> Finding:
     """Find a curve over speed that the friction law lacks: piecewise linear with six corners
     for each direction.
     """

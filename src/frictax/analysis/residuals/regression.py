@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from frictax.text import prefixed, shown
+from frictax.text import format_estimate, prefix_unit
 
 from ..errors.hac_covariance import long_run_covariance
 from ..errors.linearization import orthonormal_basis
@@ -83,7 +83,7 @@ def amount(value: float, unit: str, figures: int = 3) -> str:
     """
     if not math.isfinite(value):
         return f"unknown {unit}"
-    name, size = prefixed(unit, value, plain=(0.1, 1e3))
+    name, size = prefix_unit(unit, value, plain=(0.1, 1e3))
     return f"{_figures(value / size, figures)} {name}"
 
 
@@ -95,7 +95,7 @@ def with_error(value: float, error: float, unit: str) -> str:
     """
     if not (math.isfinite(value) and math.isfinite(error) and error > 0):
         return amount(value, unit)
-    row = shown(value, error, unit)
+    row = format_estimate(value, error, unit)
     return f"{row.value} {row.unit} (std. error {row.error} {row.unit})"
 
 

@@ -12,7 +12,7 @@ from frictax.parameters import UnknownName
 from frictax.summary import Summarised, Summary
 from frictax.verbs import ResidualStudyVerbs
 
-from .patterns import Columns, direction, position, ripple, speed, time, whiteness
+from .patterns import Columns, direction, position, ripple, speed_curve, time, whiteness
 from .regression import Finding
 from .series import Series, channel_series, force_series, left, sweep_series
 
@@ -26,28 +26,28 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     it, or draw it by `plot()`.
 
     Whiteness is a property of the objective's own residuals. All other patterns are those of the
-    force that the model lacks, m*a - (sum of forces), at the fitted values. Positions are smoothed,
-    forces pass the same filter (as in `InverseDynamics`), and standstill is left out. If machine
-    or record do not determine forces, the study uses the objective's residuals, and `notices` says
-    why.
+    residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the same
+    filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
+    determine forces, the study uses the objective's residuals. `notices` then gives the reason.
 
-    A finding is **strong** if it explains more than 0.5 % of the residual's mean square, in
-    addition to the other patterns, and if its p value is below 0.5 %. For this test the residual is
-    regressed on the columns of the pattern, with the others projected out. The covariance is that
-    of sums of autocorrelated terms (D. W. K. Andrews, J. C. Monahan, Econometrica 60, 1992), and
-    the degrees of freedom follow from the effective number of samples. The power of a ripple is
-    also compared with the powers at neighbouring periods, and is the largest of many (J. D.
-    Scargle, Astrophysical Journal 263, 1982). Whiteness: G. M. Ljung, G. E. P. Box, Biometrika 65
-    (1978).
+    A **strong** finding has a p value below 0.5 %. In addition to the other patterns, it explains
+    more than 0.5 % of the residual's mean square. For this test the residual is regressed on the
+    columns of the pattern, with the others projected out. The covariance allows
+    for autocorrelation [1], and the degrees of freedom follow from the effective number of samples.
+    The power of a ripple is also compared with the powers at neighbouring periods. Its p value is
+    that of the largest of many powers [2]. The test of whiteness is that of Ljung and Box [3].
+
+    **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
+    Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).
 
     A pattern with a fitted parameter, such as an offset, is absent from the residuals. If residuals
     are not white and no other finding is strong, the notice `no-pattern-found` refers to `missing`,
     which also tests delays, compliance and small forces.
 
-    - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name; `series`:
-      the residuals that were studied; `notices`, and as sentences `notes`.
+    - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name.
+    - `series`: the residuals that were studied; `notices`, and their sentences `notes`.
 
-    A sledge whose screw has a ripple of 0.2 N every 0.1 m that its model lacks:
+    The model of this sledge lacks a ripple of its screw, 0.2 N every 0.1 m:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 20.0, 4001)
@@ -127,7 +127,7 @@ def residual_study(
         if isinstance(record, Sweep):
             x = sweep_series(found, name)
             columns = Columns.from_series(x)
-            findings.append(speed(x, columns))
+            findings.append(speed_curve(x, columns))
             if record.both_directions:
                 findings.append(direction(x, columns))
             studied.append(x)
@@ -146,7 +146,7 @@ def residual_study(
                 series = []
         for x in series:
             of_ripple, columns = ripple(x, Columns.from_series(x), 1.0 / record.rate)
-            kinds = (speed, position, direction, time)
+            kinds = (speed_curve, position, direction, time)
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     strong = {f.name for f in findings if f.strong}

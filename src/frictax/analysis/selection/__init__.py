@@ -1,1 +1,1 @@
-"""Which law, and which parts, a machine has: judged by what was left out of the fit."""
+"""Choice of a law and of a machine's parts by predictions of data left out of the fit."""

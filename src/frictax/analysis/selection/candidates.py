@@ -1,4 +1,4 @@
-"""The structures that are usually compared, made from one machine."""
+"""Usual structures for a comparison, made from one machine: `default_structures`."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.contacts import AbstractContact
 from frictax.fitting import Smooth
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
@@ -25,7 +25,7 @@ from frictax.parameters import select
 from .folds import body_speeds, sliding_speed
 from .structure import Structure
 
-# What frees a force that the machine has, and what the structure with it is called.
+# For each force: the name of the structure that frees it, and the fields that are freed.
 _FORCES: dict[type, tuple[str, tuple[str, ...]]] = {
     LinearPositionDependentForce: ("linear in position", ("slope",)),
     PeriodicPositionDependentForce: ("periodic in position", ("f_cos", "f_sin")),
@@ -43,28 +43,26 @@ def default_structures(
     nodes: int = 8,
     cutoff: float = 50.0,
 ) -> dict[str, Structure]:
-    """The structures that `compare` may be given for one contact of a machine, from the simplest
-    on.
+    """Return structures for `compare` at one contact of a machine, the simplest first.
 
-    Coulomb friction symmetric and by direction; the latter with a force linear in position,
-    periodic in position or over the square of the speed, where the machine has a
-    `LinearPositionDependentForce`, `PeriodicPositionDependentForce`, `QuadraticSpeedDependentForce`
-    or `QuadraticSpeedDependentTorque`; Stribeck with exponent 1 and 2, and a table, free and
-    smooth, each by direction.
+    1. Coulomb friction, symmetric and by direction.
+    2. Coulomb friction by direction with one further force, if the machine has that part:
+       `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
+       `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`.
+    3. By direction: Stribeck with exponent 1 and 2, and a table, free and smooth.
 
     **Arguments:**
 
-    - `model`: the machine, whose law in `contact` gives the start values; `contact`: the name of a
+    - `model`: the machine. Its law in `contact` gives the start values. `contact`: the name of a
       contact with a law for each direction, such as `f_pos` and `f_neg`.
-    - `record`: the speeds between which the nodes of tables lie are those that it visits, smoothed
-      at `cutoff` [Hz].
-    - `free`: what else is fitted in all of them, such as ``["mass.m"]``; `nodes` >= 3: how many
-      speeds each table has, evenly spaced. Its smoothness prior lets second differences be a tenth
-      of the friction at the highest speed.
+    - `record`: its highest speed, smoothed at `cutoff` [Hz], is the last node of the tables.
+    - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
+    - `nodes` >= 3: number of evenly spaced speeds of a table. Its smoothness prior has the scale of
+      a tenth of the friction for second differences.
 
     **Returns:** structures by name, for `compare`.
 
-    **Raises:** `KeyError` for a contact that there is not, `ValueError` for a part that is none, or
+    **Raises:** `KeyError` for an unknown contact, `ValueError` for a part that is not a contact, or
     whose speed is not measured.
 
     >>> import frictax as fx, numpy as np
@@ -86,7 +84,7 @@ def default_structures(
         raise ValueError(
             f"`default_structures` frees the laws of {contact!r} itself. Leave them out of `free`."
         )
-    whole("`default_structures`: `nodes`", nodes, 3)
+    check_count("`default_structures`: `nodes`", nodes, 3)
     top = _highest(record, part, contact, cutoff)
     force = lambda v: float(law(jnp.asarray(float(v))))  # noqa: E731
     rest, end = force(0.0), force(top)
@@ -124,7 +122,7 @@ def default_structures(
 
 
 def _contact(model: Any, contact: str) -> tuple[Any, str]:
-    """The contact, and the name of its law forward."""
+    """Return the contact and the name of its law for motion forward."""
     if not isinstance(model, Mechanism):
         raise ValueError(
             f"`default_structures` needs a `Mechanism`, got {model!r}. Write the structures of a"
@@ -142,7 +140,7 @@ def _contact(model: Any, contact: str) -> tuple[Any, str]:
 
 
 def _highest(record: Any, part: Any, contact: str, cutoff: float) -> float:
-    """The highest speed that the record visits."""
+    """Return the highest speed of the record."""
     if not isinstance(record, Record):
         raise ValueError(
             f"`default_structures` takes the record whose speeds it reads, got {record!r}."

@@ -25,7 +25,7 @@ from frictax.fitting.options import (
 from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
-from frictax.progress import Progress, watched
+from frictax.progress import Progress, show_progress
 from frictax.summary import Summarised, Summary
 from frictax.text import figures as shortly
 
@@ -209,7 +209,7 @@ def _compare_laws(
     progress: Any,
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
-    with watched(progress, "Comparing laws") as work:
+    with show_progress(progress, "Comparing laws") as work:
         parts, fits = work.parts(dict.fromkeys(laws, 1.0)), {}
         for name, law in laws.items():
             fits[name] = fit(law, sweep, **options)

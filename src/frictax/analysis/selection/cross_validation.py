@@ -1,4 +1,4 @@
-"""What a fit says of the parts of its records that it did not see."""
+"""Cross-validation of a structure: refits without parts of the records, and their errors."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,19 @@ from frictax.interrupts import Workers
 from ..errors.resampling import run_search, scale_weights
 from .folds import Fold, Folds
 
-_STEPS = 30
+_STEPS = 30  # most steps of a refit
 _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Errors in what was left out of the fit, one fold after the other.
+    """Errors of the predictions of data left out of the fit, for each fold.
 
-    - `folds`: what was left out in each; `trajectory` (k,): root mean square of the objective's
-      residuals there, in the outputs' unit; `force` (k,): that of inverse dynamics [N or N.m]; nan
-      where there is none.
-    - `unfinished`: how many of these fits were stopped before they came to an end.
-    - `trajectory_squares`, `force_squares` (u,): what each piece of the records, left out once,
-      adds to the mean square: their mean is that of all samples.
+    - `folds`: names of the data left out; `unfinished`: number of refits without convergence.
+    - `trajectory` (k,): root mean square residual of the objective in each fold, in the unit of the
+      outputs. `force` (k,): the same for inverse dynamics [N or N.m], or NaN.
+    - `trajectory_squares`, `force_squares` (u,): contribution of each piece of the records to the
+      mean square. The mean of the contributions is the mean square of all samples.
     """
 
     folds: tuple[str, ...]
@@ -43,36 +42,33 @@ class HeldOut:
 
     @property
     def trajectory_rms(self) -> float:
-        """Over all that was left out."""
+        """Root mean square over all data left out."""
         return root_mean(self.trajectory_squares)
 
     @property
     def force_rms(self) -> float:
-        """Over all that was left out [N or N.m]."""
+        """Root mean square over all data left out [N or N.m]."""
         return root_mean(self.force_squares)
 
 
-def unfinished(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
-    """In words, how many of the fits to parts were stopped on their way."""
+def unfinished_refits(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
+    """Return a sentence on the refits that were stopped before convergence, if any."""
     some = {by: held for by, held in held_out.items() if held.unfinished}
-    told = ", ".join(
+    counts = ", ".join(
         f"{held.unfinished} of {len(held.folds)} fits without {_LEFT_OUT[by]}"
         for by, held in some.items()
     )
-    return (f"stopped after {_STEPS} steps: {told}",) if some else ()
+    return (f"stopped after {_STEPS} steps: {counts}",) if some else ()
 
 
 class Refits:
-    """Fits of one structure without parts of its records, by the programs compiled for the fit to
-    all of them.
+    """Fits of one structure without parts of its records, by the compiled program of the full fit.
 
-    Each begins where the user's model stands, with the fit of `before` to the same part of the
-    records first. One that began at the values of the full fit would know what it is to predict:
-    what the rest of the records does not tell, such as the force of a table at a speed left out,
-    would stay there.
+    A refit begins at the user's model, or at a refit of `before` to the same part of the records.
+    The estimates of the full fit are not used, because they depend on the data left out.
 
-    `found`: the fit to all; `before`: the fit whose end was its start, or None; `force`: the same
-    machine under `InverseDynamics`, or None.
+    `found`: the full fit; `before`: the fit whose estimates were the start of `found`, or None;
+    `force`: the same machine with the objective `InverseDynamics`, or None.
     """
 
     def __init__(
@@ -84,35 +80,35 @@ class Refits:
     ) -> None:
         self.found, self.before, self.force = found, before, force
         self.count = folds.record.size
-        self.of = folds.of(found.problem)
-        self.of_before = None if before is None else folds.of(before.problem)
-        self.of_force = None if force is None else folds.of(force)
+        self.pieces = folds.piece_of_residuals(found.problem)
+        self.pieces_before = None if before is None else folds.piece_of_residuals(before.problem)
+        self.pieces_force = None if force is None else folds.piece_of_residuals(force)
 
     def left_out(self, fold: Fold) -> HeldOut:
-        """What each fold says of what it did not see."""
+        """Return the errors of each fold in the data that it leaves out."""
         number, names = fold
         with Workers() as pool:
             ends, ended = zip(
                 *pool.map(lambda k: self.without(number == k), range(len(names))), strict=True
             )
-        each, squares = self._errors(self.found.problem, self.of, number, ends)
-        forces, of_forces = self._errors(self.force, self.of_force, number, ends)
+        each, squares = self._errors(self.found.problem, self.pieces, number, ends)
+        forces, of_forces = self._errors(self.force, self.pieces_force, number, ends)
         return HeldOut(names, each, forces, squares, of_forces, len(names) - sum(ended))
 
     def _errors(
-        self, problem: Any, of: Any, number: np.ndarray, ends: Sequence[np.ndarray]
+        self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The root mean square of each fold, and what each piece adds to the mean
-        square of all.
+        """Return the root mean square of each fold, and the contribution of each piece to the mean
+        square of all data.
         """
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total
         counted = weights(problem) > 0
-        size = np.bincount(of[counted], minlength=self.count)
+        size = np.bincount(pieces[counted], minlength=self.count)
         for k, x in enumerate(ends):
             squares = np.bincount(
-                of[counted], self.residuals(problem, x)[counted] ** 2, minlength=self.count
+                pieces[counted], self.residuals(problem, x)[counted] ** 2, minlength=self.count
             )
             mine = (number == k) & (size > 0)
             total[mine] = squares[mine]
@@ -120,15 +116,15 @@ class Refits:
         return each, total * np.sum(size > 0) / size.sum()
 
     def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
-        """All fitted numbers of the fit without the samples `gone`, nan where it failed; whether
-        the search was done.
+        """Fit without the pieces `gone`. Return the estimates (NaN if the fit failed), and whether
+        the search converged.
         """
         found, x, done = self.found, np.array(self.found.problem.x0), True
-        if self.before is not None and self.of_before is not None:
+        if self.before is not None and self.pieces_before is not None:
             first = self.before.problem
-            part = scale_weights(first, ~gone[self.of_before])
-            end = _fitted(self.before, part, np.zeros(first.x0.size))
-            # its start on all data would know what is left out
+            part = scale_weights(first, ~gone[self.pieces_before])
+            # `before` is refitted too, because its estimates depend on the data left out.
+            end = _refit(self.before, part, np.zeros(first.x0.size))
             if not np.isfinite(float(end.cost)):
                 return np.full(x.size, np.nan), True
             done = bool(end.done)
@@ -140,14 +136,14 @@ class Refits:
             for u in found.problem.unknowns:
                 if u.record is None:
                     x[u.first : u.first + u.size] = known[u.path]
-        part = scale_weights(found.problem, ~gone[self.of])
-        end = _fitted(found, part, coordinates(found.problem, x))
+        part = scale_weights(found.problem, ~gone[self.pieces])
+        end = _refit(found, part, coordinates(found.problem, x))
         known = np.isfinite(float(end.cost))
         return np.asarray(end.x) if known else np.full(x.size, np.nan), done and bool(end.done)
 
     def residuals(self, problem: Problem, x: np.ndarray) -> np.ndarray:
-        """All residuals of `problem` at the values x, without those of priors: what the first step
-        of a search finds.
+        """Return the residuals of `problem` at the values x, without priors, by the first step of a
+        search.
         """
         rows = weights(problem).size
         if not np.all(np.isfinite(x)):
@@ -158,13 +154,13 @@ class Refits:
 
 
 def weights(problem: Problem) -> np.ndarray:
-    """Those of all residuals, without those of priors."""
+    """Return the weights of all residuals, without priors."""
     return np.concatenate([np.ravel(np.asarray(p.weight)) for p in problem.prepared])
 
 
 def coordinates(problem: Problem, x: Any) -> np.ndarray:
-    """Those of the values x; of values at a bound, those a thousandth of the start's distance
-    inside.
+    """Return the coordinates of the values x. Values at a bound are first moved inside, by a
+    thousandth of the distance of the start value from the bound.
     """
     low, high = (
         end + inward * np.abs(problem.x0 - np.where(np.isfinite(end), end, 0.0))
@@ -177,11 +173,11 @@ def coordinates(problem: Problem, x: Any) -> np.ndarray:
 
 
 def root_mean(squares: np.ndarray) -> float:
-    """nan where there is none, inf where a fit failed."""
+    """Return the root mean square without NaN; NaN without values, inf if a fit failed."""
     known = squares[~np.isnan(squares)]
     return float(np.sqrt(np.mean(known))) if known.size else float("nan")
 
 
-def _fitted(found: FitResult, problem: Problem, z: np.ndarray) -> Any:
+def _refit(found: FitResult, problem: Problem, z: np.ndarray) -> Any:
     noise = found.noise_scale if problem.priors else 1.0
     return run_search(problem, found.method, z, _STEPS, noise, found.dof)

@@ -1,4 +1,4 @@
-"""Whether a sweep of both directions needs an offset, or a law for each direction."""
+"""Test whether a sweep of both directions needs an offset, or a law for each direction."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -17,19 +17,19 @@ from frictax.fitting.result.sweep_checks import independent, outliers
 from frictax.fitting.steady_model import movable
 from frictax.notice import Notice
 from frictax.parameters import parameters
-from frictax.text import shown
+from frictax.text import format_estimate
 
-from .row_autocorrelation import restricted_likelihood, whitened
+from .row_autocorrelation import restricted_likelihood, whiten_rows
 
 OFFSET, EACH = "offset", "each direction"
-# Chances of noise below which the two directions differ, and differ by more than an offset.
+# p values below which the two directions differ, and differ by more than an offset.
 _DIFFERENT, _MORE = 0.002, 0.02
-_EXACT = 1e-9  # of the forces: residuals that are rounding errors
-# Autocorrelations at which a test has to be significant: those whose restricted likelihood is
-# nearly the largest, by twice its logarithm. With these numbers none of 384 symmetric sweeps with
-# white errors is found to differ, and 17 of 384 with an autocorrelation of 0.8.
-_UNSEEN = 1e-6  # of the largest singular value: a direction of which the rows tell nothing
-_SPEEDS = 7  # at which the forces of both directions are compared
+_EXACT = 1e-9  # largest ratio of residuals to forces that is a rounding error
+_UNSEEN = 1e-6  # ratio of singular values below which the rows do not identify a direction
+_SPEEDS = 7  # number of speeds at which the forces of both directions are compared
+# A test must be significant at each autocorrelation whose restricted likelihood (twice its
+# logarithm) is within _NEARLY of the largest. With these numbers 0 of 384 symmetric sweeps with
+# white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 
@@ -76,25 +76,25 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
     the friction forces at the speed at which these differ most clearly.
     """
     try:
-        call, better = _fitted(found, kind)
+        call, better = _fit_kind(found, kind)
     except ValueError:  # too few rows for the parameters of both directions
         return None
     found_apart = list(_of_parameters(better, kind))
     if kind == EACH and all(one.clearness() < 1 for one in found_apart):
-        # where the rows hardly tell the parameters apart, the laws may still differ
+        # Parameters can be strongly correlated although the laws differ.
         found_apart += _of_forces(better)
     if not found_apart:
         return None
-    best = max(found_apart, key=_Told.clearness)
+    best = max(found_apart, key=_SizedDifference.clearness)
     ends = best.size - best.half, best.size + best.half
-    text = shown(best.size, best.half / 2, best.unit, ends)
+    text = format_estimate(best.size, best.half / 2, best.unit, ends)
     words = f"{best.what} {text.value} {text.unit} ({text.interval} {text.unit})"
     return Difference(kind, better, call, words, best.size, *ends, best.unit)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Told:
-    """A difference `size` with `half` of its interval, and the words before it."""
+class _SizedDifference:
+    """A difference `size` with `half` of its interval, and the words that precede it."""
 
     what: str
     size: float
@@ -102,12 +102,12 @@ class _Told:
     unit: str
 
     def clearness(self) -> float:
-        """1 where the interval just leaves out 0."""
+        """Return the size over half of the interval, 1 if the interval ends at 0."""
         return abs(self.size) / max(self.half, 1e-300)
 
 
-def _of_parameters(better: FitResult, kind: str) -> Iterator[_Told]:
-    """The offset, or each parameter of the law forward less that of the law backward."""
+def _of_parameters(better: FitResult, kind: str) -> Iterator[_SizedDifference]:
+    """Yield the offset, or each parameter of the law forward minus that of the law backward."""
     for i, name in enumerate(better.names):
         row = np.eye(len(better.names))[i : i + 1]
         what = "the offset is"
@@ -117,11 +117,11 @@ def _of_parameters(better: FitResult, kind: str) -> Iterator[_Told]:
         elif kind == EACH or name != "offset":
             continue
         half = float(better.spread.half_width(better.level, row)[0])
-        yield _Told(what, float(row[0] @ better.x), half, better[name].unit)
+        yield _SizedDifference(what, float(row[0] @ better.x), half, better[name].unit)
 
 
-def _of_forces(better: FitResult) -> Iterator[_Told]:
-    """Friction forward less friction backward, at speeds that were measured both ways, with
+def _of_forces(better: FitResult) -> Iterator[_SizedDifference]:
+    """Yield friction forward minus friction backward, at speeds that were measured both ways, with
     intervals for white errors.
     """
     sweep, machine_at = better.sweep, better.problem.setup_at
@@ -138,7 +138,7 @@ def _of_forces(better: FitResult) -> Iterator[_Told]:
 
     x = jnp.asarray(better.x)
     size, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
-    # A direction that the rows hardly tell changes no force at these speeds, but rounding would.
+    # A direction that the rows do not identify changes forces at these speeds by rounding only.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
@@ -146,7 +146,7 @@ def _of_forces(better: FitResult) -> Iterator[_Told]:
     half = better.quantile * better.noise_scale * np.linalg.norm(root, axis=1)
     for speed, this, h in zip(v / unit.si, size, half, strict=True):
         what = f"at {speed:.3g} {unit.name} friction forward is larger than backward by"
-        yield _Told(what, float(this), float(h), better.shown_force.si_name)
+        yield _SizedDifference(what, float(this), float(h), better.shown_force.si_name)
 
 
 def with_directions(
@@ -180,11 +180,10 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
 
 
 def _different(found: FitResult) -> str:
-    """Return what the residuals ask for: an offset, a law for each direction, or nothing ("").
+    """Return which term the residuals lack: an offset, a law for each direction, or neither ("").
 
-    A test is that of generalised least squares, at the autocorrelation of neighbouring rows, as
-    they stand, that makes its chance largest, among those that are likely. Rows that lie off do not
-    count.
+    The F tests use generalised least squares. Among the likely autocorrelations of neighbouring
+    rows, the one with the largest p value counts. Outliers are excluded.
     """
     problem, model = found.problem, found.start
     declared = {p.path: p.declaration for p in parameters(problem.setup.machine)}
@@ -203,7 +202,7 @@ def _different(found: FitResult) -> str:
     offset = weight[:, None]
     all_columns = np.column_stack([base, offset, each])
     off = np.flatnonzero(outliers([found.sweep], r, independent(all_columns)))
-    base = np.column_stack([base, np.eye(found.n)[:, off]])  # a column for each takes it out
+    base = np.column_stack([base, np.eye(found.n)[:, off]])  # a column excludes an outlier
     with_offset = np.column_stack([base, offset])
     all_columns = np.column_stack([with_offset, each])
     likelihood = restricted_likelihood(r, independent(all_columns))
@@ -226,10 +225,10 @@ def _chance(
     larger: Float[np.ndarray, "n q"],
     correlation: float,
 ) -> float:
-    """Return how often noise makes the larger model better by as much (F test)."""
-    y, squares, ranks = whitened(r, correlation), [], []
+    """Return the p value of the F test of the larger model against the smaller."""
+    y, squares, ranks = whiten_rows(r, correlation), [], []
     for columns in (smaller, larger):
-        basis = independent(whitened(columns, correlation))
+        basis = independent(whiten_rows(columns, correlation))
         squares.append(float(np.sum((y - basis @ (basis.T @ y)) ** 2)))
         ranks.append(basis.shape[1])
     more, dof = ranks[1] - ranks[0], len(r) - ranks[1]
@@ -239,7 +238,7 @@ def _chance(
     return float(fdtrc(more, dof, max(squares[0] - squares[1], 0.0) / more / least * dof))
 
 
-def _fitted(found: FitResult, kind: str) -> tuple[str, FitResult]:
+def _fit_kind(found: FitResult, kind: str) -> tuple[str, FitResult]:
     """Return the call for the model of this kind, and its fit."""
     bare = not isinstance(found.start, SteadyFriction)
     law = found.start if bare else found.start.f_pos

@@ -1,4 +1,4 @@
-"""Records cut into pieces, and the folds in which a cross-validation leaves them out."""
+"""Pieces of records, and the folds in which a cross-validation leaves them out."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,66 +13,66 @@ from frictax.measurements.units import POSITION_OF, VELOCITY_OF, split_channel
 
 from ..errors.linearization import Samples
 
-_LENGTH = 0.5  # s, where the objective has no windows
+_LENGTH = 0.5  # [s] length of a piece if the objective does not have windows
 
 Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
 class Folds:
-    """Pieces of records that are left out of a fit as a whole: the windows of its objective, or
-    half a second each.
+    """Pieces of records that a fold leaves out: windows of the objective, or half a second each.
 
-    `record`, `place`, `speed` (u,): the number of the record of each, where it lies in it (0 to 1),
-    and its typical (median) speed, in `unit`; `of_samples`: the number of the piece of each
-    sample, a record each.
+    - `record`, `place`, `speed` (u,): for each piece the number of its record, its place in the
+      record (0 to 1), and its median speed in `unit`.
+    - `piece_of_samples`: for each record the number of the piece of each sample.
     """
 
     def __init__(self, problem: Problem, records: Mapping[str, Record], cutoff: float) -> None:
         each, self.unit = speeds(list(records.values()), cutoff)
-        record, place, speed, self.of_samples = [], [], [], []
+        record, place, speed, self.piece_of_samples = [], [], [], []
         for i, (r, prepared) in enumerate(zip(records.values(), problem.prepared, strict=True)):
             rows = getattr(prepared, "rows", None)
             size = rows.shape[1] - 1 if rows is not None else max(round(_LENGTH * r.rate), 2)
             count = max((r.n - 1) // size, 1)
-            # The first sample of a window is where it starts, and is not counted.
+            # The first sample of a window is its start, and has the weight 0.
             at = np.clip((np.arange(r.n) - 1) // size, 0, count - 1)
-            self.of_samples.append(len(record) + at)
+            self.piece_of_samples.append(len(record) + at)
             record += [i] * count
             place += [(j + 0.5) / count for j in range(count)]
             speed += [float(np.median(each[i][at == j])) for j in range(count)]
         self.record, self.place, self.speed = map(np.asarray, (record, place, speed))
 
-    def of(self, problem: Problem) -> Int[np.ndarray, " m"]:
-        """The piece of each residual of a problem of the same records."""
-        return Samples(problem).spread_out([x.astype(float) for x in self.of_samples]).astype(int)
+    def piece_of_residuals(self, problem: Problem) -> Int[np.ndarray, " m"]:
+        """Return the number of the piece of each residual of a problem with these records."""
+        pieces = [x.astype(float) for x in self.piece_of_samples]
+        return Samples(problem).spread_out(pieces).astype(int)
 
     def repeats(self, parts: int) -> Fold:
-        """The fold of each piece, and the names of the folds, where each of `parts` equal parts
-        of each record is left out.
+        """Return folds that leave out one of `parts` equal parts of each record: the fold of each
+        piece, and the names of the folds.
         """
-        return _numbered(
+        return _number_folds(
             self.record * parts + np.floor(self.place * parts).astype(int),
             lambda f: f"part {f % parts + 1} of {parts}",
         )
 
     def records(self, labels: Sequence[str]) -> Fold:
-        """The same where whole records are left out."""
-        return _numbered(self.record, lambda f: labels[f])
+        """Return folds that leave out whole records."""
+        return _number_folds(self.record, lambda f: labels[f])
 
     def bands(self, count: int) -> Fold:
-        """The same where bands of speed are left out, cut where few pieces lie."""
+        """Return folds that leave out bands of speed, with limits between clusters of speeds."""
         band = natural_classes(self.speed, count)
 
         def name(b: int) -> str:
             mine = self.speed[band == b]
             return f"{mine.min():.3g} to {mine.max():.3g} {self.unit}"
 
-        return _numbered(band, name)
+        return _number_folds(band, name)
 
 
 def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndarray, " _"]], str]:
-    """How fast the machine moves at each sample, and the unit: |v| of its only body, or the mean of
-    |v|/max|v| over several.
+    """Return the speed of the machine at each sample, and the unit: |v| of its only body, or the
+    mean of |v|/max|v| over several bodies.
     """
     found = [{b: np.abs(v) for b, v in body_speeds(r, cutoff).items()} for r in records]
     if all(len(here) == 1 for here in found):
@@ -88,8 +88,8 @@ def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndar
 
 
 def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " n"]]:
-    """The speed of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; where none is measured, the
-    rates of all outputs.
+    """Return the velocity of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; the rates of all
+    outputs if the record does not measure a motion.
     """
     out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
     places = {*VELOCITY_OF, *POSITION_OF}
@@ -104,8 +104,8 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
 def sliding_speed(
     ends: tuple[str, str | None], speeds: Mapping[str, np.ndarray]
 ) -> Float[np.ndarray, " n"] | None:
-    """How fast the first of the ends of a contact moves beside the second, or beside what stands
-    still; None where that is not measured.
+    """Return the velocity of the first end of a contact relative to the second end or the housing;
+    None if it is not measured.
     """
     bodies = [end.split(".")[0] for end in ends if end is not None]
     if not all(body in speeds for body in bodies):
@@ -114,8 +114,8 @@ def sliding_speed(
 
 
 def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarray, " n"]:
-    """The class of each value when they are cut in `count` classes, the lowest first, with the
-    least sum of squares within classes.
+    """Divide values into `count` classes with the least sum of squares within classes. Return the
+    class of each value, the lowest first.
 
     **Source:** W. D. Fisher, "On grouping for maximum homogeneity", Journal of the American
     Statistical Association 53 (1958).
@@ -128,7 +128,7 @@ def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarr
     x = values[order] - np.mean(values)
     n, count = x.size, min(count, np.unique(x).size)
     sums, squares = (np.concatenate([[0.0], np.cumsum(a)]) for a in (x, x**2))
-    # of a class from one number on and below another
+    # within[i, j]: sum of squares within a class of the values i to j - 1 in increasing order
     size = np.arange(n + 1) - np.arange(n + 1)[:, None]
     within = squares - squares[:, None] - (sums - sums[:, None]) ** 2 / np.maximum(size, 1)
     within = np.where(size > 0, within, np.inf)
@@ -143,6 +143,6 @@ def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarr
     return out
 
 
-def _numbered(fold: np.ndarray, name: Callable[[int], str]) -> Fold:
+def _number_folds(fold: np.ndarray, name: Callable[[int], str]) -> Fold:
     present, number = np.unique(fold, return_inverse=True)
     return number, tuple(name(int(f)) for f in present)

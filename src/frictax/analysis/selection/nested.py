@@ -1,4 +1,4 @@
-"""Fits of models that contain each other: the larger is never worse than the smaller."""
+"""Nested models: search the larger model also from the fit of the model that it contains."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -15,16 +15,15 @@ from frictax.parameters import parameters
 
 from ..errors.resampling import run_search
 
-_INSIDE = 1e-9  # of the start's distance from its bound: as good as at it
-_SAME = 1e-3  # of the misfit: what a model that is contained may differ by, for values near bounds
+_INSIDE = 1e-9  # [distance of the start] distance from a bound that counts as at the bound
+_SAME = 1e-3  # largest relative difference of the misfits of a nested pair
 
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
-    """`fits` by name, from the fewest numbers on each searched also from the best that it contains,
-    and the better taken.
+    """Search each model also from the best fit that it contains, and return the better fits.
 
-    One contains another where with some of its numbers at their bound, at 0 or mirrored it has the
-    same misfit: that is tried, and no class is asked what it is.
+    A model contains another if trials with some parameters at their bound, at 0 or mirrored give
+    the same misfit.
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
@@ -39,7 +38,7 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
 
 
 def _image(small: FitResult, large: FitResult) -> np.ndarray | None:
-    """Coordinates of `large` at which it is what `small` found, or None where there are none."""
+    """Return coordinates at which `large` equals the fit `small`, or None."""
     problem = large.problem
     low, high = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     inside = _INSIDE * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
@@ -56,16 +55,18 @@ def _image(small: FitResult, large: FitResult) -> np.ndarray | None:
 
 
 def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
-    """What `small` found as numbers of `problem`; those that it has not at their start but for one
-    kind, which is at its bound or 0, or all of them so.
+    """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` lacks
+    are at their bound or 0: those of one field while others stay at their start, or all of them.
     """
     known, lacking = np.array(problem.x0), []
     for u in problem.unknowns:
         setup = small.problem.setup_at(jnp.asarray(small.x), u.record)
         values = {p.path: np.asarray(p.value) for p in parameters(setup)}
-        if isinstance(setup.machine, AbstractLaw):  # as a friction of both directions has it
+        if isinstance(setup.machine, AbstractLaw):  # a friction of both directions uses these paths
             values |= {f"f_pos.{path}": value for path, value in values.items()}
-        value = next((values[path] for path in (u.path, _mirrored(u.path)) if path in values), None)
+        value = next(
+            (values[path] for path in (u.path, _mirror_path(u.path)) if path in values), None
+        )
         if value is None or np.shape(value) != u.shape:
             value = _of_table(u, problem, setup.machine)
         if value is None:
@@ -90,15 +91,15 @@ def _with(x: np.ndarray, ends: np.ndarray, moved: list[Unknown]) -> np.ndarray:
     return x
 
 
-def _mirrored(path: str) -> str:
+def _mirror_path(path: str) -> str:
     return path.replace("_neg", "_pos")
 
 
 def _of_table(u: Unknown, problem: Problem, machine: Any) -> np.ndarray | None:
-    """The forces at a table's speeds of the law that stands in its place in `machine`."""
+    """Return the forces, at the speeds of a table, of the law that `machine` has in its place."""
     place, _, field = u.path.rpartition(".")
     table = _part(problem.setup.machine, place)
-    law: Callable[..., Any] | None = _part(machine, place) or _part(machine, _mirrored(place))
+    law: Callable[..., Any] | None = _part(machine, place) or _part(machine, _mirror_path(place))
     if isinstance(machine, AbstractLaw):
         law = machine
     if field != "f" or not isinstance(table, Table) or not isinstance(law, AbstractLaw):
@@ -107,7 +108,7 @@ def _of_table(u: Unknown, problem: Problem, machine: Any) -> np.ndarray | None:
 
 
 def _part(model: Any, place: str) -> Any:
-    """What stands at a path, or None."""
+    """Return the part or field at a path, or None."""
     for name in place.split(".") if place else ():
         try:
             model = model[name] if isinstance(model, Mechanism) else getattr(model, name, None)

@@ -1,4 +1,4 @@
-"""Friction laws that no machine has, found by looking at them over the speeds that were visited."""
+"""Implausible friction laws: checks of a fitted law over the speeds of its records."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,23 +17,20 @@ from frictax.text import WAYS
 from ..friction_curve import law_values
 from .folds import body_speeds, sliding_speed
 
-_GRID = 401
+_GRID = 401  # number of speeds at which a law is checked
 UNENDED = "its search did not converge"
-STEEP = 5.0  # times as steep as the straight line through the law: too steep
+STEEP = 5.0  # largest plausible slope of a law over the slope of the straight line through it
 
 
 def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
-    """Sentences on why a fit cannot be the machine, empty where nothing speaks against it.
+    """Return the reasons why a fit cannot describe the machine.
 
-    - friction that drives: a law that falls to 0 at a speed that was visited;
-    - a law that rises somewhere more than 5 times as steeply as the straight line through it, and
-      than a line from rest to its mean force at the highest speed: a table that stores a speed at
-      which the record dwells, as a speed to which its machine is drawn;
-    - numbers that the records do not tell;
-    - a search that did not come to an end: its errors say nothing of the structure.
+    - Friction that drives: the law falls to 0 at a speed of the record.
+    - A law that rises too steeply, as a table that stores a speed of the record. Its slope exceeds
+      5 times that of the straight line through the law, and the mean force over the highest speed.
+    - Parameters that the records do not identify, or a search that did not converge.
 
-    Only contacts between bodies whose motion is measured can be looked at. Laws that fall steeply
-    are no reason: Stribeck's do.
+    Only contacts with a measured motion are checked. A steep fall is plausible (Stribeck).
     """
     out: list[str] = []
     for contact, way, v, f, units in visited_laws(found, cutoff):
@@ -63,7 +60,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
 
 
 def doubts(found: FitResult) -> tuple[str, ...]:
-    """What a reader should know of a fit although it may be right: values at their bounds."""
+    """Return doubts about a fit that do not make it implausible: values at their bounds."""
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
     return (f"at its bound: {join_names(at_bound)}",) if at_bound else ()
 
@@ -71,9 +68,8 @@ def doubts(found: FitResult) -> tuple[str, ...]:
 def visited_laws(
     found: FitResult, cutoff: float
 ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
-    """Of each contact and direction: its name, the direction (1 or -1), speeds from a hundredth of
-    the highest visited to that, the friction there, and the units of friction, of its slope and of
-    speed.
+    """Yield for each contact and direction: its name, the direction (1 or -1), speeds, friction,
+    and the units of friction, slope and speed. The speeds begin at a hundredth of the highest.
     """
     seen: dict[tuple[str, int], Any] = {}
     for label, record in found.records.items():
@@ -87,7 +83,7 @@ def visited_laws(
         v = np.linspace(0.01 * top, top, _GRID)
         turns = getattr(type(part), "rotational", False)
         units = ("N.m", "N.m.s/rad", "rad/s") if turns else ("N", "N.s/m", "m/s")
-        if isinstance(part, AbstractPressed):  # whose law is a coefficient
+        if isinstance(part, AbstractPressed):  # its law is a coefficient of friction
             units = ("", "s/rad" if turns else "s/m", units[2])
         yield name, way, v, law_values(part.law(way), v), units
 
@@ -95,13 +91,13 @@ def visited_laws(
 def _slidings(
     machine: Any, record: Any, cutoff: float
 ) -> Iterator[tuple[str, Any, Float[np.ndarray, " n"]]]:
-    """The contacts of a machine with their speed over the record, where that is measured."""
+    """Yield the contacts of a machine whose speed is measured, with this speed."""
     if not isinstance(machine, Mechanism) or not isinstance(record, Record):
         return
     speeds = body_speeds(record, cutoff)
     for name, part in machine.named_parts():
         if isinstance(part, AbstractContact):
-            # a body that is its own contact
+            # This body is its own contact.
             own = isinstance(part, MassWithStopAndFriction)
             v = sliding_speed((name, None) if own else part.between(), speeds)
             if v is not None:

@@ -1,5 +1,5 @@
-"""What a comparison says of friction before it slides: whether a bristle earns its place, and how
-many springs and sliders show.
+"""Sentences of a comparison on presliding: whether a bristle improves the prediction, and how many
+springs and sliders are identifiable.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from .ratios import worst_ratios
 from .structure import ComparedStructure
 
 
-def of_presliding(rows: Sequence[ComparedStructure]) -> list[str]:
-    """Sentences on the bristles of these structures, by what was left out: none where there is
-    nothing to be compared. What is implausible earns nothing.
+def presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
+    """Return sentences on the bristles of these structures, judged by the data left out. An
+    implausible structure is not an improvement.
     """
     bristles = {row.name: _bristles(row) for row in rows}
     rigid = [row for row in rows if not bristles[row.name] and not row.implausible]
     bent = [row for row in rows if bristles[row.name]]
     out = []
-    if rigid and bent and not any(all(_earns(b, r) for r in rigid) for b in bent):
+    if rigid and bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
         out.append(
             "A bristle does not improve the prediction: none predicts the data left out better than"
             " rigid friction by more than 5 %, or by more than chance."
@@ -28,7 +28,7 @@ def of_presliding(rows: Sequence[ComparedStructure]) -> list[str]:
     counts = {row.name: _elements(bristles[row.name]) for row in bent}
     springs = sorted((row for row in bent if counts[row.name]), key=lambda row: counts[row.name])
     more = [row for row in springs if counts[row.name] > counts[springs[0].name]]
-    if more and not springs[0].implausible and not any(_earns(row, springs[0]) for row in more):
+    if more and not springs[0].implausible and not any(_is_better(row, springs[0]) for row in more):
         n = counts[springs[0].name]
         said = "One spring and one slider are" if n == 1 else f"{n} springs and sliders are"
         out.append(
@@ -48,13 +48,13 @@ def _bristles(row: ComparedStructure) -> list[AbstractBristle]:
 
 
 def _elements(bristles: Sequence[AbstractBristle]) -> int:
-    """How many springs and sliders there are in all; 0 where a bristle is of another kind."""
+    """Return the number of springs with sliders; 0 if there is another kind of bristle."""
     if not all(isinstance(bristle, MaxwellSlip) for bristle in bristles):
         return 0
     return sum(bristle.k.shape[0] for bristle in bristles if isinstance(bristle, MaxwellSlip))
 
 
-def _earns(row: ComparedStructure, other: ComparedStructure) -> bool:
-    """Whether what a structure has more than another makes it plausible and better."""
+def _is_better(row: ComparedStructure, other: ComparedStructure) -> bool:
+    """Return whether a structure is plausible and predicts better than another."""
     mine, its = worst_ratios([row, other])
     return not row.implausible and its > mine

@@ -1,4 +1,4 @@
-"""Errors in what was left out, beside each other."""
+"""Ratios of the held-out errors of several structures."""
 
 from collections.abc import Sequence
 
@@ -8,17 +8,17 @@ from jaxtyping import Float
 from .cross_validation import root_mean
 from .structure import ComparedStructure
 
-EQUAL = 1.05  # errors within 5 % of each other are as good
+EQUAL = 1.05  # ratio up to which two errors count as equal
 
 
 def worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
-    """Of each structure, the largest ratio of a held-out error to the least of that kind."""
+    """Return for each structure the largest ratio of a held-out error to the least of its kind."""
     out = np.ones(len(rows))
     for by in rows[0].held_out:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
             size = np.asarray([root_mean(s) for s in squares])
-            # not known of one of them; a fit that failed is inf
+            # The error of a failed fit is inf. NaN: one structure does not have this error.
             if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
             first = int(np.argmin(size))

@@ -29,7 +29,7 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
     from scipy.optimize import minimize_scalar
 
     found = min(fits, key=lambda one: one.aicc)
-    r, J = _linearised(found)
+    r, J = _linearise(found)
     free = r.size - J.shape[1]
     if found.loss.rounds > 1 or found.problem.priors or free < _FEWEST:
         return 0.0
@@ -50,7 +50,7 @@ def restricted_likelihood(
     """
 
     def minus2log(rho: float) -> float:
-        a, b = whitened(J, rho), whitened(r, rho)
+        a, b = whiten_rows(J, rho), whiten_rows(r, rho)
         q, triangle = np.linalg.qr(a)
         left, least = b - q @ (q.T @ b), np.finfo(float).tiny
         size = 2.0 * np.sum(np.log(np.maximum(np.abs(np.diag(triangle)), least)))
@@ -69,9 +69,9 @@ def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
     """
     if rho == 0.0:
         return found.aicc, found.bic
-    sweep, (r, J) = found.sweep, _linearised(found)
+    sweep, (r, J) = found.sweep, _linearise(found)
     n = r.size
-    a, b = whitened(J, rho), whitened(r, rho)
+    a, b = whiten_rows(J, rho), whiten_rows(r, rho)
     left = b - a @ np.linalg.lstsq(a, b, rcond=None)[0]
     squares = max(float(left @ left), 1e-24 * float(np.sum((sweep.force * _weight(found)) ** 2)))
     misfit = squares if sweep.sigma_known else n * (np.log(squares / n) + 1.0)
@@ -96,12 +96,12 @@ def _weight(found: FitResult) -> Float[np.ndarray, " n"]:
     return np.broadcast_to(1.0 if sigma is None else 1.0 / sigma, found.n)
 
 
-def _linearised(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n p"]]:
+def _linearise(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n p"]]:
     n = found.n
     return found.full_residuals[:n], found.full_jacobian[:n, found.active]
 
 
-def whitened(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
+def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
     """Return the rows of `x` as combinations whose errors are independent."""
     first = np.sqrt(1.0 - rho**2) * x[:1]
     return np.concatenate([first, x[1:] - rho * x[:-1]])

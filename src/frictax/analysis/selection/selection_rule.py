@@ -1,10 +1,10 @@
-"""Which of several structures to take."""
+"""The rule that chooses one of several structures, and the sentence on its reason."""
 
 from collections.abc import Sequence
 
 from frictax.fitting.result.identifiability import join_names
 
-from .presliding import of_presliding
+from .presliding import presliding_sentences
 from .ratios import EQUAL, worst_ratios
 from .structure import ComparedStructure
 
@@ -15,17 +15,17 @@ _WORDS = {
 }
 
 
-def chosen(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructure, str]:
-    """The structure to take, and why in words.
+def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructure, str]:
+    """Choose a structure, and return it with the reason in words.
 
-    1. Implausible ones are set aside (all stay where all are).
-    2. Each held-out error, of trajectory and of force, is divided by the least of them; one within
-       5 % of it, or within one standard error of the difference over the pieces of the records,
-       counts as 1. The largest of these ratios is the structure's.
-    3. Of those whose ratio is within 5 % of the least ratio, the one with the fewest numbers is
-       taken, of several such the one whose ratio is less, then the first.
+    1. Implausible structures are excluded, unless all are implausible.
+    2. Each held-out error, of trajectory and of force, is divided by the least error of its kind.
+       The ratio counts as 1 up to 1.05. It also counts as 1 if the difference is within one
+       standard error over the pieces of the records. A structure has the largest of its ratios.
+    3. Structures within 5 % of the least ratio are equal. Among them the one with the fewest
+       parameters is chosen, then the one with the smaller ratio, then the first.
 
-    So a structure is as good as its worst prediction, and the simplest of equals wins.
+    So a structure is as good as its worst prediction, and the simplest of equal structures wins.
 
     **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and
     Regression Trees* (1984), section 3.4.3 (one standard error); the largest ratio after L. J.
@@ -76,11 +76,11 @@ def _reason(
     if others and len(out) == 1:
         near = min(others, key=lambda row: ratio[row.name])
         out.append(f"{near.name} comes next: {_transfer(near, best, False)}")
-    return " ".join([*out, *of_presliding(rows)])
+    return " ".join([*out, *presliding_sentences(rows)])
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
-    """In which prediction it is worst beside the chosen one."""
+    """Return a sentence on the prediction in which `row` is worst relative to the chosen one."""
     worst, says = 0.0, ""
     for by, held in row.held_out.items():
         for what in ("trajectory", "force"):

@@ -23,7 +23,7 @@ class Structure:
 
     All fields except `model` are options of `fit`.
 
-    Is the friction of a sledge the same in both directions?
+    This sledge has another friction in each direction:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
@@ -80,16 +80,16 @@ class Structure:
 class ComparedStructure:
     """One structure of a comparison.
 
-    - `found`: its fit to all records; `numbers`: how many it fitted.
-    - `trajectory`: root mean square of a free run from the measured start over all that windows
-      cover (of the closed loop, where the objective is one), in the unit of the output, of several
-      outputs in their standard deviations; `force`: that of what inverse dynamics leaves [N or N.m]
-      at the fitted values, nan where that cannot be had; `mean_square` of the objective's weighted
-      residuals.
-    - `aic`, `bic`: of residuals of which `StructureComparison.n_eff` are independent.
-    - `held_out`: errors in what was left out of the fit, by ``"repeats"``, ``"speeds"`` and, of
+    - `found`: the fit to all records; `numbers`: number of fitted parameters.
+    - `trajectory`: root mean square residual of a run over whole records from the measured start,
+      free or in the closed loop as the objective. It has the unit of the output, or the standard
+      deviations of several outputs.
+    - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
+      the records do not determine it. `mean_square`: of the objective's weighted residuals.
+    - `aic`, `bic`: for `StructureComparison.n_eff` independent residuals.
+    - `held_out`: errors in data left out of the fit, by ``"repeats"``, ``"speeds"`` and, for
       several records, ``"records"``.
-    - `implausible`: why it cannot be the machine; `doubts`: what else to know.
+    - `implausible`: reasons why it cannot describe the machine; `doubts`: further remarks.
 
     **Example:** at `Structure`.
     """
@@ -115,7 +115,7 @@ class ComparedStructure:
 
     @property
     def remark(self) -> str:
-        """The reasons against it in words, or ""."""
+        """The reasons and doubts in words, or ""."""
         return "; ".join((*self.implausible, *self.doubts))
 
 
@@ -131,13 +131,13 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructureComparison(Summarised, StructureComparisonVerbs):
-    """Structures fitted to the same records, in the order given, with the one to take.
+    """Structures fitted to the same records, in the order given, with the chosen one.
 
     Print it, or draw it by `plot()`.
 
-    `best`: see `frictax.analysis.selection.selection_rule.chosen`; `reason` says in words why it,
-    and why not those that fit closer. `n_eff`: how many independent samples the residuals are
-    worth; `unit` of the trajectory, `force_unit`.
+    `best`: see `frictax.analysis.selection.selection_rule.choose_structure`. `reason`: why it is
+    chosen, and why structures that fit closer are not. `n_eff`: effective number of independent
+    residuals. `unit` of the trajectory, `force_unit`.
 
     **Example:** at `Structure`.
     """

@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from frictax.annotations import Checked
-from frictax.arguments import whole
+from frictax.arguments import check_count
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractObjective,
@@ -29,17 +29,17 @@ from frictax.fitting.problem.simulations import in_turn
 from frictax.interrupts import Workers, processors
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.progress import Progress, Work, watched
+from frictax.progress import Progress, Work, show_progress
 
 from ..errors.linearization import effective_sample_size
-from .cross_validation import HeldOut, Refits, root_mean, unfinished, weights
+from .cross_validation import HeldOut, Refits, root_mean, unfinished_refits, weights
 from .folds import Folds
 from .nested import from_contained
 from .plausibility import doubts, implausible
-from .selection_rule import chosen
+from .selection_rule import choose_structure
 from .structure import ComparedStructure, Structure, StructureComparison
 
-_STEPS = 60  # of a search: a table that cheats creeps on for hundreds
+_STEPS = 60  # most steps of a search; a table that stores speeds would take hundreds
 
 
 class StructureOptions(TypedDict, total=False):
@@ -71,24 +71,25 @@ def compare_structures(
 ) -> StructureComparison:
     """Fit several structures to the same records and choose one; `compare` calls this for records.
 
-    A structure is judged by its predictions of data that were left out of the fit, in trajectory
-    (the residuals of the objective) and in force (the residuals of inverse dynamics). Left out are,
-    in turn, each part of each record, if the parts repeat one motion; each band of speeds; and each
-    of several records, if no parameter is a record's own. A table with many nodes stores the speeds
-    at which a record dwells. It predicts another repeat of the same motion best and is wrong at
-    every other speed, which the bands and its force show. `selection_rule.chosen` has the rule. A
-    structure that contains another is also searched from the result of the other, and never fits
-    worse.
+    A structure is judged by its predictions of data that were left out of the fit. The errors are
+    those of the trajectory (residuals of the objective) and of the force (inverse dynamics). Three
+    kinds of data are left out in turn:
+
+    - one of the equal parts of each record, which repeat one motion;
+    - one band of speeds, because a table with many nodes predicts only the speeds of its record;
+    - one of several records, if every parameter is common to the records.
+
+    `selection_rule.choose_structure` has the rule. A structure that contains another is also
+    searched from the result of the other, and never fits worse.
 
     **Arguments:**
 
     - `data`: a record, or several in a list or by label; `structures`: by name, a `Structure` each,
       with start values away from bounds.
-    - `criteria`, the options of `compare`: `objective` is ``Windows(0.5)`` by default (`FreeRun`,
-      `ClosedLoop` and `InverseDynamics` are left out by half seconds); `start` as in `fit`;
-      `engine`: `OnSamples(...)`; `cutoff` [Hz] of the filter of forces and speeds; `repeats`: the
-      number of equal parts of each record, such as the cycles of its motion; `bands`: the number of
-      groups of speeds.
+    - `criteria`, the options of `compare`: `objective` is ``Windows(0.5)`` by default. With
+      `FreeRun`, `ClosedLoop` and `InverseDynamics` pieces of half a second are left out. `start` as
+      in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of the filter of forces and speeds;
+      `repeats`: number of equal parts of each record; `bands`: number of groups of speeds.
     - `progress` as in `fit`.
 
     **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals, n_eff
@@ -132,34 +133,34 @@ def compare_structures(
     objective, start = criteria.objective, criteria.start
     records, structures = _records(data), check_structures(structures, objective, repeats, bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
-    # The covariance of the weak form differs between structures, which need one measure.
+    # Residuals at samples: the weak form has another covariance, and scale, for each structure.
     objective, start = (
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, start)
     )
     settings = {"objective": objective, "start": start, "engine": criteria.engine}
 
-    # A record that is left out says nothing of numbers of its own.
+    # A record that is left out does not identify parameters of its own.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
-    def fitted(name: str) -> tuple[FitResult, FitResult | None]:
+    def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
         found = _fit_structure(structures[name], records, settings, parts[name])
         parts[name]("fitted", 0.5)
         return found
 
-    def judged(name: str) -> _Judged:
+    def judge_one(name: str) -> _Judged:
         made = _judge(fits[name], befores[name], records, cutoff, repeats, bands, by_record)
         parts[name]("fitted without each part", 1.0)
         return made
 
     # Most of the time goes into compiling, which leaves Python to others.
     most = min(len(structures), 2 * processors())
-    with watched(progress, "Comparing structures") as work, Workers(most) as pool:
+    with show_progress(progress, "Comparing structures") as work, Workers(most) as pool:
         parts = work.parts(dict.fromkeys(structures, 1.0))
-        both = dict(zip(structures, pool.map(fitted, structures), strict=True))
+        both = dict(zip(structures, pool.map(fit_one, structures), strict=True))
         befores = {name: before for name, (_, before) in both.items()}
         fits = from_contained({name: found for name, (found, _) in both.items()})
-        all_judged = dict(zip(structures, pool.map(judged, structures), strict=True))
+        all_judged = dict(zip(structures, pool.map(judge_one, structures), strict=True))
     closest = min(all_judged.values(), key=lambda j: j.mean_square)
     n_eff = effective_sample_size(closest.found)
     rows = tuple(
@@ -167,11 +168,12 @@ def compare_structures(
             name, j.found, j.trajectory, j.force, j.mean_square,
             n_eff * np.log(j.mean_square) + 2 * len(j.found.estimates),
             n_eff * np.log(j.mean_square) + len(j.found.estimates) * np.log(n_eff),
-            j.held_out, implausible(j.found, cutoff), (*doubts(j.found), *unfinished(j.held_out)),
+            j.held_out, implausible(j.found, cutoff),
+            (*doubts(j.found), *unfinished_refits(j.held_out)),
         )
         for name, j in all_judged.items()
     )  # fmt: skip
-    best, reason = chosen(rows)
+    best, reason = choose_structure(rows)
     known = [r.units[n] for r in records.values() for n in r.outputs if n in r.units]
     units = {unit.si_name for unit in known}
     weighed = any(r.sd.get(n) is not None for r in records.values() for n in r.outputs)
@@ -250,12 +252,12 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     found = refits.found
     problem, objective = found.problem, found.problem.objective
     machine = problem.setup.machine
-    # of a machine of the user's own that does not say what it begins with
+    # A user's machine may lack the names of its initial states.
     if not set(state_names(machine)):
         return float("nan")
-    # what a sensor shows at first comes from before its window
+    # A delayed sensor shows values from before its window.
     late = any(name.startswith("outputs.") for name in problem.delayed)
-    # states that no record measures
+    # Records do not measure temperatures of thermal nodes.
     thermal = isinstance(machine, Mechanism) and MechanicalSystem(machine).layout.nodes
     if isinstance(objective, Windows) and in_turn() and not late and not thermal:
         later = [np.arange(p.weight.shape[0]) > 0 for p in problem.prepared]
@@ -275,7 +277,7 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     for label, r in records.items():
         try:
             scores = found.score(label, whole)
-        except ValueError:  # it does not measure every state that a run begins with
+        except ValueError:  # the record does not measure every initial state
             return float("nan")
         for name, value in scores.items():
             sd = r.sd.get(name)
@@ -290,7 +292,7 @@ def _force_problem(
     necessary channels.
     """
     problem, judge = found.problem, InverseDynamics(cutoff, at_samples=True)
-    if isinstance(problem.objective, ClosedLoop):  # the record holds a reference, and no force
+    if isinstance(problem.objective, ClosedLoop):  # the record has a reference instead of a force
         return None
     try:
         prepared = tuple(judge.prepare(problem.setup.machine, r) for r in records.values())
@@ -337,5 +339,5 @@ def check_structures(
             " Leave out `free_starts`."
         )
     for what, value in (("repeats", repeats), ("bands", bands)):
-        whole(f"`compare`: `{what}`", value, 2)
+        check_count(f"`compare`: `{what}`", value, 2)
     return dict(structures)

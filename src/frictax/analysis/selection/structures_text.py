@@ -11,7 +11,7 @@ _SIZES = (("", 1.0), ("m", 1e-3), ("µ", 1e-6))
 
 
 def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The head and the cells of the table."""
+    """Return the head and the cells of the table."""
     unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
     left_out = [held.trajectory_rms for row in made.rows for held in row.held_out.values()]
     as_output = made.best.found.problem.objective.in_units_of_outputs()
@@ -55,7 +55,7 @@ def remarks(made: StructureComparison) -> list[str]:
 
 
 def title(made: StructureComparison, records: str) -> str:
-    """What was compared, how, and what its columns mean."""
+    """Return the title: records, objective, and the kinds of data left out."""
     return (
         f"Structures fitted to {records} by"
         f" {type(made.best.found.problem.objective).__name__};"
@@ -64,7 +64,7 @@ def title(made: StructureComparison, records: str) -> str:
 
 
 def _handy(unit: str, values: list[float]) -> tuple[str, float]:
-    """The unit with a prefix that makes the least value a handy number, and its size."""
+    """Return the unit with a prefix that suits the least value, and its size."""
     if unit == "sd":
         return "x sd", 1.0
     known = [v for v in values if np.isfinite(v) and v > 0]

@@ -1,8 +1,8 @@
 """`OnSamples`: runs that step from sample to sample, with events inside the steps.
 
-`march` is the loop of one run, `lanes` the loop of many runs, `events` the search for events,
-`control` the error control, `derivatives` forward and reverse mode, and `operation` the run as an
-operation of JAX.
+- `march`: the loop of one run; `lanes`: the loop of many runs.
+- `events`: the search for events; `control`: the error control.
+- `derivatives`: forward and reverse mode; `operation`: the run as an operation of JAX.
 """
 
 from .derivatives import run_samples as run_samples

@@ -24,11 +24,10 @@ def at_samples(options: OnSamples, samples: int) -> Any:
 
 
 def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
-    """Return the times at which steps begin and end, and for each step the slack [s] within which
-    two times are equal, because drives may miss samples by a rounding error.
+    """Return the times at which steps begin and end, and for each step a slack [s].
 
-    The steps are those between samples, and a last step of zero length for events at the end of the
-    run.
+    Two times within the slack are equal, because drives may miss samples by a rounding error. The
+    steps are those between samples, and a last step of zero length for events at the end.
     """
     times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
     if options.finer:

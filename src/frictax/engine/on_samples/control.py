@@ -130,9 +130,9 @@ def widen_ranges(ranges: list[Array], y: list[Array], start: list[Array]) -> lis
 def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     """Return the error of a part whose two `differences` have the scales 1/`inverse`.
 
-    With E and D the sums of the first and of the second over the states, each relative to its
-    scale, ``E min(1, 3/4 E/D)`` estimates the error of the step's own order, to leading order
-    exactly so for ``y' = a y``. An error that is NaN stays NaN.
+    E and D are the sums of the first and of the second difference over the states, relative to the
+    scales. ``E min(1, 3/4 E/D)`` estimates the error of the step's own order. For ``y' = a y`` the
+    estimate is exact to leading order. An error that is NaN stays NaN.
     """
     if not inverse:
         return Judgement(jnp.zeros(()), [])

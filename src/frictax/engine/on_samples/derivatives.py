@@ -92,7 +92,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     """Return the function from cotangents of all outputs to cotangents of the inputs. It goes over
     the steps from last to first, in each step over its parts, and in each part over its pieces.
 
-    The cotangent of the start time is None if `starts_fixed`.
+    With `starts_fixed` it returns None as the cotangent of the start time.
     """
     ys, modes, log, count, parts = record
     (t0, ts), trace = times, log.retrace

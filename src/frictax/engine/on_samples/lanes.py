@@ -50,7 +50,7 @@ class LaneResults(eqx.Module):
     log: Log
     d_t1: Array | None
     count: Array
-    parts: PartLog | None  # for reverse mode
+    parts: PartLog | None  # recorded for reverse mode
     end: Any  # result, steps, error, and largest number of parts of a step
 
 
@@ -483,8 +483,8 @@ def march_lanes(
     - `shows`: whether states and modes at the samples are returned, else None.
 
     Results have lanes first. The lanes of a block go from sample to sample together, and each
-    number is a vector over the lanes. A lane with an event in its step goes alone through the step
-    of a single run, while the others wait, because every lane would execute a branch for all lanes.
+    number is a vector over the lanes. A branch on the lanes would be executed by all of them.
+    Therefore a lane with an event goes alone through the step of a single run, and the others wait.
     Samples are collected in a small tile, lanes last, and then written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own

@@ -178,8 +178,8 @@ def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
 
 
 def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the result of a run that ended at the judged states `y`, the number of its steps and
-    parts, its relative error, and the largest number of parts of a step.
+    """Return `Result`, number of steps and parts, relative error, and largest number of parts of a
+    step, for a run that ended at the judged states `y`.
     """
     taken = 0 * now.count + (steps - 1)
     if now.control is None:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from frictax.notice import Notice
 from frictax.parameters import UnknownName
-from frictax.text import Shown, figures, shown, suggestion
+from frictax.text import Shown, figures, format_estimate, suggestion
 
 from .identifiability import Knowledge
 
@@ -51,7 +51,7 @@ class Estimate:
     def shown(self) -> Shown:
         """Value, error and interval to two significant digits of the error, in a suitable unit."""
         of = self.value, self.standard_error, self.unit
-        return shown(*of, (self.lower, self.upper), self.declared)
+        return format_estimate(*of, (self.lower, self.upper), self.declared)
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:

@@ -13,7 +13,7 @@ from frictax.handover import Verb
 from frictax.laws import AbstractLaw
 from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
-from frictax.measurements.units import Unit, displayed, shown_force
+from frictax.measurements.units import Unit, display_unit, shown_force
 from frictax.notice import Notice
 from frictax.parameters import Parameter, UnknownName, get, parameters, replace
 from frictax.summary import Summarised
@@ -272,7 +272,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         is chosen.
         """
         if self.of_sweep:
-            return displayed(unit, self.shown_force)
+            return display_unit(unit, self.shown_force)
         labels = list(self.records) if record is None else [list(self.records)[record]]
         return in_records({n: self.records[n] for n in labels}, unit, path, value)
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from frictax.report import plotly_json as plotly
 from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD
-from frictax.text import prefixed
+from frictax.text import prefix_unit
 
 from ..statistics.drift import YEAR, Drift
 from ..statistics.estimates import FleetEstimates, flagged_rows, parameter_rows, table_rows
 from ..statistics.population import Population
 from ..statistics.robust import MAD_FACTOR
 
-DRAWN_MACHINES = 6  # in a figure of drift
+DRAWN_MACHINES = 6  # number of machines in a figure of drift
 _DRAWN_RECORDS = 500  # lines in parallel coordinates, without the outliers
 
 
@@ -27,7 +27,7 @@ def histogram(
     k = fleet.names.index(name)
     known = np.isfinite(fleet.values[:, k])
     x, error = fleet.values[known, k], fleet.errors[known, k]
-    unit, size = prefixed(population.units[name], x)
+    unit, size = prefix_unit(population.units[name], x)
     middle = float(np.median(x))
     spread = MAD_FACTOR * float(np.median(np.abs(x - middle)))
     spread = spread or float(np.std(x)) or max(abs(float(x[0])), 1.0)
@@ -158,7 +158,7 @@ def trend(
         flagged = rows
     k = fleet.names.index(name)
     own, size_of = found.fleet.loc[name].to_dict(), fleet.values[:, k]
-    unit, size = prefixed(fleet.units[name], size_of)
+    unit, size = prefix_unit(fleet.units[name], size_of)
     first, last = (rows[end].agg(of) for end, of in (("first", "min"), ("last", "max")))
     ends = [f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"]
     traces = []

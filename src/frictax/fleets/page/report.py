@@ -37,7 +37,7 @@ from ..statistics.verdicts import FAIL, UNDECIDED, Verdicts, verdicts
 from ..table import Fleet
 from .plots import DRAWN_MACHINES, histogram, parallel, trend
 
-_MOST_ROWS = 30  # of a table
+_MOST_ROWS = 30  # most rows of a table
 
 
 def write_fleet_report(

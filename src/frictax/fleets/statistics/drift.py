@@ -10,7 +10,7 @@ import numpy as np
 from frictax.annotations import DataFrame
 from frictax.notice import Notice
 from frictax.summary import Summarised, Summary
-from frictax.text import amount, figures, shown, suggestion
+from frictax.text import amount, figures, format_estimate, suggestion
 
 from ..table import Fleet
 from .estimates import (
@@ -26,8 +26,8 @@ from .reml import Estimates, maximize_likelihood
 from .trends import Lines, LinesFit, fit_lines_robustly, solve_lines
 
 YEAR = 365.25 * 86400.0  # [s]
-FEWEST_DATES = 3  # of a machine, for a line with an error
-_MOST_RECORDS = 20_000  # of a machine in the search for the date of detection
+FEWEST_DATES = 3  # least number of dates of a machine for a line with an error
+_MOST_RECORDS = 20_000  # most records of a machine in the search for the detection date
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +127,9 @@ class Drift(Summarised):
             unit, one = self.unit(row.number)
             ends = row.lower / one, row.upper / one
             fixed = (f"{unit}/yr", 1.0) if one != 1.0 else None
-            cells = shown(row.slope / one, row.standard_error / one, f"{unit}/yr", ends, fixed)
+            cells = format_estimate(
+                row.slope / one, row.standard_error / one, f"{unit}/yr", ends, fixed
+            )
             by_T = ""
             if np.isfinite(row.temperature_coefficient):
                 by_T = f"{self.amount(row.number, row.temperature_coefficient)}/K"

@@ -9,7 +9,7 @@ import numpy as np
 from frictax.annotations import DataFrame
 from frictax.notice import Notice
 from frictax.summary import Summarised, Summary
-from frictax.text import amount, shown, suggestion
+from frictax.text import amount, format_estimate, suggestion
 
 from ..table import Fleet
 from .estimates import (
@@ -185,7 +185,7 @@ class Population(Summarised):
         rows = []
         for k, name in enumerate(self.names):
             value, error, ends = self._median(k)
-            row = shown(value, error, self.units[name], ends)
+            row = format_estimate(value, error, self.units[name], ends)
             spread, low, high = (
                 self.spread_in_words(name, x)
                 for x in self.spread_of(self.between, self.between_error, k)

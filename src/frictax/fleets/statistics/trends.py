@@ -1,11 +1,12 @@
 """Straight lines over time through the records of many machines, with common scatter.
 
-The model is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. It has an intercept and a slope
-of machine j, a temperature coefficient of all machines (c_j = c) or of this machine, and errors
-e_ij of known standard deviation. The other scatter between records is white, w ~ N(0, white), or
-autocorrelated: r has the variance `slow` and the correlation exp(-|t - t'| / memory). These three
-variance parameters are common to the fleet and estimated by restricted maximum likelihood.
-Autocorrelated scatter that is modelled as white would look like drift.
+The model is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. Machine j has the intercept a_j
+and the slope b_j. The temperature coefficient is that of all machines (c_j = c) or of machine j.
+The errors e_ij have known standard deviations. The other scatter between records is white,
+w ~ N(0, white), or autocorrelated: r has the variance `slow` and the correlation
+exp(-|t - t'| / memory). These three variance parameters are common to the fleet and estimated by
+restricted maximum likelihood. Autocorrelated scatter that is modelled as white would look like
+drift.
 """
 
 import dataclasses

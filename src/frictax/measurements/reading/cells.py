@@ -29,7 +29,7 @@ _DATES = tuple(
     for date in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d", "%d.%m.%y")
     for clock in ("%H:%M:%S.%f", "%H:%M:%S", "%H:%M", "%I:%M:%S.%f %p", "%I:%M:%S %p", "")
 ) + ("%Y-%m-%d_%H-%M-%S.%f", "%Y%m%d_%H%M%S", "%b %d %Y %H:%M:%S.%f", "%b %d, %Y %H:%M:%S.%f %p")
-_MOST_BROKEN = 0.1  # share of the cells of a column of numbers that may hold something else
+_MOST_BROKEN = 0.1  # largest share of cells in a column of numbers that are not numbers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -211,8 +211,8 @@ def _dates(cells: list[str]) -> np.ndarray:
 
 
 def _dates_of_other_forms(texts, pd):
-    """Return the dates in the format that reads most of them. Of two formats that read as many, the
-    one with the smallest steps of time is used.
+    """Return the dates in the format that reads most of them. If two formats read equally many, the
+    one with the smallest time steps is used.
     """
     best, found = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
     for form in _DATES:

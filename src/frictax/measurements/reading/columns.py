@@ -31,11 +31,13 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")  # signs that no text has
+_UNPRINTED = re.compile(
+    rf"(?![\r\f\v]){CONTROL.pattern}"
+)  # characters that a text does not contain
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
-_AT_ONCE = 1 << 22  # bytes of lines that are counted at a time
-_HEAD = 50  # rows by which columns of words are known
-# What pandas takes for a missing number: the usual spellings. Others are found cell by cell.
+_AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
+_HEAD = 50  # number of rows that decide whether a column contains words
+# Usual spellings of a missing number, for pandas. Others are found cell by cell.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
 )
@@ -47,9 +49,9 @@ class Columns:
     """The columns of a text file.
 
     - `header`: the names, which may repeat; `n` rows.
-    - `first`: the line of the first row; `skipped`: the lines after it, the first being 0, that are
-      no rows: blank, comments, or `broken`, which have another number of cells.
-    - `rows_are`: what a row of the file is called: "line", "row" or "entry".
+    - `first`: the line of the first row; `skipped`: lines after it, from 0, that are not rows:
+      blank lines, comments, and `broken` lines with another number of cells.
+    - `rows_are`: the name of a row in messages: "line", "row" or "entry".
     """
 
     path: Path
@@ -67,11 +69,11 @@ class Columns:
     _read: dict[int, np.ndarray]
 
     def numbers(self, j: int) -> np.ndarray | None:
-        """Column j, the first being 0, where pandas reads it as numbers; None elsewhere."""
+        """Return column j, from 0, if pandas reads it as numbers; None otherwise."""
         return self._read.get(j)
 
     def texts(self, j: int) -> np.ndarray:
-        """The cells of column j as they stand in the file."""
+        """Return the cells of column j as in the file."""
         frame = self._frame([j], dtype=str, na_filter=False)
         return frame.iloc[:, 0].to_numpy(dtype=object)
 
@@ -82,8 +84,8 @@ class Columns:
         return f"{self.rows_are} {line}"
 
     def _frame(self, columns: list[int], **options: Any) -> Any:
-        """The columns as a table. A file of which no line is left out is read by its path, which
-        pandas does on all cores.
+        """Return the columns as a table. If all lines are used, the file is read by its path, so
+        that pandas uses all cores.
         """
         import pandas as pd
 
@@ -120,12 +122,11 @@ def read_columns(
     header: bool = True,
     drop: bool = False,
 ) -> Columns:
-    """The columns of a text file with a header line; lines that begin with ``#`` are comments.
+    """Read the columns of a text file with a header line. Lines that begin with ``#`` are comments.
 
-    **Arguments:** `delimiter`, a character, a space for any number of spaces and tabs; `skip`: how
-    many lines stand before the header; `header`: whether there is one, else columns are called by
-    their numbers, ``"1"`` the first; `drop`: whether lines with another number of cells are left
-    out, else they are an error.
+    **Arguments:** `delimiter`: a character; a space is any number of spaces and tabs; `skip`:
+    number of lines before the header; `header`: if False, columns are named by their numbers, from
+    ``"1"``; `drop`: leave out lines with another number of cells instead of raising an error.
 
     **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
     """
@@ -163,7 +164,7 @@ def read_columns(
                 f"{path.name} has column names but no rows. Check how it was exported."
             )
         beside = _cells(path, line, number, delimiter)
-        if len(beside) == len(names) + 1 and not beside[-1]:  # a sign at the end of each row
+        if len(beside) == len(names) + 1 and not beside[-1]:  # a separator at the end of each row
             names.append("")
     else:
         names = [str(i + 1) for i in range(len(names))]
@@ -185,7 +186,7 @@ def read_columns(
 
 
 def _read_numbers(columns: Columns) -> None:
-    """Let pandas read the columns that hold a number, or none, in a row of the first."""
+    """Let pandas read the columns with a number or an empty cell in one of the first rows."""
     pandas_reads = columns._frame
     head = pandas_reads(list(range(len(columns.header))), dtype=str, na_filter=False, nrows=_HEAD)
     worth = [
@@ -223,9 +224,8 @@ class _Scan:
 def _scan_lines(
     path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
 ) -> _Scan:
-    """Count the cells of each line from the byte `start` on. Lines without quotation marks and
-    comments are compared with the pattern of signs of as many equal lines, some megabytes at a
-    time.
+    """Count the cells of each line from the byte `start` on. Blocks of some megabytes without
+    quotation marks and comments are compared with the pattern of separators of equal lines.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
@@ -256,7 +256,7 @@ def _scan_lines(
 
 
 def _width(path: Path, text: str, number: int, delimiter: str) -> int:
-    """How many cells a line has."""
+    """Return the number of cells of a line."""
     if delimiter == " ":
         return len(text.split()) if '"' not in text else len(_cells(path, text, number, delimiter))
     return (
@@ -266,8 +266,8 @@ def _width(path: Path, text: str, number: int, delimiter: str) -> int:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
-    """The text of a file in UTF-8; what its lines are called, what is added to their number, and
-    whether the file holds the same bytes.
+    """The text `raw` of a file in UTF-8. `rows_are`: name of its lines in messages; `offset`: added
+    to their numbers; `is_file`: the file has the same bytes.
     """
 
     raw: bytes
@@ -311,7 +311,7 @@ def _plain_text(path: Path, raw: bytes) -> bytes:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, as `text_file` reads it."""
+    """Return the text of a file, as `text_file` reads it."""
     return text_file(path).raw.decode("utf-8")
 
 
@@ -326,7 +326,7 @@ def _in_utf8(path: Path, raw: bytes, marked: str | None) -> bytes:
 
 
 def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
-    """Raise the error for signs that no text has; `first`: the line with which `raw` begins."""
+    """Raise the error for characters that are not text; `first`: number of the first line."""
     if raw.isascii() and len(raw.translate(None, _UNPRINTED_BYTES)) == len(raw):
         return
     text = raw.decode("utf-8", "ignore")
@@ -383,12 +383,12 @@ def existing_file(path: str | Path, suffix: str) -> Path:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # an impossible file name
         return False
 
 
 def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
-    """The error for a column that `source` does not have: it names the nearest and all."""
+    """Return the error for a column that `source` lacks, with the nearest name and all names."""
     hint = suggestion(name, header, 0.5)
     return ValueError(
         f"{source} has no column {name!r} for {role}.{hint} It has: {', '.join(header)}."
@@ -436,7 +436,7 @@ def _check_names(
 def _broken_line(
     path: Path, found: _Scan, names: list[str], file: TextFile, first: int, named: bool
 ) -> ValueError:
-    """The error for lines with another number of cells."""
+    """Return the error for lines with another number of cells."""
     line, cells = next(iter(found.broken.items()))
     many = len(found.broken)
     remedy = "Correct the line" if many == 1 else "Correct them"
@@ -452,7 +452,7 @@ def _broken_line(
 
 
 def twice(names: Sequence[str]) -> list[str]:
-    """The names that stand there more than once."""
+    """Return the names that occur more than once."""
     return [name for name, many in collections.Counter(names).items() if many > 1]
 
 

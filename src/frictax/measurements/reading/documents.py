@@ -1,4 +1,4 @@
-"""Workbooks and JSON logs as the text of a CSV file, which the reader of text files then reads."""
+"""Convert workbooks and JSON logs to CSV text for the reader of text files."""
 
 import csv
 import datetime
@@ -9,18 +9,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-_WORKBOOKS = {b"PK\x03\x04": ".xlsx", b"\xd0\xcf\x11\xe0": ".xls"}  # how workbooks begin
+_WORKBOOKS = {b"PK\x03\x04": ".xlsx", b"\xd0\xcf\x11\xe0": ".xls"}  # first bytes of workbooks
 _JSON = (".json", ".jsonl", ".ndjson")
-_LARGEST = 400_000_000  # bytes of a workbook's sheets, unpacked
-_FEW = 200  # columns that a nested list of a JSON log may become
+_LARGEST = 400_000_000  # [bytes] largest unpacked size of a workbook
+_FEW = 200  # longest nested list of a JSON log that becomes columns
 
 
 def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
-    """The CSV text of a workbook or of a JSON log; what its rows are called, and the number of the
-    first line; None for every other file.
+    """Return the CSV text of a workbook or of a JSON log, the name of its rows in messages, and the
+    number of its first line; None for other files.
 
-    **Raises:** `ValueError` with one sentence where it holds no table that can be read;
-    `ImportError` where the package that reads workbooks is missing.
+    **Raises:** `ValueError` with one sentence if it does not contain a readable table;
+    `ImportError` if the package that reads workbooks is missing.
     """
     if raw[:4] in _WORKBOOKS:
         return _csv(_sheet(path, raw)), "row", 1
@@ -36,14 +36,14 @@ def _csv(rows: Iterable[Sequence[Any]]) -> bytes:
 
 
 def _text(cell: Any) -> str:
-    """A cell as a CSV file has it; a line end within a text would be a line of its own."""
+    """Return a cell as CSV text. Line ends within a text become spaces."""
     if isinstance(cell, datetime.datetime | datetime.date | datetime.time):
         return cell.isoformat()
     return "" if cell is None else " ".join(str(cell).split())
 
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
-    """The rows of the first sheet of a workbook that holds two rows or more."""
+    """Return the rows of the first sheet with two rows or more."""
     save = "Save its sheet as CSV (UTF-8)"
     try:
         import openpyxl  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
@@ -62,7 +62,7 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
                 if sum(any(cell is not None for cell in row) for row in rows) > 1:
                     wide = max(_width(row) for row in rows)
                     return [(row + [None] * wide)[:wide] for row in rows]
-    except Exception:  # zipfile, openpyxl and the parser of XML have errors of many kinds
+    except Exception:  # zipfile, openpyxl and the XML parser raise many kinds of errors
         raise ValueError(
             f"{path.name} is a workbook, not text, and no .xlsx that can be read. {save}."
         ) from None
@@ -75,12 +75,12 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
 
 
 def _width(row: Sequence[Any]) -> int:
-    """How many cells a row has up to the last that is not empty."""
+    """Return the number of cells of a row up to the last that is not empty."""
     return max((i + 1 for i, cell in enumerate(row) if cell is not None), default=0)
 
 
 def _log(path: Path, raw: bytes) -> list[list[Any]]:
-    """The names and the rows of a JSON log."""
+    """Return the names and the rows of a JSON log."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -101,7 +101,7 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
 
 
 def _entries(path: Path, text: str) -> list[Any]:
-    """The entries of a log: objects, and None for a line that is broken."""
+    """Return the entries of a log: objects, and None for a broken line."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -126,7 +126,7 @@ def _object(line: str) -> dict[str, Any] | None:
 
 
 def _table_in(content: Any) -> list[Any] | None:
-    """The longest list of objects, or the columns of one length as such a list."""
+    """Return the longest list of objects. Columns of one length become such a list."""
     if isinstance(content, list):
         if content and all(isinstance(e, dict) for e in content):
             return content
@@ -149,7 +149,7 @@ def _table_in(content: Any) -> list[Any] | None:
 
 
 def _flat(entry: Any, above: str = "") -> Iterable[tuple[str, Any]]:
-    """Every number and text of an entry, under its names joined by points."""
+    """Yield the numbers and texts of an entry, with names joined by points."""
     for name, value in entry.items():
         key = f"{above}{name}"
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Columns from text files, Parquet, MAT and pandas, or one sentence on what is wrong with them."""
+"""Read columns from text files, Parquet, MAT and pandas, or raise one sentence on the mistake."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -17,12 +17,12 @@ from .columns import existing_file, missing_column, read_columns, twice
 class Table:
     """A source of columns: text file, workbook, JSON log, MAT-file, Parquet or `DataFrame`.
 
-    - `read` gives column j, the first being 0: numbers, dates, or texts.
-    - `row` says which row one is: "line 7", "row 3 (counted from 0)".
-    - `texts` gives the cells of column j; None if the source is not text.
+    - `read` returns column j, from 0: numbers, dates, or texts.
+    - `row` returns the name of a row: "line 7", "row 3 (counted from 0)".
+    - `texts` returns the cells of column j; None if the source is not text.
     - `decimal` sign of texts; `drop`: whether other cells than numbers count as missing; `notes`:
-      what was doubtful in the source; `chosen`: the rows that are read, None for all; `broken`:
-      how many lines were left out.
+      doubts about the source; `chosen`: the rows that are read, None for all; `broken`: number of
+      lines left out.
     """
 
     source: str
@@ -46,7 +46,7 @@ class Table:
         return self.row(int(i if self.chosen is None else self.chosen[i]))
 
     def name(self, name: str | int) -> str:
-        """The column's name; of a number, the name of the column that stands there."""
+        """Return the name of a column, given by name or by number."""
         if isinstance(name, str):
             return name
         if name > len(self.header):
@@ -57,7 +57,7 @@ class Table:
         return self.header[name - 1]
 
     def position(self, name: str | int, role: str) -> int:
-        """Return the index of a column, the first being 0.
+        """Return the index of a column, from 0.
 
         **Raises:** `ValueError` that names the nearest and all.
         """
@@ -92,8 +92,8 @@ class Table:
     ) -> np.ndarray:
         """Return a column: numbers, dates, or the objects of a `DataFrame` or a MAT-file.
 
-        **Arguments:** `gaps`: whether a number that is missing is NaN, else it is an error in a
-        text; `empty`: what an empty cell stands for, None for a missing number.
+        **Arguments:** `gaps`: whether a missing number in a text is NaN instead of an error;
+        `empty`: the value of an empty cell, None for a missing number.
         """
         j = self.position(name, role)
         values = self.read(j)
@@ -118,14 +118,14 @@ class Table:
         return self._known[j]
 
     def unit(self, name: str | int) -> str | None:
-        """The unit that stands behind the numbers of a column's cells."""
+        """Return the unit that follows the numbers in the cells of a column."""
         if name in self.header or isinstance(name, int):
             known = self._known.get(name - 1 if isinstance(name, int) else self.header.index(name))
             return None if known is None else known.unit
         return None
 
     def doubts(self) -> tuple[str, ...]:
-        """The notes on the source, and on its columns that were read."""
+        """Return the notes on the source, and on its columns that were read."""
         more = (
             f"Column {self.header[j]!r} of {self.source} {cells.note}."
             for j, cells in self._known.items()
@@ -134,7 +134,7 @@ class Table:
         return (*self.notes, *more)
 
     def where(self, conditions: Mapping[str, Any]) -> "Table":
-        """The rows whose cells equal the given values, as numbers where both are numbers."""
+        """Return the rows whose cells equal the given values; numbers are compared as numbers."""
         keep = True
         for name, wanted in conditions.items():
             cells = self.read(self.position(name, "where"))
@@ -157,13 +157,13 @@ class Table:
         return self if keep is True else self.rows(np.flatnonzero(keep))
 
     def rows(self, chosen: np.ndarray) -> "Table":
-        """The table of some of its rows."""
+        """Return the table of the given rows."""
         if self.chosen is not None:
             chosen = self.chosen[chosen]
         return dataclasses.replace(self, chosen=chosen)
 
     def flags(self, name: str | int, role: str) -> np.ndarray:
-        """The column as true or false: 1/0, true/false, yes/no; empty is false."""
+        """Return a column of flags: 1/0, true/false, yes/no; an empty cell is false."""
         words = dict.fromkeys(("1", "true", "yes"), True)
         words |= dict.fromkeys(("0", "false", "no", "", "nan"), False)
         cells = self.read(self.position(name, role))
@@ -182,7 +182,7 @@ class Table:
     def _meaning(
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None
     ) -> np.ndarray:
-        """The numbers or dates of a column of texts."""
+        """Return the numbers or dates of a column of texts."""
         cells = self.cells(j)
         assert cells is not None
         if self.texts is None:
@@ -200,7 +200,7 @@ class Table:
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None,
         wrong: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Raise the error for the first cell of a text that is not what it should be."""
+        """Raise the error for the first cell with a wrong text."""
         bad = np.zeros(values.size, bool) if values.dtype.kind != "f" else ~np.isfinite(values)
         if gaps or empty is not None:
             bad = np.isinf(values) if wrong is None else wrong | np.isinf(values)
@@ -215,7 +215,7 @@ class Table:
     def _wrong_cell(
         self, i: int, texts: np.ndarray, name: str | int, many: int, gaps: bool
     ) -> ValueError:
-        """The error for a cell that holds no number."""
+        """Return the error for a cell that is not a number."""
         cell, text = texts[i], texts[i].strip()
         what, more = f"{self.source}, {self.row_of(i)}: column {name!r}", ""
         if many > 1:
@@ -249,13 +249,13 @@ class Table:
         return ValueError(f"{what} must hold a number, got {cell!r}.{hint or ' Correct the cell.'}")
 
 
-_CHANNELS = 100  # of a matrix that is taken for a table
+_CHANNELS = 100  # most columns of a matrix that is read as a table
 
 
 def csv_table(
     path: str | Path, delimiter: str, decimal: str, skip: int, header: bool, drop: bool = False
 ) -> Table:
-    """The columns of a text file, a workbook or a JSON log."""
+    """Read the columns of a text file, a workbook or a JSON log."""
     columns = read_columns(
         path, delimiter=delimiter, decimal=decimal, skip=skip, header=header, drop=drop
     )
@@ -278,7 +278,7 @@ def csv_table(
 
 
 def mat_table(path: str | Path) -> Table:
-    """The variables of a MAT-file up to version 7, called as MATLAB does: the field
+    """Read the variables of a MAT-file up to version 7, with MATLAB's names: the field
     ``struct.field``, the cell ``cells{2}``, the third column of a matrix ``M(:,3)``.
 
     **Raises:** `ValueError` for version 7.3, which is an HDF5 file.
@@ -311,7 +311,7 @@ def mat_table(path: str | Path) -> Table:
 
 
 def parquet_table(path: str | Path) -> Table:
-    """The columns of a Parquet file; needs pyarrow."""
+    """Read the columns of a Parquet file by pyarrow."""
     import pandas as pd
 
     path = existing_file(path, ".parquet")
@@ -323,7 +323,7 @@ def parquet_table(path: str | Path) -> Table:
             f"Reading {path.name} needs the package pyarrow. Install it: `pip install pyarrow`, or"
             " save a CSV."
         ) from None
-    except Exception:  # pyarrow's own errors, which cannot be named where it may be missing
+    except Exception:  # pyarrow may be missing, so its errors cannot be named
         raise ValueError(
             f"{path.name} is not a Parquet file that can be read. Write it with"
             " `DataFrame.to_parquet`."
@@ -332,7 +332,7 @@ def parquet_table(path: str | Path) -> Table:
 
 
 def pandas_table(frame: Any, source: str) -> Table:
-    """The columns of a `DataFrame`, and its index if that has a name."""
+    """Return the columns of a `DataFrame`, and its index if the index has a name."""
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
@@ -354,7 +354,7 @@ def pandas_table(frame: Any, source: str) -> Table:
             else frame.index.to_frame().iloc[:, frame.index.names.index(index[j - len(columns)])]
         )
         if pd.api.types.is_datetime64_any_dtype(series.dtype):
-            series = series - series.iloc[0]  # in any time zone
+            series = series - series.iloc[0]  # correct in each time zone
         if pd.api.types.is_timedelta64_dtype(series.dtype):
             return series.to_numpy()
         if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(
@@ -367,7 +367,7 @@ def pandas_table(frame: Any, source: str) -> Table:
 
 
 def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every array of numbers or texts in structs, cells and matrices, under MATLAB's own name."""
+    """Yield the arrays of numbers or texts in structs, cells and matrices, by MATLAB's names."""
     for name, value in content.items():
         fields = getattr(value, "_fieldnames", None)
         if fields:
@@ -382,7 +382,7 @@ def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                 }
             )
         elif isinstance(value, np.ndarray) and value.ndim == 2 and min(value.shape) <= _CHANNELS:
-            down = value.shape[0] >= value.shape[1]  # time runs along the longer side
+            down = value.shape[0] >= value.shape[1]  # time is along the longer side
             for i, column in enumerate(value.T if down else value, start=1):
                 yield (f"{name}(:,{i})" if down else f"{name}({i},:)"), column
         else:

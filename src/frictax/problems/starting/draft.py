@@ -60,7 +60,7 @@ _ALWAYS = {
     "servo": ("kp", "kv"),
     **{machine: (constant,) for machine, constant in COASTING.items()},
 }
-DRIVEN = ("rotor", "axis", "gear", "pendulum", "arm")  # by a current or a force
+DRIVEN = ("rotor", "axis", "gear", "pendulum", "arm")  # machines with a current or a force as input
 _OF_GRAVITY = ("pendulum", "arm")
 _FEW_PARTS = 0.01  # share of the rows that may begin a part
 _COARSE = 0.01  # share of stamps that repeat because the clock has too few digits
@@ -132,7 +132,7 @@ class Draft:
         return self.columns.get("position") or self.columns.get("velocity")
 
     @property
-    def used(self) -> list[Chosen]:
+    def used_columns(self) -> list[Chosen]:
         if self.machine == "sweep":
             chosen = [self.columns.get("velocity"), self.columns.get("force")]
         else:
@@ -142,7 +142,7 @@ class Draft:
     @property
     def not_used(self) -> list[str]:
         """The names, or numbers, of the columns that are not used."""
-        used = {c.number for c in self.used} | {c.clock for c in self.used}
+        used = {c.number for c in self.used_columns} | {c.clock for c in self.used_columns}
         names = enumerate(self.shape.names, start=1)
         return [name or str(i) for i, name in names if i not in used]
 
@@ -186,7 +186,9 @@ class Draft:
         if machine != "sweep" and "time" not in have and self.rate is None:
             return Missing("--rate HZ", f"{self._no_times()} {self._list_columns()}")
         checks = (
-            check(column) for column in self.used for check in (self._still, self._of_other_kind)
+            check(column)
+            for column in self.used_columns
+            for check in (self._still, self._of_other_kind)
         )
         return next(filter(None, (*checks, self._repeats())), None)
 
@@ -286,7 +288,7 @@ class Draft:
             " samples are evenly spaced, or write the time with more digits.",
         )
 
-    def undecided(self) -> list[Missing]:
+    def open_questions(self) -> list[Missing]:
         """Return what is guessed or unknown, in the order of the questions."""
         out = list[Missing]()
         if not self.sure:
@@ -301,7 +303,7 @@ class Draft:
         lack = self.lacking()
         if lack is not None:
             return [*out, lack]
-        for column in self.used:
+        for column in self.used_columns:
             counted = column.unit in COUNTS and column.per_turn is None
             if not column.sure and not counted:
                 out.append(_unit_question(column, self.file.name))
@@ -315,7 +317,7 @@ class Draft:
                 f"The file does not state how many counts of {column.label} make a turn. Give"
                 f" --{column.role} '{column.name or column.number}[counts/4096]' with that number.",
             )
-            for column in self.used
+            for column in self.used_columns
             if column.unit in COUNTS and column.per_turn is None
         ]
 
@@ -337,7 +339,7 @@ class Draft:
         """Return why an option of the user is not used, or None; `roles`: the columns that the user
         names.
         """
-        used = {column.role for column in self.used}
+        used = {column.role for column in self.used_columns}
         for role in roles:
             if role not in used:
                 why = self._why_no_column(role)
@@ -383,7 +385,7 @@ class Draft:
 def _unit_question(column: Chosen, file: str) -> Missing:
     """Ask the unit, or the role, of a column."""
     if column.per_turn is not None:
-        flag = f"--{column.role} '{column.shown}'"
+        flag = f"--{column.role} '{column.as_typed}'"
         return Missing(
             flag,
             f"{column.label} wraps at {column.per_turn:.15g}, which may be its counts in a turn."

@@ -10,15 +10,15 @@ Samples = Float[np.ndarray, " n"]
 _SAME_MOTION = 0.999  # least correlation of a position with the integral of its own speed
 _TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}  # rad
 _MOVING = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}  # m
-_TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}  # rad/s, m/s: of machines that turn, move
+_TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}  # [rad/s], [m/s] turning, moving machines
 # Smaller motions are rarely logged.
 _LEAST_RANGES = {"rad": 0.02, "deg": 7.0, "rev": 0.1, "m": 1e-3, "mm": 2.0, "cm": 0.2, "in": 0.1}
-_LARGEST_RANGES = {"m": 20.0}  # m: no axis or rail is longer
+_LARGEST_RANGES = {"m": 20.0}  # [m] longest axis or rail
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # s
-_RATES = (4.0, 2e6)  # Hz: of loggers
-_DURATIONS = (0.1, 1e4)  # s: of records
+_RATES = (4.0, 2e6)  # [Hz] sampling rates of loggers
+_DURATIONS = (0.1, 1e4)  # [s] durations of records
 
-_COASTING = 0.05  # of the range: the most by which the speed of a coasting machine rises again
+_COASTING = 0.05  # [range] largest rise of the speed of a coasting machine
 
 
 @dataclasses.dataclass(frozen=True)

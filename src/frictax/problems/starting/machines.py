@@ -24,8 +24,8 @@ class Sizes:
     """Properties of a record, estimated from its numbers.
 
     - `rate`, `duration` [Hz, s]: of its samples, and of itself.
-    - `fast`, `slow` [Hz]: nine tenths of the power of the drive, or of the motion, are below
-      `fast`, and a twentieth of the power of the motion is below `slow`, without white noise.
+    - `fast` [Hz]: nine tenths of the power of the drive, or of the motion, are below `fast`.
+    - `slow` [Hz]: a twentieth of the power of the motion is below `slow`, without white noise.
     - `inertia`, `dry`, `viscous`, `gravity`, `offset`: least squares of Newton's law on the
       smoothed motion. All except the offset are at least a small share of the drive.
     - `cutoff` [Hz] of filters and `window` [s].
@@ -166,7 +166,7 @@ def _estimate(
         return (*_estimate_by_decay(draft.constants.get("mgl", 1.0), s, rate), 0.0)
     if drive is None or draft.machine == "brake":
         return 1.0, 1.0, 0.0, 0.0, 0.0
-    if draft.machine == "servo":  # by the force that the known controller must have given
+    if draft.machine == "servo":  # the known controller gives the force
         kp, kv = draft.constants.get("kp", 1.0), draft.constants.get("kv", 1.0)
         return _estimate_by_least_squares(kv * (kp * (drive - s) - v), s, v, a, None)
     hangs = {"pendulum": "down", "arm": "anywhere"}.get(draft.machine)
@@ -451,7 +451,7 @@ free = ["brake.mu_pos"]
 
 
 def _coasting(draft: Draft, found: Sizes) -> Template:
-    """A body of known inertia that friction alone slows; drag is a structure beside it."""
+    """Return the problem of a body of known inertia that only friction slows, or also drag."""
     turns = draft.turns
     body, known = ("rotor", "J") if turns else ("mass", "m")
     contact, law = ("bearing", "tau_pos") if turns else ("friction", "f_pos")
@@ -469,13 +469,13 @@ def _coasting(draft: Draft, found: Sizes) -> Template:
     part = f"""\
 [machine.rotor]
 kind = "Inertia"
-J = {found.inertia!r} # kg.m2, known: a record without a drive tells friction only over the inertia
+J = {found.inertia!r} # kg.m2, known: without a drive, a record identifies only friction/inertia
 """
     if not turns:
         part = f"""\
 [machine.mass]
 kind = "Mass"
-m = {found.inertia!r} # kg, known: a record without a drive tells friction only over the mass
+m = {found.inertia!r} # kg, known: without a drive, a record identifies only friction/mass
 """
     note = "" if turns else ", and of a slope, which only a record of the other direction separates"
     text = f"""\
@@ -498,12 +498,12 @@ machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-_drag(found)!r} 
 
 
 def _drag(found: Sizes) -> float:
-    """A start value, which brakes as viscous friction does at the mean speed."""
+    """Return a start value that brakes as viscous friction does at the mean speed."""
     return float(f"{max(found.viscous**2 / max(found.dry, 1e-300), 1e-12):.2g}")
 
 
 def _slope(draft: Draft, contact: str, law: str, body: str) -> str:
-    """A constant force beside friction, if the record goes both ways and so separates the two."""
+    """Return a structure with a constant force, if motion in both directions identifies it."""
     output = draft.output
     assert output is not None
     x = draft.shape.values[:, output.number - 1]

@@ -15,7 +15,7 @@ from frictax.measurements.units import (
     TIME,
     VELOCITY,
     named_in,
-    spelled,
+    normalize_unit,
 )
 from frictax.text import suggestion
 
@@ -57,11 +57,11 @@ _UNITS = {
 }
 ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
-_ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # by REP 103
+_ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # units of ROS (REP 103)
 # Sizes [the role's unit] that need no question: the usual range of the largest number in a record.
 _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}  # names of angles, not of turns
-_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # of microcontrollers
+_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # clocks of microcontrollers
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
 _COUNTERS_OF_BITS = (
     2.0**15,
@@ -101,7 +101,7 @@ class Chosen:
         return self.name or f"column {self.number}"
 
     @property
-    def shown(self) -> str:
+    def as_typed(self) -> str:
         """The column as a user names it: ``angle[deg]``, ``3[counts/4096]``."""
         return self.in_unit(self.unit)
 
@@ -242,7 +242,7 @@ def clocks_of(shape: Shape) -> list[int]:
 
 
 def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
-    """Return whether neither name nor unit of a column states its role."""
+    """Return whether the role of a column is unknown from its name and its unit."""
     if said not in (None, "time") or _is_counter(shape, j) or _is_other(shape, j):
         return False
     return shape.units[j] is None or shape.units[j] in ELECTRIC
@@ -382,7 +382,7 @@ def _parse_unit(role: str, name: str, unit: str) -> tuple[str, float | None, flo
             )
     if unit.startswith(COUNTS):
         unit, _, turn = unit.partition("/")
-    plain = spelled(unit)
+    plain = normalize_unit(unit)
     if plain not in _UNITS[role]:
         of = next((other for other, known in _UNITS.items() if plain in known), None)
         hint = f" A {of} is named by --{of}." if of else suggestion(plain, _UNITS[role], 0.5)
@@ -438,8 +438,8 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
             and "s" not in time_units(shape.values[:, j]).units
         ):
             unit = None  # The size of its numbers suits times since 1970, but its steps do not.
-        if unit is None and spelled(name) in TIME and name != "t":
-            unit = spelled(name)
+        if unit is None and normalize_unit(name) in TIME and name != "t":
+            unit = normalize_unit(name)
         for word, short in _TICKS.items():
             unit = short if unit is None and word in words else unit
     if role == "velocity" and unit is None and "rpm" in words:
@@ -520,7 +520,11 @@ def role_of(shape: Shape, j: int) -> str | None:
     )
     if _OTHER_WORDS & set(words):
         by_name = None
-    if {"x"} < set(words) and set(words) <= {"x", "axis", "value"}:  # of LabVIEW and oscilloscopes
+    if {"x"} < set(words) and set(words) <= {
+        "x",
+        "axis",
+        "value",
+    }:  # headers of LabVIEW and oscilloscopes
         by_name = "time"
     if unit is None:
         return by_name

@@ -21,7 +21,7 @@ from frictax.measurements.reading.cells import (
 )
 from frictax.measurements.reading.columns import existing_file, is_comment, text_file
 from frictax.measurements.reading.tables import Table, csv_table
-from frictax.measurements.units import named_in, spelled
+from frictax.measurements.units import named_in, normalize_unit
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
 _LINES = 400  # lines with text from which the layout is found
@@ -53,11 +53,11 @@ class Shape:
       line below the names, or behind each number.
     - `values` (rows, columns), NaN where a number is missing. Dates and times of day are seconds
       from the first, and so are times since 1970.
-    - `dated`: the columns, the first being 0, that hold dates or times of day.
-    - `kinds` of the columns: "numbers", "dates", "codes" (0x1F) or "words"; of the last two no
-      number is read.
-    - `broken`: how many lines have another number of cells and are left out, and how many cells
-      hold something else than the numbers of their column.
+    - `dated`: the columns, from 0, with dates or times of day.
+    - `kinds` of the columns: "numbers", "dates", "codes" (0x1F) or "words". The last two are not
+      read as numbers.
+    - `broken`: number of lines left out because of another number of cells, and number of cells
+      that are not numbers in a column of numbers.
     - `nanoseconds`: of a column of whole seconds, the column of the nanoseconds to be added.
     - `rate` [Hz] in a line above the numbers, or None.
     - `notes`: sentences on the interpretation.
@@ -86,7 +86,7 @@ class Shape:
 def shape_of(path: str | Path) -> Shape:
     """Return the layout of the text file, workbook or JSON log at `path`.
 
-    **Raises:** `FileNotFoundError`, or `ValueError` where it holds no table of numbers.
+    **Raises:** `FileNotFoundError`, or `ValueError` if it does not contain a table of numbers.
     """
     path = existing_file(path, ".csv")
     text = text_file(path)
@@ -243,8 +243,8 @@ def _kind(cell: str, decimal: str) -> str:
 
 
 def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
-    """Return the first of the lines before `first` that resemble it: as many cells, and numbers or
-    empty cells in the columns where it has numbers. A remark may be in some rows only.
+    """Return the first of the lines before `first` that resemble it. They have the same number of
+    cells, and numbers or empty cells in its columns of numbers. Some rows may have a remark.
     """
     at = [i for i, _ in kinds].index(first)
     like = kinds[at][1]
@@ -404,5 +404,5 @@ def _unit_in(name: str) -> str | None:
         )
         if found and before.strip() and (unit := _unit(after)) is not None:
             # A single small letter after an underscore is an index, as in i_m.
-            return unit if sign in "/," or len(spelled(after)) > 1 or unit in "AVN" else None
+            return unit if sign in "/," or len(normalize_unit(after)) > 1 or unit in "AVN" else None
     return None

@@ -125,9 +125,9 @@ def _lacks(draft: Draft) -> bool:
 
     values, time = draft.shape.values, draft.columns.get("time")
     base = None if time is None else time.number
-    own = any(column.clock for column in draft.used)
+    own = any(column.clock for column in draft.used_columns)
     groups: dict[int | None, list[int]] = {}
-    for column in draft.used:
+    for column in draft.used_columns:
         if column is not time:
             groups.setdefault(column.clock or base, []).append(column.number - 1)
     for clock, columns in groups.items():
@@ -232,7 +232,9 @@ def _toml_text(text: str) -> str:
 
 
 _BUNDLED = Path(__file__).parent / "bundled"
-_SHIPPED = {"screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")}  # in data/
+_SHIPPED = {
+    "screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")
+}  # bundled files in data/
 EXAMPLES = ("motor", "screw_drive")
 
 

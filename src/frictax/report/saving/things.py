@@ -144,7 +144,7 @@ def _conforms_inside(value: Any, kind: Any, inside: tuple[Any, ...]) -> bool:
 
 
 def _fields(cls: Any) -> tuple[str, ...]:
-    named = getattr(cls, "_fields", None)  # of a named tuple
+    named = getattr(cls, "_fields", None)  # a named tuple has it
     return tuple(f.name for f in dataclasses.fields(cls)) if named is None else tuple(named)
 
 

@@ -74,8 +74,8 @@ def _turning_drive(name: str, drive: Any) -> Cell:
 
 
 def _sliding_body(name: str, part: Any, drives: Parts, contacts: Parts, joined: bool) -> list[Cell]:
-    """Return a block on its guides; a first drive pushes it from the left if nothing else is there,
-    the other drives push against posts on it.
+    """Return a block on its guides. The first drive pushes from the left if this side is free.
+    Other drives push against posts on the block.
     """
     stopped = isinstance(part, MassWithStopAndFriction)
     rubbing: dict[str, tuple[Any, Label]] = {name: (part, _stops_label(part))} if stopped else {}

@@ -17,7 +17,7 @@ from frictax.mechanism.layout import BODIES
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A body, or a `Fixed` where it holds the body `holds`: it is drawn at each body that it holds.
+    """A body, or a `Fixed` at the body `holds`. A `Fixed` is drawn at each body that it holds.
 
     A heat capacitor is also a node. The surroundings have the name of the conductor that leads to
     them.
@@ -92,7 +92,7 @@ def _ends(name: str, part: Any) -> list[str]:
     if isinstance(part, AbstractSource | AbstractMotion):
         return [part.body]
     if isinstance(part, AbstractGear):
-        return list(part.joined())
+        return list(part.joined_bodies())
     if isinstance(part, AbstractContact) and not isinstance(part, BODIES):
         body, support = part.between()
         return [body] if support is None else [support, body]

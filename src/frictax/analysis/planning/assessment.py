@@ -1,4 +1,4 @@
-"""Which numbers a record or a sweep will tell, in words, and what would tell the others."""
+"""Identifiability before the fit, and the notices on remedies for weak parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,29 +10,29 @@ from frictax.fitting.result.identifiability import join_names, null_directions, 
 from frictax.notice import Notice
 
 from .expected import Outlook
-from .experiments import Cure
+from .experiments import Remedy
 
-_WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
-_HELPS = 1.5  # times smaller an error that is worth another experiment
+# Ratios of an error to its value, or to the distance from its bound: weak, not identifiable.
+_WEAK, _HOPELESS = 0.5, 2.0
+_HELPS = 1.5  # least reduction of an error for which an experiment is recommended
 
 
-def judged(
+def assess_parameters(
     title: str,
     estimates: Sequence[Estimate],
     x: Float[np.ndarray, " p"],
     lower: Float[np.ndarray, " p"],
     jacobian: Float[np.ndarray, "n p"],
     covariance: Float[np.ndarray, "p p"],
-    cures: Callable[[Sequence[str]], Mapping[str, tuple[Cure, ...]]],
+    cures: Callable[[Sequence[str]], Mapping[str, tuple[Remedy, ...]]],
     said: tuple[Notice, ...],
     unknown: Sequence[str] = (),
 ) -> Outlook:
-    """What errors of that `covariance` (p, p) mean for numbers whose values are `x` (p,), in their
-    units, and whose bounds are `lower` (p,): which of them are known, and what would help.
+    """Decide which parameters are identifiable, and find remedies for weak ones.
 
-    - `jacobian` (n, p) of the weighted residuals; `said`: notices that there are already.
-    - `cures`: of the numbers that are weak, the experiments that would make their errors smaller.
-    - `unknown`: names of which another account says that nothing is told.
+    - `x`, `lower` (p,): values and lower bounds; `covariance` (p, p) of their expected errors.
+    - `jacobian` (n, p) of the weighted residuals; `said`: notices that precede those found here.
+    - `cures`: maps weak parameters to experiments; `unknown`: parameters without information.
     """
     names = [e.name for e in estimates]
     norms = np.linalg.norm(jacobian, axis=0)
@@ -53,9 +53,9 @@ def judged(
             knowledge[name] = Knowledge.UNKNOWN
             notices.append(Notice("no-effect", name))
         elif name in nulls or name in unknown or not relative[i] < _HOPELESS:
-            # Of a number that may be 0, such as an offset, the size says nothing.
-            untold = name in nulls or name in unknown or size[i] > 0
-            knowledge[name] = Knowledge.UNKNOWN if untold else Knowledge.KNOWN
+            # A parameter that may be 0, such as an offset, does not have a relative error.
+            unidentified = name in nulls or name in unknown or size[i] > 0
+            knowledge[name] = Knowledge.UNKNOWN if unidentified else Knowledge.KNOWN
         else:
             knowledge[name] = Knowledge.WEAK if relative[i] > _WEAK else Knowledge.KNOWN
     weak = [n for n in names if knowledge[n] is not Knowledge.KNOWN and n not in nulls]
@@ -75,8 +75,8 @@ def judged(
 def _directions(
     estimates: Sequence[Estimate], covariance: np.ndarray, size: np.ndarray
 ) -> list[Notice]:
-    """The combinations of which the error is above half of what they are made of, in words; two at
-    most.
+    """Return notices on the one or two combinations of parameters with the largest relative error,
+    if it is above one half.
     """
     spread, directions = np.linalg.eigh(covariance / np.outer(size, size))
     out = []
@@ -86,19 +86,19 @@ def _directions(
         change = w / np.max(np.abs(w)) * min(np.sqrt(variance) * np.max(np.abs(w)), 1.0)
         parts = [i for i in range(len(w)) if abs(w[i]) > 0.1 * np.max(np.abs(w))]
         names = [estimates[i].name for i in parts]
-        told = ", ".join(
+        changes = ", ".join(
             f"{estimates[i].name} by {change[i] * size[i]:+.2g} {estimates[i].unit}" for i in parts
         )
         if len(parts) > 1:
-            numbers = {"names": join_names(names), "changes": told}
+            numbers = {"names": join_names(names), "changes": changes}
             out.append(Notice("hard-to-tell-apart", "", numbers))
         else:
-            out.append(Notice("hard-to-tell", names[0], {"changes": told}))
+            out.append(Notice("hard-to-tell", names[0], {"changes": changes}))
     return out
 
 
-def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[Notice]:
-    """For each experiment which of the weak it would cure, the best for each."""
+def _advice(cures: Mapping[str, tuple[Remedy, ...]], weak: Sequence[str]) -> list[Notice]:
+    """Return a notice for each experiment that is the best for some weak parameters."""
     best: dict[str, list[tuple[str, float]]] = {}
     without = []
     for name in weak:
@@ -112,9 +112,9 @@ def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[
     for says, gains in best.items():
         errors = [f"{name} {gain:.2g} times" for name, gain in gains if np.isfinite(gain)]
         unseen = [name for name, gain in gains if not np.isfinite(gain)]
-        told = [f"errors would be smaller, of {join_names(errors)}"] if errors else []
-        told += [f"{join_names(unseen)} would show at all"] if unseen else []
-        out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(told)}))
+        effects = [f"errors would be smaller, of {join_names(errors)}"] if errors else []
+        effects += [f"{join_names(unseen)} would show at all"] if unseen else []
+        out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(effects)}))
     if without:
         out.append(Notice("no-cure", "", {"names": join_names(without)}))
     return out
