@@ -347,7 +347,7 @@ def test_a_key_that_left_a_result_is_answered(heard: Any) -> None:
             assert may_keep()
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fit", "cycles"])
 def test_keys_at_random_moments_are_heard(name: str) -> None:
     counted(name, 3)

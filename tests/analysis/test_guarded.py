@@ -93,6 +93,7 @@ def test_the_guard_counts_where_its_error_is_larger_than_chance_makes_it(clean) 
     assert 0.0 < np.mean(counted) < 0.35
 
 
+@pytest.mark.slow
 def test_the_account_of_each_number_is_printed(clean) -> None:
     found = fitted(clean + remembered(np.random.default_rng(2), 0.9))
     u = found.uncertainty()

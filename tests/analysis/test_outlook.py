@@ -91,6 +91,7 @@ def test_peak_asks_for_a_breakaway() -> None:
     assert any("until it breaks away" in s for s in told.sentences)
 
 
+@pytest.mark.slow
 def test_an_offset_beside_a_law_for_each_direction_is_refused_with_the_direction() -> None:
     machine = block(peak=1.0, f_neg=fx.Coulomb(F_Coulomb=1.1, F_prop=0.2))
     run = motion(machine, T, RICH)

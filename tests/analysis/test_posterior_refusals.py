@@ -16,6 +16,7 @@ def plain() -> fx.Posterior:
     return fitted().posterior(samples=30, **SETTINGS)
 
 
+@pytest.mark.slow
 def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
     sent = []
 

@@ -267,6 +267,7 @@ def test_a_run_that_fails_is_told_with_its_reason() -> None:
         fx.limit_cycle(servo(), within=60.0, engine=engine)
 
 
+@pytest.mark.slow
 def test_a_start_from_which_it_does_not_come_back_is_told() -> None:
     with pytest.raises(fx.CycleError, match="does not come back within 60 s"):
         fx.limit_cycle(servo(peak=1.01), 60.0, near=hunting())

@@ -199,6 +199,7 @@ def test_a_lane_that_fails_fails_alone() -> None:
     assert bool(jnp.all(jnp.isfinite(end[fine])))
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_lane_that_fails_fail_alone() -> None:
     def end(mass: jax.Array) -> Any:
         machine = fx.parameters.replace(block(), {"mass.m": mass})

@@ -131,6 +131,7 @@ def test_simulate_takes_a_smaller_tolerance_where_the_stated_error_is_large():
     assert run.steps > steps
 
 
+@pytest.mark.slow
 def test_a_run_whose_stated_error_is_small_is_tried_again_with_a_smaller_tolerance():
     """A pendulum that begins at its upper rest amplifies its errors a hundred times."""
     ts = np.linspace(0.0, 4.0, 101)

@@ -54,6 +54,7 @@ def test_a_friction_level_started_near_nothing_does_not_stall(run, found, start)
         assert low.values[path] == pytest.approx(value, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_machine_that_stands_still_from_the_start_is_told_to_and_does_not_pass_for_converged(
     run,
 ) -> None:

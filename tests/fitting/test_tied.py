@@ -189,6 +189,7 @@ def test_the_report_sees_what_is_tied(machine, tmp_path):
     assert "rotor2.J = rotor1.J" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_tables_and_exports_see_what_is_tied(machine):
     assert "rotor2.J = rotor1.J" in str(machine)
     text = machine.to_modelica()

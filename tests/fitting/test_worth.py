@@ -66,6 +66,7 @@ def test_nor_does_one_of_a_record_with_autocorrelated_noise(
     assert not codes(speed + noise * coloured(T.size, 0.8, k)) & ALARMS
 
 
+@pytest.mark.slow
 def test_a_wrong_sign_a_wrong_column_and_a_body_that_stays_stuck_are_told(
     speed: np.ndarray,
 ) -> None:

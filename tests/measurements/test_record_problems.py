@@ -57,6 +57,7 @@ def test_an_offset_and_an_asymmetry_of_coulomb_friction_are_named_as_redundant()
     assert "can be determined" in str(found)
 
 
+@pytest.mark.slow
 def test_a_parameter_without_influence_is_named(run) -> None:
     found = fx.fit(block(), record(block(s=0.0)), free=["friction.f_pos.F_Coulomb", "mass.s"])
     assert found.identifiability.unknown == ("mass.s",)

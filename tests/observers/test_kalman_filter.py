@@ -96,6 +96,7 @@ def test_where_all_is_known_the_mean_is_the_run_through_held_inputs_and_a_gap() 
     np.testing.assert_array_equal(found.stuck["friction"] == 1.0, run["friction"].mode == 0)
 
 
+@pytest.mark.slow
 def test_at_a_stop_the_covariance_jumps_by_the_saltation_matrix() -> None:
     m, v, level = 2.0, 1.0, 1.5
     t = np.linspace(0.0, 2.0, 21)  # it stops at v*m/level = 1.333 s, inside an interval

@@ -19,6 +19,7 @@ def frictax(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments), prog_name="frictax")
 
 
+@pytest.mark.slow
 def test_a_machine_with_the_values_of_the_truth_leaves_the_noise_and_its_events_are_counted(
     problem: Callable[..., Path],
 ) -> None:

@@ -79,6 +79,7 @@ def test_within_the_range_that_is_said_a_new_simulation_is_as_near_as_is_said(
             assert channel.rms(anew(fitted, k, by) - straight) <= allowed
 
 
+@pytest.mark.slow
 def test_a_number_that_moves_nothing_has_no_slider_and_is_named(record: fx.Record) -> None:
     start = block(m=1.5, F_Coulomb=0.8, F_prop=0.3, peak=1.1)
     free = ["mass.m", "friction.peak"]  # of moving samples none tells when it breaks away
