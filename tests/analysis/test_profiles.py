@@ -146,7 +146,7 @@ def test_at_a_bound_coloured_residuals_widen_the_profile_too() -> None:
 @pytest.mark.slow
 def test_a_number_that_does_nothing_has_no_profile() -> None:
     found = resting([X], "mass.m")
-    with pytest.raises(ValueError, match="do not tell mass.m"):
+    with pytest.raises(ValueError, match="do not identify mass.m"):
         found.profile("mass.m")
 
 

@@ -178,7 +178,7 @@ def test_inverse_dynamics_that_explain_a_part_of_the_forces_are_told_by_the_nois
         said = [n for n in found.notices if n.code == "force-unexplained"]
         assert bool(said) is told
     assert said[0].subject == "force on mass"
-    with pytest.raises(ValueError, match="lie on their bounds held"):  # it has no mass now
+    with pytest.raises(ValueError, match="at their bounds fixed"):  # it has no mass now
         found.missing()
 
 

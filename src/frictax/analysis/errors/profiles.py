@@ -325,7 +325,7 @@ class _LikelihoodRatio:
 
 def _not_identifiable(name: str) -> ValueError:
     return ValueError(
-        f"`profile`: the data do not tell {name}, so that it has no interval. Leave it out of"
+        f"`profile`: the data do not identify {name}, so it has no interval. Leave it out of"
         " `free`."
     )
 
