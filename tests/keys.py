@@ -114,8 +114,8 @@ def main(name, count, seed, limit="2.0"):
                 os.kill(os.getpid(), signal.SIGINT)
 
             timer = threading.Timer(chance.uniform(0.0, LONGEST), press)
-            timer.start()
             try:
+                timer.start()
                 made: Any = work()
                 was_heard = pressed[0] > 0.0 and was_interrupted(made)
             except KeyboardInterrupt:
