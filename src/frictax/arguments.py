@@ -1,9 +1,15 @@
 """Checks of arguments with error messages of one form."""
 
+import inspect
 import math
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
+
+from .text import suggestion
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def check_count(what: str, value: Any, least: int, remedy: str = "") -> None:
@@ -31,3 +37,39 @@ def is_finite_number(value: Any) -> bool:
         return math.isfinite(value)
     except OverflowError:
         return False
+
+
+def check_names(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raise `TypeError` for an option that a function does not list; see `lists_options`."""
+    parameters = inspect.signature(function).parameters.values()
+    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"`{function.__name__}` has no option {name!r}.{suggestion(name, known)} It has:"
+                f" {', '.join(known)}."
+            )
+
+
+def lists_options(options: type, defaults: Mapping[str, Any]) -> Callable[[_Function], _Function]:
+    """Decorate a function that takes `**options`: `help` and `inspect.signature` then list each
+    option of the `TypedDict` with its type and default, in the order of `defaults`.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        signature, kinds = inspect.signature(function), get_type_hints(options)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        listed = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults[name],
+                annotation=kinds[name],
+            )
+            for name in defaults
+            if name in kinds
+        ]
+        function.__dict__["__signature__"] = signature.replace(parameters=[*own, *listed])
+        return function
+
+    return decorate

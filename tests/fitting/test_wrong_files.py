@@ -20,10 +20,8 @@ pytestmark = pytest.mark.usefixtures("as_a_user_runs_it")
 def csv(text: str = GOOD, **changes: Any) -> Case:
     def read(folder: Path) -> object:
         (folder / "run.csv").write_text(text, encoding="utf-8")
-        return fx.Record.from_csv(
-            folder / "run.csv",
-            **{"time": "t", "inputs": {"drive": "F"}, "outputs": {"mass.s": "q"}, **changes},
-        )
+        given: dict[str, Any] = {"time": "t", "inputs": {"drive": "F"}, "outputs": {"mass.s": "q"}}
+        return fx.Record.from_csv(folder / "run.csv", **given | changes)
 
     return read
 
@@ -35,7 +33,8 @@ def mat(content: dict[str, Any] | bytes, **changes: Any) -> Case:
             path.write_bytes(content)
         else:
             savemat(path, content)
-        return fx.Record.from_mat(path, **{"time": "t", "outputs": {"mass.s": "q"}, **changes})
+        given: dict[str, Any] = {"time": "t", "outputs": {"mass.s": "q"}}
+        return fx.Record.from_mat(path, **given | changes)
 
     return read
 

@@ -29,9 +29,8 @@ def arrays(**changes: Any) -> Case:
 
 
 def frame(table: Any = FRAME, **changes: Any) -> Case:
-    return lambda _: fx.Record.from_pandas(
-        table, **{"time": "t", "inputs": {"drive": "F"}, "outputs": {"mass.s": "q"}, **changes}
-    )
+    given: dict[str, Any] = {"time": "t", "inputs": {"drive": "F"}, "outputs": {"mass.s": "q"}}
+    return lambda _: fx.Record.from_pandas(table, **given | changes)
 
 
 COLUMN = fx.Column("q")

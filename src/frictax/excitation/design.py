@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.arguments import check_names, lists_options
 from frictax.files.replacing import write_whole
 from frictax.fitting import AbstractObjective
-from frictax.fitting.options import check_names, lists_options
 from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import Machine

@@ -11,9 +11,10 @@ import numpy as np
 
 import frictax
 from frictax.annotations import Checked
+from frictax.arguments import check_names, lists_options
 from frictax.files.replacing import write_together
 from frictax.fitting import FitResult, SteadyFriction
-from frictax.fitting.options import check_names, lists_options, refuse
+from frictax.fitting.options import refuse
 from frictax.fitting.problem.problem import PreparedSweep
 from frictax.fitting.problem.readings import acting, invert_sensor, seen_in
 from frictax.fitting.problem.setup import driven, moved_to, state_names

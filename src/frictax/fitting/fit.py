@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack, overload
 import numpy as np
 
 from frictax.annotations import DataFrame
+from frictax.arguments import check_names, lists_options
 from frictax.engine import Adaptive, Result
 from frictax.interrupts import may_keep, nested_work
 from frictax.laws import AbstractLaw
@@ -23,6 +24,7 @@ from .build_problem import build_problem, build_sweep_problem, entries
 from .checks import check_data, check_precision, label_data, without_repeats
 from .limits import move_inside, shared_limits
 from .options import (
+    DEFAULTS,
     FitOptions,
     FitOptionsDict,
     Law,
@@ -30,8 +32,6 @@ from .options import (
     RecordOptions,
     SweepFit,
     SweepOptions,
-    check_names,
-    lists_options,
     names_of,
     refuse,
 )
@@ -69,7 +69,7 @@ def fit(
 def fit(model: Model, data: Data, **options: Unpack[RecordFit]) -> FitResult[Model]: ...
 
 
-@lists_options(FitOptionsDict)
+@lists_options(FitOptionsDict, DEFAULTS)
 def fit(model: Any, data: Any, **options: Any) -> FitResult:
     """Find the parameters with which a friction law explains a measured sweep, or a machine its
     records, with error bars.

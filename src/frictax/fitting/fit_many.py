@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.annotations import ArrayLike, Checked
+from frictax.arguments import check_names, lists_options
 from frictax.engine import OnSamples
 from frictax.interrupts import Workers, nested_work
 from frictax.laws import AbstractLaw
@@ -29,7 +30,7 @@ from .build_problem import build_problem, build_sweep_problem, with_other_record
 from .checks import check_data, check_precision
 from .fit import fit_records, raise_if_failed, usual_method, with_step_notices
 from .many_search import Length, search_together
-from .options import FitOptions, ManyOptions, check_names, lists_options, refuse
+from .options import DEFAULTS, FitOptions, ManyOptions, refuse
 from .problem.initial_state import begun_at
 from .problem.inverse_dynamics import InverseDynamics
 from .problem.problem import Problem, bounds
@@ -50,7 +51,7 @@ from .steady_model import assemble_friction
 MISTAKES = (ValueError, KeyError, TypeError, OSError)
 
 
-@lists_options(ManyOptions)
+@lists_options(ManyOptions, DEFAULTS)
 def fit_many(
     model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Machine,
     data: Checked[Sweep | Record | Sequence[Record]],

@@ -6,9 +6,8 @@ type checkers and editors which function takes which option, and of what type it
 """
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from frictax.arguments import check_count
 from frictax.engine import Engine, OnSamples
 from frictax.laws import AbstractLaw
 from frictax.progress import Progress
-from frictax.text import suggestion
 
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective, Steady
@@ -219,47 +217,10 @@ def refuse(given: Mapping[str, Any], of: str, here: str) -> None:
             )
 
 
-def check_names(function: Callable[..., Any], given: Iterable[str]) -> None:
-    """Raise `TypeError` for an option that a function does not list; see `lists_options`."""
-    parameters = inspect.signature(function).parameters.values()
-    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    for name in given:
-        if name not in known:
-            raise TypeError(
-                f"`{function.__name__}` has no option {name!r}.{suggestion(name, known)} It has:"
-                f" {', '.join(known)}."
-            )
-
-
 def names_of(options: type) -> list[str]:
     """The names of the options of a `TypedDict`, in the order of `FitOptions`."""
     mine = options.__annotations__
     return [*(n for n in mine if n not in DEFAULTS), *(n for n in DEFAULTS if n in mine)]
-
-
-def lists_options(
-    options: type, defaults: Mapping[str, Any] = DEFAULTS
-) -> Callable[[_Function], _Function]:
-    """Decorate a function that takes `**options`: `help` and `inspect.signature` then list each
-    option of the `TypedDict` with its type and default.
-    """
-
-    def decorate(function: _Function) -> _Function:
-        signature, kinds = inspect.signature(function), get_type_hints(options)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        listed = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=defaults[name],
-                annotation=kinds[name],
-            )
-            for name in names_of(options)
-        ]
-        function.__dict__["__signature__"] = signature.replace(parameters=[*own, *listed])
-        return function
-
-    return decorate
 
 
 # The options in the overloads of `fit` and `outlook`.

@@ -10,17 +10,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from frictax.annotations import ArrayLike, Checked
-from frictax.arguments import check_count
+from frictax.arguments import check_count, check_names, lists_options
 from frictax.files.replacing import write_whole
 from frictax.fitting import FitOptions
 from frictax.fitting.fit_many import values_of_each
-from frictax.fitting.options import (
-    DEFAULTS,
-    FleetFitOptions,
-    check_names,
-    is_given,
-    lists_options,
-)
+from frictax.fitting.options import DEFAULTS, FleetFitOptions, is_given
 from frictax.interrupts import processors
 from frictax.measurements import Record
 from frictax.mechanism import Machine
@@ -87,7 +81,7 @@ class RunOptions:
 _RUN: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(RunOptions)}
 
 
-@lists_options(FleetOptions, {**DEFAULTS, **_RUN})
+@lists_options(FleetOptions, {**_RUN, **DEFAULTS})
 def fleet(
     problem: Checked[Machine | str | Path],
     records: Checked[Sequence[Record] | str | Path],

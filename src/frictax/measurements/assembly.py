@@ -1,7 +1,8 @@
 """Convert the columns of a source to the channels of a record: roles, signs, units, one clock."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard
+from typing import Any, TypedDict, TypeGuard
 
 import numpy as np
 
@@ -20,31 +21,43 @@ _FEW = 0.01  # share of the rows that may repeat a time, or begin a part, to be 
 _ENDINGS = ("ms", "us", "mm", "cm", "um", "deg", "rpm", "kN", "mA")
 
 
-def assemble(
-    table: Table,
-    time: Any,
-    inputs: Any,
-    outputs: Any,
-    *,
-    rate: Any = None,
-    hold: Any = None,
-    drop_missing: Any = False,
-    where: Any = None,
-    part: Any = None,
-) -> dict[str, Any]:
+class ColumnOptions(TypedDict, total=False):
+    """The columns of a record in a table, and how they are read; see `Record.from_csv`."""
+
+    time: str | int | Column | None
+    rate: float | int | None
+    inputs: Mapping[str, str | int | Column] | None
+    hold: bool | None
+    drop_missing: bool
+    where: Mapping[str, str | float] | None
+    part: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Columns:
+    """The options of `ColumnOptions` with their defaults."""
+
+    time: Any = None
+    rate: Any = None
+    inputs: Any = None
+    hold: Any = None
+    drop_missing: Any = False
+    where: Any = None
+    part: Any = None
+
+
+def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
     """Return the arguments of a record: times, channels and their declared units, standard
     deviations, whether inputs are held, and words for messages.
-
-    **Arguments:** `where`: column -> value of the rows that are read; `part`: number of the part
-    that is read, from 1, if the clock starts again.
     """
-    clock = _clock_of(time, rate)
-    drives, measured = columns_of("inputs", inputs or {}), columns_of("outputs", outputs)
+    clock = _clock_of(given.time, given.rate)
+    drives, measured = columns_of("inputs", given.inputs or {}), columns_of("outputs", outputs)
+    hold, drop_missing = given.hold, given.drop_missing
     _each_once(table, clock, drives, measured)
-    if where:
-        table = table.where(where)
-    if part is not None:
-        table = _part_of(table, clock, part)
+    if given.where:
+        table = table.where(given.where)
+    if given.part is not None:
+        table = _part_of(table, clock, given.part)
     if not isinstance(drop_missing, bool):
         raise ValueError(
             f"`drop_missing` must be True or False, got {drop_missing!r}. True leaves rows out in"
@@ -80,7 +93,7 @@ def assemble(
             on = None if column.time is None else _own_clock(table, column, name)
             channels.append(Channel(name, kind, values, sd, on))
     if t is None:
-        t = _by_rate(rate, channels)
+        t = _by_rate(given.rate, channels)
     for name, column in (*drives.items(), *measured.items()):
         labels[name] = f" (column {table.name(column.name)!r} of {table.source})"
         _declare(declared, name, column, table)

@@ -4,19 +4,19 @@ import dataclasses
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from frictax.annotations import ArrayLike, Checked, DataFrame
-from frictax.arguments import check_count
+from frictax.arguments import check_count, check_names, lists_options
 from frictax.handover import Verb
 from frictax.notice import Notice
 from frictax.verbs import RecordVerbs
 
 from . import checks, units as units_
-from .assembly import assemble
+from .assembly import ColumnOptions, Columns, assemble
 from .clocks import held_means, nearest_line
 from .diagnostics import gaps, record_notices
 from .noise import Ticks, find_glitches, find_ticks, lost_ticks
@@ -25,6 +25,27 @@ from .reading.columns import Decimal
 from .reading.tables import Table, csv_table, mat_table, pandas_table, parquet_table
 
 AnyColumn = str | int | Column
+
+
+class TableOptions(ColumnOptions, total=False):
+    """The options of a record that is read from a table."""
+
+    name: str | None
+    citation: str
+
+
+class CsvOptions(TableOptions, total=False):
+    """The options of a record that is read from a text file."""
+
+    delimiter: str
+    decimal: Decimal
+    skip: int
+    header: bool
+
+
+_TABLE: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Columns)}
+_TABLE |= {"name": None, "citation": ""}
+_CSV: dict[str, Any] = {"delimiter": ",", "decimal": ".", "skip": 0, "header": True}
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -101,24 +122,13 @@ class Record(RecordVerbs):
         _set(self, checks.record_fields(**given, hold=hold, name=name, citation=citation))
 
     @classmethod
+    @lists_options(CsvOptions, _TABLE | _CSV)
     def from_csv(
         cls,
         path: str | Path,
         *,
-        time: AnyColumn | None = None,
-        rate: float | int | None = None,
         outputs: Mapping[str, AnyColumn],
-        inputs: Mapping[str, AnyColumn] | None = None,
-        hold: bool | None = None,
-        drop_missing: bool = False,
-        where: Mapping[str, str | Checked[float]] | None = None,
-        part: int | None = None,
-        delimiter: str = ",",
-        decimal: Checked[Decimal] = ".",
-        skip: int = 0,
-        header: bool = True,
-        name: str | None = None,
-        citation: str = "",
+        **options: Unpack[CsvOptions],
     ) -> "Record":
         """Read a record from the columns of a text file: ``time="t", inputs={"drive": "F"},
         outputs={"mass.s": "q"}``.
@@ -142,78 +152,48 @@ class Record(RecordVerbs):
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
-        return _from_table(
-            csv_table(path, delimiter, decimal, skip, header, drop_missing),
-            (time, rate, inputs, outputs, hold, drop_missing, where, part),
-            _stem(path, name),
-            citation,
-        )
+        check_names(Record.from_csv, options)
+        given: dict[str, Any] = {**options}
+        text = [given.pop(name, default) for name, default in _CSV.items()]
+        table = csv_table(path, *text, drop=given.get("drop_missing", False))
+        return _from_table(table, outputs, given, Path(path).stem)
 
     @classmethod
+    @lists_options(TableOptions, _TABLE)
     def from_parquet(
         cls,
         path: str | Path,
         *,
-        time: AnyColumn | None = None,
-        rate: float | int | None = None,
         outputs: Mapping[str, AnyColumn],
-        inputs: Mapping[str, AnyColumn] | None = None,
-        hold: bool | None = None,
-        drop_missing: bool = False,
-        where: Mapping[str, str | Checked[float]] | None = None,
-        part: int | None = None,
-        name: str | None = None,
-        citation: str = "",
+        **options: Unpack[TableOptions],
     ) -> "Record":
         """Read a record from the columns of a Parquet file, as `from_csv` does. Needs pyarrow."""
-        return _from_table(
-            parquet_table(path),
-            (time, rate, inputs, outputs, hold, drop_missing, where, part),
-            _stem(path, name),
-            citation,
-        )
+        check_names(Record.from_parquet, options)
+        return _from_table(parquet_table(path), outputs, {**options}, Path(path).stem)
 
     @classmethod
+    @lists_options(TableOptions, _TABLE)
     def from_mat(
         cls,
         path: str | Path,
         *,
-        time: AnyColumn | None = None,
-        rate: float | int | None = None,
         outputs: Mapping[str, AnyColumn],
-        inputs: Mapping[str, AnyColumn] | None = None,
-        hold: bool | None = None,
-        drop_missing: bool = False,
-        where: Mapping[str, str | Checked[float]] | None = None,
-        part: int | None = None,
-        name: str | None = None,
-        citation: str = "",
+        **options: Unpack[TableOptions],
     ) -> "Record":
         """Read a record from the variables of a MAT-file up to version 7, as `from_csv` does;
         ``"log.t"`` is a field of a struct, ``"log{2}"`` a cell, ``"M(:,3)"`` a column of a matrix.
         """
-        return _from_table(
-            mat_table(path),
-            (time, rate, inputs, outputs, hold, drop_missing, where, part),
-            _stem(path, name),
-            citation,
-        )
+        check_names(Record.from_mat, options)
+        return _from_table(mat_table(path), outputs, {**options}, Path(path).stem)
 
     @classmethod
+    @lists_options(TableOptions, _TABLE | {"name": "record"})
     def from_pandas(
         cls,
         frame: DataFrame,
         *,
-        time: AnyColumn | None = None,
-        rate: float | int | None = None,
         outputs: Mapping[str, AnyColumn],
-        inputs: Mapping[str, AnyColumn] | None = None,
-        hold: bool | None = None,
-        drop_missing: bool = False,
-        where: Mapping[str, str | Checked[float]] | None = None,
-        part: int | None = None,
-        name: str = "record",
-        citation: str = "",
+        **options: Unpack[TableOptions],
     ) -> "Record":
         """Take a record from the columns of a `DataFrame`, as `from_csv` does.
 
@@ -228,12 +208,8 @@ class Record(RecordVerbs):
         ... )
         Record(record: 4 samples, 0.015 s, 200 Hz, uniform; outputs arm.phi)
         """
-        return _from_table(
-            pandas_table(frame, "the DataFrame"),
-            (time, rate, inputs, outputs, hold, drop_missing, where, part),
-            name,
-            citation,
-        )
+        check_names(Record.from_pandas, options)
+        return _from_table(pandas_table(frame, "the DataFrame"), outputs, {**options}, "record")
 
     @property
     def n(self) -> int:
@@ -400,12 +376,14 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
     return record
 
 
-def _from_table(source: Table, asked: tuple[Any, ...], name: str, citation: str) -> Record:
-    time, rate, inputs, outputs, hold, drop, where, part = asked
-    more = {"hold": hold, "drop_missing": drop, "where": where, "part": part}
-    given = assemble(source, time, inputs, outputs, rate=rate, **more)
-    fields = checks.record_fields(**given, name=name, citation=citation)
-    return _set(object.__new__(Record), fields | {"hold_is_chosen": hold is None})
+def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -> Record:
+    """Return the record of the columns of a table; `name`: that of a record without one."""
+    about = {"name": given.pop("name", None), "citation": given.pop("citation", "")}
+    if about["name"] is None:
+        about["name"] = name
+    columns = Columns(**given)
+    fields = checks.record_fields(**assemble(source, outputs, columns), **about)
+    return _set(object.__new__(Record), fields | {"hold_is_chosen": columns.hold is None})
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
@@ -440,7 +418,3 @@ def _bound(record: Record, what: str, value) -> float | None:
             f"{record.name!r} lasts from {record.t[0]:g} s to {record.t[-1]:g} s."
         )
     return number
-
-
-def _stem(path: str | Path, name: str | None) -> str:
-    return Path(path).stem if name is None else name

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 from jaxtyping import Float
 
+from frictax.arguments import check_names, lists_options
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractObjective,
@@ -30,8 +31,6 @@ from frictax.fitting.options import (
     ParameterOptions,
     SweepFit,
     SweepOptions,
-    check_names,
-    lists_options,
     names_of,
     refuse,
 )
@@ -87,7 +86,7 @@ def outlook(model: Law, data: Sweep, **options: Unpack[SweepFit]) -> Outlook: ..
 def outlook(model: Machine, data: Data, **options: Unpack[RecordOutlook]) -> Outlook: ...
 
 
-@lists_options(OutlookOptions, {**DEFAULTS, "by": None})
+@lists_options(OutlookOptions, {"by": None, **DEFAULTS})
 def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     """Predict the standard errors of a fit of `model` to `data`, the combinations of parameters
     that it cannot distinguish, and experiments that can.

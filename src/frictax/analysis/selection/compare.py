@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
+from frictax.arguments import check_names, lists_options
 from frictax.fitting import (
     AbstractLoss,
     AbstractMethod,
@@ -15,13 +16,7 @@ from frictax.fitting import (
     fit,
     starting_law,
 )
-from frictax.fitting.options import (
-    DEFAULTS,
-    NoSuchOption,
-    check_names,
-    lists_options,
-    names_of,
-)
+from frictax.fitting.options import DEFAULTS, NoSuchOption, names_of
 from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
@@ -143,7 +138,7 @@ if TYPE_CHECKING:
 else:
     CompareLaws, CompareStructures = LawOptions, StructureOptions
 
-_DEFAULTS = {**DEFAULTS, **{f.name: f.default for f in dataclasses.fields(Criteria)}}
+_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Criteria)} | DEFAULTS
 
 
 @overload

@@ -80,13 +80,13 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
 def replace_by_rounds(
     notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
 ) -> tuple[list[Notice], list[Notice]]:
-    """Return the notices of the search and of the misfit, only one of them on an end that no round
-    could lead to the noise. If no round found a lower misfit, and the misfit is no larger than
-    autocorrelated noise may make it, the end is not certified, which is no sign of an error.
+    """Return the notices `notes` of the search and `explained` of the misfit, with one notice for
+    an end above the noise. If rounds found no lower misfit, and no notice of `others` or `explained`
+    reports a large one, `search-not-certified` replaces `search-above-noise`.
     """
     given = next((n for n in notes if n.code == "search-above-noise"), None)
     codes = {n.code for n in (*notes, *explained, *others)}
-    if given is None:
+    if not given:
         return list(notes), list(explained)
     if codes & _MISFITS or "search-by-rounds" in codes:
         return list(notes), [n for n in explained if n.code != "misfit-above-noise"]
