@@ -81,7 +81,7 @@ def replace_by_rounds(
     notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
 ) -> tuple[list[Notice], list[Notice]]:
     """Return the notices `notes` of the search and `explained` of the misfit, with one notice for
-    an end above the noise. If rounds found no lower misfit, and no notice of `others` or `explained`
+    an end above the noise. If rounds found no lower misfit, and neither `explained` nor `others`
     reports a large one, `search-not-certified` replaces `search-above-noise`.
     """
     given = next((n for n in notes if n.code == "search-above-noise"), None)
