@@ -21,7 +21,7 @@ def test_a_run_that_begins_elsewhere_than_its_record_is_told_to_start_from_the_m
     free = ["friction.f_pos.F_Coulomb"]
     far = fx.fit(block(), seen, free=free)
     assert any(
-        "mass.s starts at 0, record 'run' at 0.1" in w and "measured_start=True" in w
+        "mass.s starts at 0, but record 'run' starts at 0.1" in w and "measured_start=True" in w
         for w in far.warnings
     ), far.warnings
     near = fx.fit(
@@ -40,7 +40,7 @@ def test_a_run_that_begins_at_another_speed_than_its_position_shows_is_told() ->
     free = ["friction.f_pos.F_Coulomb"]
     far = fx.fit(block(), seen, free=free)
     assert any(
-        "mass.v starts at 0, and by mass.s record 'run' at about 0." in w for w in far.warnings
+        "mass.v starts at 0, but mass.s of record 'run' gives about 0." in w for w in far.warnings
     ), far.warnings
     for start in (block(v=0.8), block()):
         near = fx.fit(
