@@ -24,17 +24,17 @@ from frictax.summary import Summarised, Summary
 from frictax.text import figures, format_estimate
 from frictax.verbs import DesignVerbs
 
-from .building import DesignOptions, DesignRequest, DesignSettings, build_problem
+from .building import (
+    DesignOptions,
+    DesignRequest,
+    DesignSettings,
+    build_problem,
+    draw_machines,
+)
 from .limits import Limits
-from .machines import draw_machines
 from .problem import DesignProblem, ExperimentRun
 from .rivals import Rival, best_rivals, largest_within_limits
 from .search import search_excitation
-
-_DRAWN = 200  # machines that must keep the limits if values are uncertain
-_SHARE_WITHIN = 0.97  # share of them that must keep the limits
-_TRIALS = 8  # bisections of the scale of an excitation; its error is then below 1 %
-_TOLERANCE = 0.95  # share of a margin, or of the error of a rival, below which there is a warning
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -248,20 +248,21 @@ class Design(Summarised, DesignVerbs):
     def warnings(self) -> tuple[str, ...]:
         """Warnings about limits, margins, better experiments and large errors."""
         out, problem = [], self.problem
+        tolerance = 0.95  # share of a margin, or of the error of a rival; less gives a warning
         if self.run.excess > 1e-9:
             out.append("No excitation within all limits was found: this one is the nearest.")
-        if self.slip < _TOLERANCE * problem.margins.slip:
+        if self.slip < tolerance * problem.margins.slip:
             out.append(
                 f"The shortest slip lasts {self.slip:.2g} samples: a fit may end at an edge there,"
                 " and errors be larger. Sample faster."
             )
-        if self.miss < _TOLERANCE * problem.margins.miss:
+        if self.miss < tolerance * problem.margins.miss:
             out.append(
                 f"An event is missed by {100 * self.miss:.2g} % of its margin: with slightly other"
                 " values it happens, and the errors differ from the predicted ones."
             )
         better = min(self.beside, key=self.worst, default=None)
-        if better is not None and self.worst(better) < _TOLERANCE * self.worst():
+        if better is not None and self.worst(better) < tolerance * self.worst():
             out.append(
                 f"The {better.split(',')[0]} identifies the worst parameter better: search longer,"
                 " with more `starts` and `steps`, or use it."
@@ -372,15 +373,12 @@ def design(
         machine=machine, outputs=outputs, duration=duration, rate=rate, limits=limits, **options
     )
     problem = build_problem(request)
-    nominal, names, lower = problem.under_test.values(), problem.names, problem.lower
-    few = draw_machines(
-        request.over, problem.under_test, names, lower, request.machines, request.seed
+    nominal = problem.under_test.values()
+    draw = functools.partial(
+        draw_machines, request.over, problem.under_test, problem.names, problem.lower
     )
-    drawn: list[np.ndarray] = []
-    if request.over is not None:
-        drawn = draw_machines(
-            request.over, problem.under_test, names, lower, _DRAWN, request.seed + 1
-        )[1:]
+    few = draw(request.machines, request.seed)
+    drawn = draw(200, request.seed + 1)[1:]
     with show_progress(request.progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
         best = search_excitation(
@@ -393,9 +391,22 @@ def design(
         u, drawn_runs = _reduce_for_machines(problem, u if found is None else found[0], drawn)
         run = problem.run_once(u, nominal)
         parts["looking at it"]("others", 0.5)
-        rivals = [_reduced_rival(problem, rival, drawn) for rival in best_rivals(problem)]
-        if request.beside is not None:
-            rivals.append(_existing_record(problem, request.beside, drawn))
+        rivals = best_rivals(problem)
+        for k, rival in enumerate(rivals):  # They are reduced like the designed experiment.
+            other, runs = _reduce_for_machines(problem, rival.u, drawn)
+            again = rival.run if other is rival.u else problem.run_once(other, nominal)
+            rivals[k] = dataclasses.replace(rival, u=other, run=again, drawn_runs=runs)
+        record = request.beside
+        if record is not None:
+            if problem.drive not in record.inputs:
+                raise ValueError(
+                    f"`beside` must be a record under {problem.drive!r}; its inputs are"
+                    f" {', '.join(record.inputs) or 'none'}."
+                )
+            t = np.asarray(record.t, dtype=float)
+            other = np.interp(problem.t, t - t[0], record.inputs[problem.drive])
+            name, existing = f"{record.name} (at hand)", problem.run_once(other, nominal)
+            rivals.append(Rival(name, other, existing, _runs(problem, other, drawn)))
     return Design(
         problem,
         u,
@@ -416,22 +427,24 @@ def _reduce_for_machines(
 
     **Returns:** the excitation, and its run on each machine.
     """
+    wanted = 0.97  # share of the machines
+    trials = 8  # The scale of the excitation is then exact to 1 %.
     runs = _runs(problem, u, drawn)
-    if share_within_limits(runs) >= _SHARE_WITHIN:
+    if share_within_limits(runs) >= wanted:
         return u, runs
     # A machine that keeps the limits usually keeps them with a smaller excitation too. Therefore
     # only the others are simulated during the bisection, and all machines at its end.
-    allowed = len(drawn) - round(_SHARE_WITHIN * len(drawn))
+    allowed = len(drawn) - round(wanted * len(drawn))
     beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]
     scaled = lambda scale: problem.centre + scale * (u - problem.centre)  # noqa: E731
     low, high = 0.0, 1.0
-    for _ in range(_TRIALS):
+    for _ in range(trials):
         middle = 0.5 * (low + high)
         count = sum(not run.within_limits for run in _runs(problem, scaled(middle), beyond))
         low, high = (middle, high) if count <= allowed else (low, middle)
     runs = _runs(problem, scaled(low), drawn)
-    for _ in range(_TRIALS):
-        if share_within_limits(runs) >= _SHARE_WITHIN:
+    for _ in range(trials):
+        if share_within_limits(runs) >= wanted:
             break
         low *= 0.95
         runs = _runs(problem, scaled(low), drawn)
@@ -442,26 +455,6 @@ def _runs(
     problem: DesignProblem, u: np.ndarray, drawn: Sequence[np.ndarray]
 ) -> tuple[ExperimentRun, ...]:
     return tuple(jax.device_get([problem.run_repeatedly(u, x) for x in drawn]))
-
-
-def _reduced_rival(problem: DesignProblem, rival: Rival, drawn: Sequence[np.ndarray]) -> Rival:
-    """Return the rival, reduced for the machines drawn like the designed experiment."""
-    u, runs = _reduce_for_machines(problem, rival.u, drawn)
-    run = rival.run if u is rival.u else problem.run_once(u, problem.under_test.values())
-    return dataclasses.replace(rival, u=u, run=run, drawn_runs=runs)
-
-
-def _existing_record(problem: DesignProblem, record: Record, drawn: Sequence[np.ndarray]) -> Rival:
-    """Return an existing record as an experiment for comparison."""
-    if problem.drive not in record.inputs:
-        raise ValueError(
-            f"`beside` must be a record under {problem.drive!r}; its inputs are"
-            f" {', '.join(record.inputs) or 'none'}."
-        )
-    t = np.asarray(record.t, dtype=float)
-    u = np.interp(problem.t, t - t[0], record.inputs[problem.drive])
-    run = problem.run_once(u, problem.under_test.values())
-    return Rival(f"{record.name} (at hand)", u, run, _runs(problem, u, drawn))
 
 
 def share_within_limits(runs: Sequence[ExperimentRun]) -> float:

@@ -16,10 +16,7 @@ from frictax.progress import Work
 
 from .problem import DesignProblem
 
-_RATE = 0.1  # first learning rate; the numbers of an excitation are about 1
-_LONGEST_GRADIENT = 5.0  # norm at which gradients are clipped
-_PENALTY_WEIGHT = 5.0  # weight of limits and margins at the end of a search
-_FIRST_PENALTY = 0.01  # share of that weight at the beginning
+_PENALTY_WEIGHT = 5.0  # [criterion] weight of limits and margins at the end of a search
 
 
 @dataclasses.dataclass
@@ -59,7 +56,8 @@ class Descent:
 
     def step(self) -> None:
         """Evaluate the current excitation, and make a step."""
-        weight = _PENALTY_WEIGHT * _FIRST_PENALTY ** (1.0 - self.done / self.steps)
+        # The weight of the penalty grows from a hundredth to its full value.
+        weight = _PENALTY_WEIGHT * 0.01 ** (1.0 - self.done / self.steps)
         u = self.problem.compiled_excitation(self.c)
         cost, by_drive, excess, succeeded = mean_cost(self.problem, self.machines, u, weight)
         if succeeded:
@@ -79,8 +77,9 @@ class Descent:
 @functools.lru_cache(maxsize=8)
 def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the compiled initialisation and step of Adam for this number of steps."""
-    schedule = optax.cosine_decay_schedule(_RATE, steps, 0.05)
-    adam = optax.chain(optax.clip_by_global_norm(_LONGEST_GRADIENT), optax.adam(schedule))
+    # The numbers of an excitation are about 1, so the first learning rate is a tenth of them.
+    schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
+    adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
 
     def update(gradient: Any, state: Any, c: Any) -> Any:
         change, state = adam.update(gradient, state)
@@ -138,7 +137,10 @@ def search_excitation(
                 "`design` found no excitation under which the machine can be simulated: see whether"
                 " `Limits` and the machine's values fit each other."
             )
-        schedule = _halving_schedule(len(descents), steps)
+        # pairs (number of searches, number of steps) of the stages
+        first, second, half = steps // 4, steps // 3, (len(descents) + 1) // 2
+        schedule = [(half, second), ((half + 1) // 2, steps - first - second)]
+        schedule = [(len(descents), first), *schedule] if len(descents) > 1 else [(1, steps)]
         total, done = sum(kept * count for kept, count in schedule), 0
         for kept, count in schedule:
             descents = sorted(descents, key=lambda descent: descent.lowest_cost)[:kept]
@@ -170,11 +172,3 @@ def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -
             return c if criterion < without - 1e-3 else None
         c = problem.shape.resized(c, 0.6)
     return None
-
-
-def _halving_schedule(starts: int, steps: int) -> list[tuple[int, int]]:
-    """Return pairs (number of searches, number of steps) for the stages of the search."""
-    if starts == 1:
-        return [(1, steps)]
-    first, second, half = steps // 4, steps // 3, (starts + 1) // 2
-    return [(starts, first), (half, second), ((half + 1) // 2, steps - first - second)]

@@ -360,9 +360,9 @@ def _body(sheet: Sheet, name: str, part: Any) -> None:
     states = ("phi", "w") if type(part) is Inertia else ("s", "v")
     element, modifiers, said = type(part).__name__, values(part, states), ""
     modifiers += sheet.starts(name, states)
-    own = getattr(part, "f_neg", None) is not None
+    own = (law := getattr(part, "f_neg", None)) is not None
     if own:
-        table, said = sheet.table(part.f_neg, f"{name}.f_neg", "N")
+        table, said = sheet.table(law, f"{name}.f_neg", "N")
         element = "MassWithStopAndDirectionalFriction"
         modifiers.append(f"f_neg={table}")
     sheet.declare(element, sheet.names[name], modifiers, own=own, comment=said)

@@ -189,7 +189,7 @@ def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str
         for name, other in named
         if isinstance(other, _RESIST) and other.body.partition(".")[0] in bodies
     ]
-    return contact, part, lost
+    return str(contact), part, lost
 
 
 def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:
