@@ -72,23 +72,14 @@ def change_slipping_elements(
             if lay.nodes or accounts:
                 scale, lost = now.bristle_scale[b], bristle.energy(force) - bristle.energy(bent)
                 lost = lost if scale is None else scale * lost
-                y = _add_loss(now, b, lost, y, accounts)
+                for k, node in enumerate(lay.nodes):
+                    if b in node.bristles:
+                        y = y.at[2 * len(now.q) + k].add(lost / now.mechanism.parts[node.part].C)
+                        y = y.at[-accounts].add(lost) if accounts else y
+                y = y.at[-3].add(lost) if accounts else y
             first += 2 * n + 1
         place, state = place + n, state + max(n, 1)
     return y
-
-
-def _add_loss(now: MachineSnapshot, b: int, lost: Array, y: Array, accounts: int) -> Array:
-    """Return the state `y` with the energy `lost` by bristle number `b` at an event [J] added to
-    the energy accounts and to the heat.
-    """
-    first = 2 * len(now.q)
-    for k, node in enumerate(now.layout.nodes):
-        if b in node.bristles:
-            y = y.at[first + k].add(lost / now.mechanism.parts[node.part].C)
-            if accounts:
-                y = y.at[-accounts].add(lost)
-    return y.at[-3].add(lost) if accounts else y
 
 
 def press_margins(now: MachineSnapshot) -> list[Array]:

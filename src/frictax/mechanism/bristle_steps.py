@@ -21,16 +21,6 @@ from .dynamics import MachineSnapshot, contact_position
 from .layout import Contact, Layout, contact_row
 from .sparse import dot
 
-_CLOSE = 1e-12  # [length of the bracket] accuracy of a velocity before the Newton step
-_MOST_BISECTIONS = 80  # a bracket that cannot be narrowed further ends the search
-_SWEEPS = 20  # Gauss-Seidel sweeps over bristles that act on each other
-# Limits for accepting a linearly implicit step, see `within_limits`.
-_LARGEST_SWING = 3.0  # [rad] phase of a bristle's oscillation in one step
-_SLIDING_WAY = 3.0  # [deflection at the limit] least way in one step of a bristle that slides
-_NEAR_LIMIT = 0.1  # [limit] largest difference of the force of a sliding bristle from its limit
-_LARGEST_GROWTH = 0.5  # [velocity] growth of a velocity in one step if friction falls with speed
-_OVER_LIMIT = 1.05  # [limit] largest force in a bristle
-
 
 def within_limits(before: Any, after: Any) -> Array:
     """Return whether a linearly implicit step is accurate, by the snapshots before and after it. No
@@ -48,23 +38,27 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                ok = ok & (h * moves * _scale_force(before, b, _gains(before, b)) < _LARGEST_GROWTH)
+                # Friction that falls with speed lets the velocity grow in one step by half at most.
+                gain = _scale_force(before, b, _gains(before, b))
+                ok = ok & (h * moves * gain < 0.5)
             continue
         f0, f1 = before.bristle_force[b], after.bristle_force[b]
         v0, v1 = before.bristle_v[b], after.bristle_v[b]
         limits = part.law(1).f0, part.law(-1).f0, before.bristle_limits[b], after.bristle_limits[b]
         most = functools.reduce(jnp.maximum, limits)
-        ok = ok & (jnp.abs(f1) <= jnp.maximum(_OVER_LIMIT * most, jnp.abs(f0)))
+        ok = ok & (jnp.abs(f1) <= jnp.maximum(1.05 * most, jnp.abs(f0)))
         moves = _mobility(before, contact)
         if moves is not None:
             sigma_0 = part.bristle.sigma_0
             way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
-            # The force of a bristle that slides is near its limit.
-            slides = (v0 * v1 > 0) & (sigma_0 * way > _SLIDING_WAY * most)
+            # A bristle that slides moves by three times its deflection at the limit, and its force
+            # is within a tenth of the limit.
+            slides = (v0 * v1 > 0) & (sigma_0 * way > 3.0 * most)
             limit = after.bristle_limits[b]
-            slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < _NEAR_LIMIT * limit)
+            slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < 0.1 * limit)
             stiffness = _scale_force(before, b, sigma_0)
-            ok = ok & (slides | (h * h * stiffness * moves < _LARGEST_SWING**2))
+            swing = 3.0  # [rad] largest phase of the oscillation of a bristle that holds
+            ok = ok & (slides | (h * h * stiffness * moves < swing**2))
     return ok
 
 
@@ -225,6 +219,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     """
     w0, gain, most = known
     count = w0.shape[0]
+    close = 1e-12  # [length of the bracket] accuracy of a velocity before the Newton step
 
     def one(b: int, w: list[Array]) -> Array:
         others = [gain[b, d] * friction(d, w[d]) for d in range(count) if d != b]
@@ -240,11 +235,11 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
         def closer(carry: tuple[Bracket, Array]) -> tuple[Bracket, Array]:
             bracket, looks = carry
-            x = bracket.guess(_CLOSE)
+            x = bracket.guess(close)
             return bracket.narrow(x, s * residual(s * x)), looks + 1
 
         bracket, _ = jax.lax.while_loop(
-            lambda c: ~c[0].is_shorter_than(_CLOSE) & (c[1] < _MOST_BISECTIONS),
+            lambda c: ~c[0].is_shorter_than(close) & (c[1] < 80),
             closer,
             (first, jnp.array(0)),
         )
@@ -260,7 +255,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
     if count == 1:
         return sweep(0, w0)
-    return jax.lax.fori_loop(0, _SWEEPS, sweep, w0)
+    return jax.lax.fori_loop(0, 20, sweep, w0)
 
 
 def is_motion_given(mechanism: Any, lay: Layout) -> bool:

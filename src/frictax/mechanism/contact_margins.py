@@ -78,8 +78,12 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
             if now.contact(c).face is not None
             else jnp.where(m == FREE, -now.normal[c], now.normal[c])
         )
-        is_given = now.contact(c).signal is not None
-        margin = up + part.fn_max * (_rounding_of_signal(now, c) if is_given else eps)
+        rounding = eps
+        if (signal := now.contact(c).signal) is not None:
+            k = now.mode[now.layout.first_signal + signal]
+            _, rate = _pressing_signal(now.mechanism, now.layout, now.t, now.contact(c), k)
+            rounding = jax.lax.stop_gradient(_rounding_at(now.t, rate))
+        margin = up + part.fn_max * rounding
         never = part.fn_max <= 0  # the normal force is always 0
         if part.blocks_backward:  # a stuck freewheel holds without a normal force
             never = never | (m == STUCK)
@@ -131,15 +135,6 @@ def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: 
         | ((value <= zero) & (rate <= 0))
         | (mechanism.parts[contact.part].fn_max <= 0)
     )
-
-
-def _rounding_of_signal(now: Snapshot, c: int) -> Array:
-    """Return the rounding error of the signal of the normal force of contact `c`."""
-    contact = now.contact(c)
-    assert contact.signal is not None
-    k = now.mode[now.layout.first_signal + contact.signal]
-    _, rate = _pressing_signal(now.mechanism, now.layout, now.t, contact, k)
-    return jax.lax.stop_gradient(_rounding_at(now.t, rate))
 
 
 def _pressing_signal(

@@ -412,7 +412,14 @@ class AbstractLinkage(AbstractOwnMotion):
         q, u = y[:n], y[n : 2 * n]
         jacobian, turning = jax.jvp(self.jacobian, (q,), (u,))
         speeds = jacobian @ u
-        laid = _contact_layout(self.frictions, n, not self.is_by_joint)
+        contacts, place = [], k
+        for c, friction in enumerate(self.frictions):
+            piece = place if has_breaks(friction) else None
+            place += piece is not None
+            flange, group = Flange(c, c, 0), tuple(range(k))
+            redundant = not self.is_by_joint
+            contacts.append(Contact(c, flange, None, None, group, False, redundant, None, piece))
+        laid = Layout((), tuple(range(n)), (), (), tuple(contacts), (), (), ())
         v_rel = [speeds[c] for c in range(k)]
         direction = [jnp.where(mode[c] == FREE, 0, mode[c]) for c in range(k)]
         pieces = [None if c.piece is None else mode[c.piece] for c in laid.contacts]
@@ -510,20 +517,6 @@ class _LinkageSnapshot(Snapshot):
     def given_acceleration(self, c: int) -> Any:
         """Return the relative acceleration of contact c by the change of J."""
         return self.turning[c]
-
-
-def _contact_layout(frictions: tuple[SupportFriction, ...], n: int, redundant: bool) -> Layout:
-    k = len(frictions)
-    contacts, place = [], k
-    for c, friction in enumerate(frictions):
-        piece = place if has_breaks(friction) else None
-        place += piece is not None
-        contacts.append(
-            Contact(
-                c, Flange(c, c, 0), None, None, tuple(range(k)), False, redundant, None, piece, None
-            )
-        )
-    return Layout((), tuple(range(n)), (), (), tuple(contacts), (), (), ())
 
 
 class Driven(AbstractHybridSystem):
