@@ -17,7 +17,6 @@ from .interval import Interval, Uncertainties
 
 Mean = Float[Array, " k"]
 Covariance = Float[Array, "k k"]
-_NEAR_EVENT = 4.0  # [standard deviations] margin below which the members are drawn
 
 
 class FilterProblem(eqx.Module):
@@ -155,20 +154,6 @@ def draw_member(
     interval. Therefore the event is approximately linear for each member. The means of the members
     differ by the standard normal variable `z`.
     """
-    standardized, by = _standardized_margins(interval, x, P, mode)
-    i = jnp.argmin(jnp.abs(standardized))
-    variance = by[i] @ P @ by[i]
-    near = (jnp.abs(standardized[i]) < _NEAR_EVENT) & (variance > 0)
-    known = jnp.where(near, variance, 1.0)
-    removed = larger(1.0 - interval.margin_change(x, mode)[i] ** 2 / known, 0.0)
-    direction = jnp.where(near, P @ by[i] * jnp.sqrt(removed / known), 0.0)
-    return x + z * direction, symmetrize(P - jnp.outer(direction, direction))
-
-
-def _standardized_margins(
-    interval: Interval, x: Mean, P: Covariance, mode: Modes
-) -> tuple[Float[Array, " g"], Float[Array, "g k"]]:
-    """Return the margins of the mode over their standard deviations, and their derivatives."""
 
     def margins(x: Array) -> tuple[Array, Array]:
         g = interval.margins(x, mode)
@@ -177,7 +162,15 @@ def _standardized_margins(
     by, g = jax.jacfwd(margins, has_aux=True)(x)
     variance = jnp.einsum("gi,ij,gj->g", by, P, by)
     known = variance > 0
-    return jnp.where(known, g / jnp.sqrt(jnp.where(known, variance, 1.0)), jnp.inf), by
+    standardized = jnp.where(known, g / jnp.sqrt(jnp.where(known, variance, 1.0)), jnp.inf)
+    i = jnp.argmin(jnp.abs(standardized))
+    variance = by[i] @ P @ by[i]
+    # An event is near if its margin is below 4 standard deviations.
+    near = (jnp.abs(standardized[i]) < 4.0) & (variance > 0)
+    known = jnp.where(near, variance, 1.0)
+    removed = larger(1.0 - interval.margin_change(x, mode)[i] ** 2 / known, 0.0)
+    direction = jnp.where(near, P @ by[i] * jnp.sqrt(removed / known), 0.0)
+    return x + z * direction, symmetrize(P - jnp.outer(direction, direction))
 
 
 def squared_distance(innovation: Float[Array, " c"], S: Float[Array, "c c"]) -> Number:
@@ -209,7 +202,14 @@ def run_filters(
         if members > 1:
             normal_key, resample_key = jax.random.split(key)
             z = jax.random.normal(normal_key, (members,))
-            (X, P, mode), log_w = _resample((X, P, corrected.mode), log_w, resample_key)
+            # The filters are resampled by their weights (systematically) if their effective number
+            # is below half of the members.
+            w = jnp.exp(log_w)
+            few = jnp.sum(w**2) > 2.0 / members
+            at = (jax.random.uniform(resample_key) + jnp.arange(members)) / members
+            pick = jnp.minimum(jnp.searchsorted(jnp.cumsum(w), at), members - 1)
+            X, P, mode = (jnp.where(few, a[pick], a) for a in (X, P, corrected.mode))
+            log_w = jnp.where(few, -jnp.log(members), log_w)
             X, P = jax.vmap(lambda *one: draw_member(interval, *one))(X, P, mode, z)
         go = lambda x, P: predict(interval, x, P, engine, saltation)  # noqa: E731
         X, P, result = jax.vmap(go)(X, P)
@@ -246,13 +246,3 @@ def _mix(
     nis = squared_distance(innovation, S)
     stuck = w @ (update.mode[:, :contacts] == STUCK).astype(w.dtype)
     return FilterOutput(x, P, innovation, S, nis, log_density, stuck, result), log_w
-
-
-def _resample(filters: Any, log_w: Array, key: Array) -> tuple[Any, Array]:
-    """Resample the filters by their weights (systematically), if the effective number is small."""
-    w, members = jnp.exp(log_w), log_w.shape[0]
-    few = jnp.sum(w**2) > 2.0 / members  # The effective number is below half of the members.
-    at = (jax.random.uniform(key) + jnp.arange(members)) / members
-    pick = jnp.minimum(jnp.searchsorted(jnp.cumsum(w), at), members - 1)
-    filters = jax.tree.map(lambda a: jnp.where(few, a[pick], a), filters)
-    return filters, jnp.where(few, -jnp.log(members), log_w)
