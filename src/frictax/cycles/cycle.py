@@ -283,7 +283,16 @@ def build_cycle(
     y, half = np.asarray(found.y), float(found.image.after)
     path = compiled_run_to_section(machine, args, y, section, engine)
     log = PhaseLog.from_path(path, float(section.time))
-    _check_autonomous(machine, args, found, section, engine)
+    # The return from the same state must not depend on the time of the start.
+    later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
+    later_half = float(compiled_run_to_section(machine, args, found.y, later, engine).ys[-1, -1])
+    if not abs(later_half - half) <= 1e-6 * half:
+        raise CycleError(
+            f"No cycle: the same state returns after {figures(half, 6)} s, and"
+            f" {figures(later_half, 6)} s where it begins 0.37 of that later. What acts on the"
+            " machine must not change over time: hold drives and references still (`Constant`), or"
+            " begin when they have ended (`within`)."
+        )
     phases, period = len(log.times), 2 * half if section.symmetric else half
     if section.symmetric:
         log = PhaseLog(
@@ -324,22 +333,6 @@ def build_cycle(
         ends=tuple(map(int, ends)),
         phases=phases,
     )
-
-
-def _check_autonomous(
-    machine: Machine, args: PyTree, found: Solution, section: PoincareSection, engine: Adaptive
-) -> None:
-    """Raise `CycleError` if the return from the same state depends on the time of the start."""
-    later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
-    end = compiled_run_to_section(machine, args, found.y, later, engine).ys[-1]
-    later_duration, duration = float(end[-1]), float(found.image.after)
-    if not abs(later_duration - duration) <= 1e-6 * duration:
-        raise CycleError(
-            f"No cycle: the same state returns after {figures(duration, 6)} s, and"
-            f" {figures(later_duration, 6)} s where it begins 0.37 of that later. What acts on the"
-            " machine must not change over time: hold drives and references still (`Constant`), or"
-            " begin when they have ended (`within`)."
-        )
 
 
 def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:

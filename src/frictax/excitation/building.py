@@ -124,6 +124,22 @@ class DesignRequest(DesignSettings):
     limits: Limits
 
     @property
+    def times(self) -> np.ndarray:
+        """Times of the samples [s]."""
+        for name, unit in (("duration", "s"), ("rate", "Hz")):
+            value = getattr(self, name)
+            if not is_finite_number(value) or value <= 0:
+                raise ValueError(
+                    f"`design`: `{name}` must be a number > 0 [{unit}], got {value!r}."
+                )
+        count = int(round(self.duration * self.rate))
+        if not 20 <= count <= 1_000_000:
+            raise ValueError(
+                f"`design`: `duration` times `rate` must give 20 to 1 000 000 samples, got {count}."
+            )
+        return np.linspace(0.0, count / self.rate, count + 1)
+
+    @property
     def band(self) -> tuple[float, float]:
         """The given band of frequencies [Hz], or five octaves from 1/duration on."""
         low = 1.0 / self.duration
@@ -154,15 +170,7 @@ def build_problem(request: DesignRequest) -> DesignProblem:
         )
     machine = objective.machine(request.machine)
     check(machine)
-    for name, value, unit in (("duration", request.duration, "s"), ("rate", request.rate, "Hz")):
-        if not is_finite_number(value) or value <= 0:
-            raise ValueError(f"`design`: `{name}` must be a number > 0 [{unit}], got {value!r}.")
-    count = int(round(request.duration * request.rate))
-    if not 20 <= count <= 1_000_000:
-        raise ValueError(
-            f"`design`: `duration` times `rate` must give 20 to 1 000 000 samples, got {count}."
-        )
-    t = np.linspace(0.0, count / request.rate, count + 1)
+    t = request.times
     drive, body = _drive_and_body(machine, request)
     band, shape = request.band, request.shape or FourierSeries()
     if isinstance(shape, Staircase) and not is_position_controller(machine, drive):
@@ -300,14 +308,20 @@ def _limits_and_scale(
 ) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
     """Return the limits on variables, and the centre, scale and boundedness of the drive."""
     system, machine = under_test.system(under_test.values()), under_test.setup.machine
-    variables = _motion_variables(machine, system.states(), body)
-    quantities = ("travel", "speed", "acceleration")
+    quantities, moving = ("travel", "speed", "acceleration"), ()
+    states = system.states()
+    if body and isinstance(machine[body], AbstractBody | MassWithStopAndFriction):
+        own = ("phi", "w", "a") if is_rotational(machine[body]) else ("s", "v", "a")
+        moving = tuple(f"{body}.{name}" for name in own)
+    elif not body and len(states) > 1:
+        moving = states[0], states[1], f"der({states[1]})"
+    variables = dict(zip(quantities, moving, strict=False))
     given = {what: getattr(limits, what) for what in quantities}
     given = {what: limit for what, limit in given.items() if limit is not None}
     if given and not variables:
         raise ValueError(
             f"`Limits.body` must name a body that moves, got {body or 'none'!r}. Those of this"
-            f" machine have the states: {', '.join(system.states()) or 'none are named'}."
+            f" machine have the states: {', '.join(states) or 'none are named'}."
         )
     variable_limits = [VariableLimit(what, variables[what], given[what]) for what in given]
     if not is_position_controller(machine, drive):
@@ -331,17 +345,6 @@ def _limits_and_scale(
     assert limits.speed is not None
     scale = limits.speed / (2 * np.pi * np.sqrt(band[0] * band[1]))
     return tuple(variable_limits), centre, scale, False
-
-
-def _motion_variables(machine: Any, states: tuple[str, ...], body: str) -> dict[str, str]:
-    """Return the names of position, speed and acceleration of the body, by the limit on each."""
-    names: tuple[str, ...] = ()
-    if body and isinstance(machine[body], AbstractBody | MassWithStopAndFriction):
-        own = ("phi", "w", "a") if is_rotational(machine[body]) else ("s", "v", "a")
-        names = tuple(f"{body}.{name}" for name in own)
-    elif not body and len(states) > 1:
-        names = states[0], states[1], f"der({states[1]})"
-    return dict(zip(("travel", "speed", "acceleration"), names, strict=False))
 
 
 def _error_sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, float]) -> np.ndarray:

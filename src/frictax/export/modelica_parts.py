@@ -240,9 +240,21 @@ class Sheet:
             )
         self.connect(f"{name}.{output}", to)
 
-    def turns(self, flange: Flange) -> bool:
+    def turns(self, *flanges: Flange | None) -> bool:
         """Return whether the part of a flange turns."""
-        return bool(is_rotational(self.machine.parts[flange.part]))
+        parts = [self.machine.parts[f.part] for f in flanges if f is not None]
+        return any(map(is_rotational, parts))
+
+    @property
+    def jumps(self) -> bool:
+        """Whether a velocity may jump."""
+        kinds = Position | MassWithStopAndFriction
+        return any(isinstance(part, kinds) for part in self.machine.parts)
+
+    def contact(self, name: str) -> Contact:
+        """Return the layout's entry of a contact."""
+        index, contacts = self.machine.names.index(name), self.layout.contacts
+        return next(c for c in (*contacts, *self.layout.bristles) if c.part == index)
 
     def starts(self, name: str, variables: tuple[str, ...]) -> list[str]:
         """Return the start values of a body; they are fixed if its motion is a coordinate."""
@@ -299,7 +311,7 @@ def write_bristle(
     **Raises:** `ValueError` for a bristle without an element.
     """
     bristle, here, support = part.bristle, sheet.names[name], contact.support
-    turns = sheet.turns(contact.flange) or (support is not None and sheet.turns(support))
+    turns = sheet.turns(contact.flange, support)
     if type(bristle) not in _ELEMENTS or float(getattr(bristle, "exponent", 1.0)) != 1.0:
         raise ValueError(
             f"`{name}.bristle` is {bristle!r}, for which the export has no element. It has"
@@ -418,12 +430,10 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
 
 def _friction(sheet: Sheet, name: str, part: Any) -> None:
     """Write the friction of a body on a support or the housing, a brake or a clutch."""
-    index, kind, here = sheet.machine.names.index(name), type(part), sheet.names[name]
-    contacts = (*sheet.layout.contacts, *sheet.layout.bristles)
-    contact = next(c for c in contacts if c.part == index)
+    kind, here, contact = type(part), sheet.names[name], sheet.contact(name)
     flange, support = contact.flange, contact.support
     clutch = kind in (Clutch, OneWayClutch)
-    turns = clutch or any(sheet.turns(f) for f in (flange, support) if f is not None)
+    turns = clutch or sheet.turns(flange, support)
     pos, unit = {SupportFriction: ("f_pos", "N"), BearingFriction: ("tau_pos", "N.m")}.get(
         kind, ("mu_pos", "1")
     )
@@ -442,13 +452,11 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
     modifiers += values(part)
     if not own and not clutch and support is not None:
         modifiers.append("useSupport=true")
-    # A jump of the speed needs a wider band of standstill [m/s or rad/s].
-    jumps = any(isinstance(p, Position | MassWithStopAndFriction) for p in sheet.machine.parts)
     if kind is OneWayClutch:
         if not sheet.self_contained:
             modifiers.append("startForward(fixed=true), stuck(fixed=true)")
-    elif own and jumps:
-        modifiers.append("v_small=0.001")
+    elif own and sheet.jumps:
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] a wider band of standstill
     if contact.redundant:
         said += (
             f"\n{here}: another friction can hold the same motion, and how the two share its force"
@@ -513,8 +521,18 @@ def _gear(sheet: Sheet, name: str, part: Any) -> None:
         sheet.connect(f"{here}.{connector}", f"{body}.{'flange_b' if inward else 'flange_a'}")
 
 
-def _capacitor(sheet: Sheet, name: str, part: Any) -> None:
+def _thermal_part(sheet: Sheet, name: str, part: Any) -> None:
     here = sheet.names[name]
+    if isinstance(part, ThermalConductor):
+        sheet.declare("ThermalConductor", here, [f"G={number(part.G)}"])
+        sheet.connect(f"{sheet.names[part.a]}.port", f"{here}.port_a")
+        if part.b is None:
+            T = f"T={number(part.T_ambient)}"
+            there = sheet.extra("FixedTemperature", f"{here}_ambient", [T])
+        else:
+            there = sheet.names[part.b]
+        sheet.connect(f"{here}.port_b", f"{there}.port")
+        return
     sheet.declare(
         "HeatCapacitor", here, [f"C={number(part.C)}", f"T(start={number(part.T)}, fixed=true)"]
     )
@@ -526,17 +544,6 @@ def _capacitor(sheet: Sheet, name: str, part: Any) -> None:
             sheet.connect(f"{flow}.port", f"{here}.port")
         else:
             sheet.connect(f"{there}.heatPort", f"{here}.port")
-
-
-def _conductor(sheet: Sheet, name: str, part: Any) -> None:
-    here = sheet.names[name]
-    sheet.declare("ThermalConductor", here, [f"G={number(part.G)}"])
-    sheet.connect(f"{sheet.names[part.a]}.port", f"{here}.port_a")
-    if part.b is not None:
-        sheet.connect(f"{here}.port_b", f"{sheet.names[part.b]}.port")
-        return
-    around = sheet.extra("FixedTemperature", f"{here}_ambient", [f"T={number(part.T_ambient)}"])
-    sheet.connect(f"{here}.port_b", f"{around}.port")
 
 
 _COMPLIANTS = (
@@ -562,6 +569,5 @@ WRITERS: dict[type, Callable[[Sheet, str, Any], None]] = {
     Position: _position,
     **dict.fromkeys((SupportFriction, BearingFriction, Brake, Clutch, OneWayClutch), _friction),
     **dict.fromkeys((IdealGear, IdealPlanetary, LossyGear), _gear),
-    HeatCapacitor: _capacitor,
-    ThermalConductor: _conductor,
+    **dict.fromkeys((HeatCapacitor, ThermalConductor), _thermal_part),
 }

@@ -310,12 +310,8 @@ class _Reader:
         raise _error_at(first, f"`end {name};` is missing")
 
     def _skip_to_semicolon(self) -> None:
-        depth = 0
-        while self.now.kind != "end":
-            token = self.next()
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-            if depth <= 0 and token.text == ";" and token.kind == "sign":
-                return
+        while self._skip_brackets().text != ";" and self.now.kind != "end":
+            pass
 
     def _parse_equations(self) -> None:
         """Read signals of drives from ``connect``, and skip the other equations."""
@@ -396,13 +392,17 @@ class _Reader:
         if self.now.kind != "end":
             self.expect(";")
 
-    def _skip_brackets(self) -> None:
-        depth = 0
+    def _skip_brackets(self) -> _Token:
+        """Skip a token, with all that follows up to the closing bracket if it opens one, and return
+        the last token that was skipped.
+        """
+        depth, token = 0, self.now
         while self.now.kind != "end":
             token = self.next()
             depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-            if depth == 0:
-                return
+            if depth <= 0:
+                break
+        return token
 
     def _skip_dimensions(self) -> bool:
         """Skip dimensions such as ``[:, 2]``, and return whether there were any."""

@@ -73,11 +73,9 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
         # A contact that is pressed from either side changes its face at 0 and is never free.
-        up = (
-            now.normal[c]
-            if now.contact(c).face is not None
-            else jnp.where(m == FREE, -now.normal[c], now.normal[c])
-        )
+        up = now.normal[c]
+        if now.contact(c).face is None:
+            up = jnp.where(m == FREE, -up, up)
         rounding = eps
         if (signal := now.contact(c).signal) is not None:
             k = now.mode[now.layout.first_signal + signal]

@@ -101,10 +101,8 @@ def mechanism_error(sentence: str) -> ValueError:
 def build_contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
     """Return the `Contact` of part i; `signal`(part, field) returns the number of a signal."""
     plus, minus = part.between()
-    flange, support = (
-        find_flange(mechanism, i, plus, 1),
-        None if minus is None else find_flange(mechanism, i, minus, 1),
-    )
+    flange = find_flange(mechanism, i, plus, 1)
+    support = None if minus is None else find_flange(mechanism, i, minus, 1)
     name = mechanism.names[i]
     if flange.body is None and (support is None or support.body is None):
         raise mechanism_error(
@@ -372,7 +370,6 @@ def _build_layout(mechanism) -> Layout:
             kind = contacts if bristle_of(part) is None else bristles
             kind.append(build_contact(mechanism, i, part, signal))
     followers = _followers(mechanism, gears, motions)
-    _check_lossy_gears(mechanism, gears)
     lay = Layout(
         bodies,
         tuple(b for b in range(len(bodies)) if b not in followers),
@@ -389,21 +386,6 @@ def _build_layout(mechanism) -> Layout:
     contacts = _number_modes(parts, _group_contacts(mechanism, lay))
     nodes, conductors = _thermal_network(mechanism, lay)
     return dataclasses.replace(lay, contacts=contacts, nodes=nodes, conductors=conductors)
-
-
-def _check_lossy_gears(mechanism, gears: list[Gear]) -> None:
-    """Raise `ValueError` if another gear acts on the first body of a gear with losses."""
-    parts = mechanism.parts
-    for gear in (g for g in gears if getattr(parts[g.part], "depends_on_torque", False)):
-        others = [
-            mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies
-        ]
-        if others:
-            name = mechanism.names[gear.part]
-            raise mechanism_error(
-                f"body {parts[gear.part].a!r} must hand its torque on to {name!r}"
-                f" alone, got {others[0]!r} as well."
-            )
 
 
 def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
@@ -433,6 +415,15 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
                 " gear first."
             )
         known.add(gear.bodies[-1])
+        if getattr(mechanism.parts[gear.part], "depends_on_torque", False):
+            first = gear.bodies[0]
+            others = [g for g in gears if g is not gear and first in g.bodies]
+            if others:
+                raise mechanism_error(
+                    f"body {mechanism.parts[gear.part].a!r} must hand its torque on to"
+                    f" {mechanism.names[gear.part]!r} alone, got"
+                    f" {mechanism.names[others[0].part]!r} as well."
+                )
     return followers
 
 

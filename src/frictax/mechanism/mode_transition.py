@@ -183,10 +183,8 @@ def _group_modes_at_rest(
     hold, slide = _limits(before, now, group, events)
     if len(group) == 1:
         (c,) = group
-        own, rate = (
-            now.delassus[c].get(c, now.zero),
-            now.relative_acceleration(c, now.free_acceleration),
-        )
+        own = now.delassus[c].get(c, now.zero)
+        rate = now.relative_acceleration(c, now.free_acceleration)
         load = rate / jnp.where(own > 0, own, 1.0)
         away = jnp.where(
             load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK)
@@ -399,10 +397,8 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
     if the load equals their friction up to a rounding error.
     """
     old = before.mode[c]
-    leaves, goes_on = (
-        (old == STUCK) & event["forward" if m == 1 else "backward"],
-        (old == m) & ~event["forward"],
-    )
+    leaves = (old == STUCK) & event["forward" if m == 1 else "backward"]
+    goes_on = (old == m) & ~event["forward"]
     return jnp.where(leaves | goes_on, 1 - 4 * jnp.finfo(before.t.dtype).eps ** AT_LIMIT, 1.0)
 
 

@@ -215,11 +215,8 @@ def _holding_forces(
     # For a contact j outside of the basis, row j of G is the combination mix[:, j] of the rows of
     # the basis, except for the pivot on the diagonal.
     mix = jnp.where(basis[:, None] & ~basis & (jnp.abs(table[:, :-1]) > rank), table[:, :-1], 0.0)
-    alone, a_rel, pivot = (
-        jnp.where(basis, table[:, -1], 0.0),
-        jnp.where(basis, 0.0, table[:, -1]),
-        jnp.diagonal(table),
-    )
+    alone, a_rel = jnp.where(basis, table[:, -1], 0.0), jnp.where(basis, 0.0, table[:, -1])
+    pivot = jnp.diagonal(table)
     eps = jnp.finfo(G.dtype).eps
     redundant = ~basis & (pivot <= rank + 64 * eps * jnp.sum(jnp.abs(mix), axis=0) ** 2)
     terms = jnp.abs(b) + jnp.abs(G) @ jnp.abs(at_limit)
@@ -333,9 +330,9 @@ def modes_by_torque(
         spread = jnp.eye(k)
         if redundant:
             spread = jnp.where(stuck[:, None], share[:, None] * elastic, spread)
-        product, slack = matrix @ spread, jnp.zeros(k)
-        if redundant:
-            slack = jnp.where(stuck, tolerances.regularization * jnp.diagonal(product), 0.0)
+        product = matrix @ spread
+        regular = tolerances.regularization * jnp.diagonal(product) if redundant else None
+        slack = jnp.zeros(k) if regular is None else jnp.where(stuck, regular, 0.0)
         product = product + jnp.diag(slack)
 
         def solve(right):

@@ -26,8 +26,7 @@ from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, Parameter, check, parameters
 from frictax.text import align_columns, brief, figures, suggestion
 
-from .filters import FilterProblem, run_filters
-from .interval import Uncertainties
+from .filters import FilterProblem, Uncertainties, run_filters
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
