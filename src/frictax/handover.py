@@ -9,7 +9,7 @@ import importlib
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +44,6 @@ class Verb:
         return self.function() if thing is None else types.MethodType(self.function(), thing)
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch off Python's garbage collection. Imports leave hardly any garbage, and searching the
-    objects of jax again and again takes as long as some of the imports.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 class _Package(types.ModuleType):
     """A package whose docstring, which `help` shows, ends with its public names."""
 
@@ -66,19 +52,13 @@ class _Package(types.ModuleType):
         return self.__dict__["_described"]()
 
 
-def _first_line(path: Path) -> str:
-    """Return the first paragraph of a module's docstring; empty without such a file."""
-    import ast
-
-    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.exists() else ""
-    return " ".join((said or "").partition("\n\n")[0].split()).rstrip(".")
-
-
 def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
     """Return the public names of a package by room, each room with its first sentence.
 
     **Arguments:** the package's `globals()`; name -> the module that defines it.
     """
+    import ast
+
     here, rooms = package["__name__"], dict[str, list[str]]()
     for name, home in homes.items():
         room = home.removeprefix(here).strip(".").partition(".")[0]
@@ -86,7 +66,9 @@ def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
     folder, out = Path(package["__file__"]).parent, []
     for room, names in rooms.items():
         at = folder / room / "__init__.py"
-        said = _first_line(at if at.exists() else folder / f"{room}.py")
+        at = at if at.exists() else folder / f"{room}.py"
+        said = ast.get_docstring(ast.parse(at.read_text(encoding="utf-8"))) if at.exists() else ""
+        said = " ".join((said or "").partition("\n\n")[0].split()).rstrip(".")
         listed = textwrap.fill(
             ", ".join(names), 92, initial_indent="    ", subsequent_indent="    "
         )
@@ -113,9 +95,16 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         here = package["__name__"]
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
-        home = homes()[name]
-        with _no_collection(), defer_interrupt():
-            of = importlib.import_module(f"{home}.{name}" if home == here else home)
+        home, collects = homes()[name], gc.isenabled()
+        # Imports leave hardly any garbage, and searching the objects of jax again and again takes
+        # as long as some of the imports.
+        gc.disable()
+        try:
+            with defer_interrupt():
+                of = importlib.import_module(f"{home}.{name}" if home == here else home)
+        finally:
+            if collects:
+                gc.enable()
         package[name] = of if home == here else getattr(of, name)
         return package[name]
 

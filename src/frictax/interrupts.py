@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _POLL = 0.2  # [s] a waiting thread checks for a key this often, because on Windows no key wakes it
-_PATIENCE = 0.3  # [s] after an interrupt the exit of the process waits this long for running calls
 
 _idle: deque["_Helper"] = deque()
 _busy: set["_Helper"] = set()
@@ -140,7 +139,9 @@ def start_job(function: Callable[..., Any], *args: Any) -> Future:
     try:
         helper = _idle.pop()
     except IndexError:
-        helper = _new_helper()
+        _at_exit_once()
+        helper = _Helper()
+        helper.start()
 
     def work() -> None:
         try:
@@ -155,13 +156,6 @@ def start_job(function: Callable[..., Any], *args: Any) -> Future:
     _busy.add(helper)
     helper.given.put(work)
     return job
-
-
-def _new_helper() -> _Helper:
-    _at_exit_once()
-    helper = _Helper()
-    helper.start()
-    return helper
 
 
 def _make_idle(helper: _Helper) -> None:
@@ -284,11 +278,22 @@ class Workers:
         stop_here()
         job, context, settings = Future(), contextvars.copy_context(), _settings()
         context.run(_asked.set, self.stop)
+
+        def call() -> Any:
+            """Call the function with JAX's settings of the thread that submitted it."""
+            if settings is None or settings == _settings():
+                return context.run(function, *args)
+            import jax
+
+            from frictax.jax_internals import enable_x64
+
+            device, x64 = settings
+            with jax.default_device(device), enable_x64(x64):
+                return context.run(function, *args)
+
         with self.lock:
             self.jobs.append(job)
-            self.waiting.append(
-                (job, lambda: _call_with_settings(settings, context.run, function, *args))
-            )
+            self.waiting.append((job, call))
             more = self.running < self.most
             self.running += more
         if more:
@@ -320,21 +325,6 @@ def _settings() -> tuple[Any, bool] | None:
     return None if jax is None else (jax.config.jax_default_device, jax.config.jax_enable_x64)
 
 
-def _call_with_settings(
-    settings: tuple[Any, bool] | None, function: Callable[..., Any], *args: Any
-) -> Any:
-    """Return the result of `function` with the settings of another thread."""
-    if settings is None or settings == _settings():
-        return function(*args)
-    import jax
-
-    from frictax.jax_internals import enable_x64
-
-    device, x64 = settings
-    with jax.default_device(device), enable_x64(x64):
-        return function(*args)
-
-
 @functools.cache
 def _at_exit_once() -> None:
     atexit.register(_at_exit)
@@ -343,7 +333,7 @@ def _at_exit_once() -> None:
 
 
 def _at_exit() -> None:
-    """Wait for running calls at the exit of the process, after an uncaught interrupt for a moment.
+    """Wait for running calls at the exit of the process, after an uncaught interrupt for 0.3 s.
 
     Before Python 3.14 a thread that returns to an interpreter after its end aborts the process.
     """
@@ -351,14 +341,11 @@ def _at_exit() -> None:
     try:
         while _busy:
             time.sleep(0.02)
-            if time.monotonic() > start + _PATIENCE and _was_interrupted():
+            interrupted = isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
+            if time.monotonic() > start + 0.3 and interrupted:
                 leave()
     except KeyboardInterrupt:
         leave()
-
-
-def _was_interrupted() -> bool:
-    return isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
 
 
 def leave(code: int | None = None) -> NoReturn:

@@ -1,6 +1,7 @@
 """Linearise a machine about a state, for constant modes."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -73,20 +74,43 @@ def linearize(
     names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
     y, t = jnp.asarray(y, dtype=float), jnp.asarray(t, dtype=float)
     mode = jnp.asarray(mode, dtype=jnp.int32)
+    places: dict[str, tuple[int, str]] = {}  # part and field of each drive
+
+    def system(u: Array) -> Any:
+        """Return the system with its inputs raised by u."""
+        raised: Any = machine
+        for name, by in zip(names, u, strict=True):
+            part, field = places[name]
+            signal = _Raised(signal_of(raised, (part, field)), by)
+            raised = eqx.tree_at(
+                lambda m, part=part, field=field: getattr(m.parts[part], field), raised, signal
+            )
+        return MechanicalSystem(raised) if isinstance(machine, Mechanism) else raised
+
     if isinstance(machine, Mechanism):
-        _check_inputs(machine, names)
-        system = lambda u: MechanicalSystem(_driven(machine, names, u))  # noqa: E731
-        states = system(jnp.zeros(len(names))).states()
-        accounts = MechanicalSystem(machine, energy=True).accounts
-        # The integrals of a run's energy balance do not belong to the state.
-        y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
+        lay = MechanicalSystem(machine).layout
+        motions = {signal for _, _, signal in lay.motions}
+        for j, (part, field) in enumerate(lay.signals):
+            if j not in motions:
+                places[machine.names[part]] = part, field
+        for name in names:
+            machine[name]  # raises for a name that no part has
+            if name not in places:
+                raise ValueError(
+                    f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with"
+                    f" a drive, got a {type(machine[name]).__name__}. Those of this machine:"
+                    f" {', '.join(places) or 'none'}."
+                )
     elif names:
         raise ValueError(
             "`linearize`: `inputs` must name parts of a `Mechanism`, got a"
             f" {type(machine).__name__}. Differentiate its `flow`."
         )
-    else:
-        system, states = lambda _: machine, machine.states()
+    states = system(jnp.zeros(len(names))).states()
+    if isinstance(machine, Mechanism):
+        accounts = MechanicalSystem(machine, energy=True).accounts
+        # The integrals of a run's energy balance do not belong to the state.
+        y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     if len(states) != y.shape[0]:
         raise ValueError(
             f"`linearize`: `y` must have {len(states)} entries, {', '.join(states)}, got"
@@ -113,33 +137,3 @@ class _Raised(AbstractSignal):
 
     def end(self, k: Integer) -> Number:
         return self.signal.end(k)
-
-
-def _places(machine: Mechanism) -> dict[str, tuple[int, str]]:
-    """Return the part and field of each drive, except those that prescribe a motion."""
-    lay = MechanicalSystem(machine).layout
-    moved = {signal for _, _, signal in lay.motions}
-    return {machine.names[place[0]]: place for j, place in enumerate(lay.signals) if j not in moved}
-
-
-def _check_inputs(machine: Mechanism, names: tuple[str, ...]) -> None:
-    places = _places(machine)
-    for name in names:
-        machine[name]  # raises for a name that no part has
-        if name not in places:
-            raise ValueError(
-                f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with a"
-                f" drive, got a {type(machine[name]).__name__}. Those of this machine:"
-                f" {', '.join(places) or 'none'}."
-            )
-
-
-def _driven(machine: Mechanism, names: tuple[str, ...], u: Array) -> Mechanism:
-    places = _places(machine)
-    for name, by in zip(names, u, strict=True):
-        part, field = places[name]
-        raised = _Raised(signal_of(machine, (part, field)), by)
-        machine = eqx.tree_at(
-            lambda m, part=part, field=field: getattr(m.parts[part], field), machine, raised
-        )
-    return machine

@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+import math
 import sys
 import threading
 import time
@@ -11,9 +12,6 @@ from typing import Any
 from frictax.annotations import Checked
 from frictax.interrupts import Keys, nested_work
 from frictax.text import printable
-
-_OFTEN = 0.2  # [s] Time between two updates in a notebook.
-_SELDOM = 5.0  # [s] Time between two lines in a file.
 
 
 class ProgressLine(str):
@@ -47,7 +45,9 @@ class ProgressLine(str):
     ) -> "ProgressLine":
         parts = [what]
         if share is not None:
-            parts.append(f"{100 * share:.0f} %" if share in (0, 1) else f"{_percent(share)} %")
+            # 0 and 100 are only for the beginning and the end.
+            percent = 100 * share if share in (0, 1) else min(max(100 * share, 1), 99)
+            parts.append(f"{percent:.0f} %")
         if left is not None:
             parts.append(f"about {in_words(left)} left")
         line = super().__new__(cls, ", ".join(parts))
@@ -156,11 +156,14 @@ def show_progress(progress: Checked[bool | Progress], title: str) -> Iterator[Wo
     listens = (
         progress if callable(progress) and (not isinstance(progress, Work) or progress) else None
     )
-    with (
-        nested_work(),
-        Keys(),
-        _display(title) if progress is True else contextlib.nullcontext(listens) as say,
-    ):
+    shown: Any = contextlib.nullcontext(listens)
+    if progress is True:
+        shown = _bar(title) if sys.stderr.isatty() else _lines(title)
+        if "IPython" in sys.modules:
+            from IPython import get_ipython  # pyright: ignore[reportMissingImports]
+
+            shown = _notebook(title) if hasattr(get_ipython(), "kernel") else shown
+    with nested_work(), Keys(), shown as say:
         work = SILENT if say is None else Work(say)
         try:
             yield work
@@ -179,25 +182,6 @@ def in_words(seconds: float) -> str:
     if seconds < 90:
         return f"{max(seconds, 0.1):.1f} s" if seconds < 1 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
-
-
-def _percent(share: float) -> str:
-    """Return a percentage from 1 to 99: 0 and 100 are only for the beginning and the end."""
-    return f"{min(max(100 * share, 1), 99):.0f}"
-
-
-def _display(title: str) -> Any:
-    if _in_notebook():
-        return _notebook(title)
-    return _bar(title) if sys.stderr.isatty() else _lines(title)
-
-
-def _in_notebook() -> bool:
-    if "IPython" not in sys.modules:
-        return False
-    from IPython import get_ipython  # pyright: ignore[reportMissingImports]
-
-    return hasattr(get_ipython(), "kernel")
 
 
 @contextlib.contextmanager
@@ -232,12 +216,12 @@ def _bar(title: str) -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def _lines(title: str) -> Iterator[Progress]:
-    """Write a line every few seconds, and the last one."""
-    last = -_SELDOM
+    """Write a line every five seconds, and the last one."""
+    last = -math.inf
 
     def say(line: ProgressLine) -> None:
         nonlocal last
-        if time.monotonic() - last >= _SELDOM or line.share == 1.0:
+        if time.monotonic() - last >= 5.0 or line.share == 1.0:
             last = time.monotonic()
             sys.stderr.write(f"{title}: {printable(line)}\n")
             sys.stderr.flush()
@@ -267,7 +251,7 @@ def _notebook(title: str) -> Iterator[Progress]:
 
     def say(line: ProgressLine) -> None:
         nonlocal last
-        if time.monotonic() - last >= _OFTEN:
+        if time.monotonic() - last >= 0.2:  # [s]
             last = time.monotonic()
             handle.update(content(line), raw=True)
 

@@ -24,15 +24,6 @@ from frictax.programs import cached_primitive
 from frictax.signals import Sampled
 from frictax.trajectory import OverTime, Trajectory, law_field
 
-_MOST_EVENTS = 256 * EVENTS
-_LARGE_ERROR = 1e-4  # [range of a state] A larger error gives a warning.
-_NEGLIGIBLE_ERROR = 1e-8  # [range of a state] A run with a smaller stated error is not repeated.
-_REFINEMENT = 1 / 16  # Factor of the tolerance of each further run.
-_REFINEMENT_OF_ERROR = 1 / 8  # Factor of the error that follows from it for second-order steps.
-_REFINEMENTS = 3  # Most further runs.
-_SMALL_CHANGE = 3e-5  # [range of a state] A run is accurate if a further run changes it by less.
-_LEAST_RANGE = 1e-12  # [unit of a state] Smallest range that errors are divided by.
-
 
 class SimulationError(RuntimeError):
     """A run that did not reach its end.
@@ -127,12 +118,13 @@ def simulate(
         return run  # The result of the run is not known while JAX traces it.
     growing = engine.max_events is None and _is(run, Result.too_many_events)
     room = events_room(with_room(engine, run.system)) if growing else 0
-    while growing and room < _MOST_EVENTS and _is(run, Result.too_many_events):
+    most = 256 * EVENTS
+    while growing and room < most and _is(run, Result.too_many_events):
         # The room grows by a factor of 2 to 16, according to how far the run came. Each size is
         # another program.
         reached, t0, t1 = _times_reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
-        room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), _MOST_EVENTS)
+        room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), most)
         run = _simulate(mechanism, ts, dataclasses.replace(engine, max_events=room), energy)
     if not _is(run, Result.successful):
         reached, _, t1 = _times_reached(run)
@@ -144,12 +136,7 @@ def simulate(
     if growing:
         engine = dataclasses.replace(engine, max_events=room)
     if isinstance(engine, OnSamples) and engine.tolerance is not None:
-        run, moved = _refine_run(mechanism, ts, engine, energy, run)
-        doubt = None
-        if moved is None:
-            doubt = Notice("run-unchecked", "", {"error": float(run.error)})
-        elif moved > _LARGE_ERROR:
-            doubt = Notice("run-inaccurate", "", {"error": moved})
+        run, doubt = _refine_run(mechanism, ts, engine, energy, run)
         if doubt is not None:
             warnings.warn(str(doubt), stacklevel=2)
     for notice in run.notices:
@@ -159,11 +146,11 @@ def simulate(
 
 def _refine_run(
     mechanism: Mechanism, ts: OverTime, engine: OnSamples, energy: bool, run: Trajectory
-) -> tuple[Trajectory, float | None]:
+) -> tuple[Trajectory, Notice | None]:
     """Return `run`, or a run with a smaller tolerance if that moves a state by more than a little.
 
-    Return also how far the last smaller tolerance moved a state, relative to its range; None if no
-    other run reached its end.
+    Return also a notice if the last smaller tolerance moved a state by more than 1e-4 of its range,
+    or if no other run reached its end.
 
     The stated error is a sum over all steps. A motion may damp its errors or amplify them, so the
     difference between two runs decides. If no run with a smaller tolerance reaches its end, the
@@ -171,8 +158,12 @@ def _refine_run(
     """
     tolerance = engine.tolerance
     assert tolerance is not None
-    if not run.error > _NEGLIGIBLE_ERROR:
-        return run, 0.0
+    if not run.error > 1e-8:  # The stated error is negligible.
+        return run, None
+    # Each further run has the tolerance times this factor. The error of second-order steps is then
+    # 8 times smaller.
+    refinement, runs = 1 / 16, 3
+    large = 1e-4  # [range of a state] A larger error gives a notice.
     judged, moved = run.system.judged_states(None), None
 
     def with_tolerance(factor: float) -> Trajectory:
@@ -181,23 +172,25 @@ def _refine_run(
 
     def change(before: Trajectory, after: Trajectory) -> float:
         x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
-        ranges = np.maximum(np.ptp(y, axis=0), _LEAST_RANGE)
+        ranges = np.maximum(np.ptp(y, axis=0), 1e-12)
         return float(np.max(np.abs(y - x) / ranges, initial=0.0))
 
     first = run
-    for k in range(1, _REFINEMENTS + 1):
-        finer = with_tolerance(_REFINEMENT**k)
+    for k in range(1, runs + 1):
+        finer = with_tolerance(refinement**k)
         if not _is(finer, Result.successful):
             break
         run, moved = finer, change(run, finer)
-        if moved <= _SMALL_CHANGE:
-            is_first_good = k == 1 and not first.error > _LARGE_ERROR
-            return (first if is_first_good else run), moved
+        if moved <= 3e-5:  # The run is accurate.
+            is_first_good = k == 1 and not first.error > large
+            return (first if is_first_good else run), None
     if run is first:
-        coarser = with_tolerance(1 / _REFINEMENT)
+        coarser = with_tolerance(1 / refinement)
         if _is(coarser, Result.successful):
-            moved = change(coarser, run) * _REFINEMENT_OF_ERROR
-    return run, moved
+            moved = change(coarser, run) / 8
+    if moved is None:
+        return run, Notice("run-unchecked", "", {"error": float(run.error)})
+    return run, Notice("run-inaccurate", "", {"error": moved}) if moved > large else None
 
 
 def _table_ended(run: Trajectory) -> str:
@@ -225,9 +218,8 @@ def _table_ended(run: Trajectory) -> str:
 
 
 def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
-    walked = dict(
-        zip(_PATH, _walk_arrays(structure_only(mechanism), ts, engine, energy), strict=True)
-    )
+    arrays = _walk_arrays(structure_only(mechanism), ts, engine, energy)
+    walked = dict(zip(_PATH, arrays, strict=True))
     how = jax.tree.unflatten(jax.tree.structure(Result.successful), [walked["result"]])
     path = Path(**walked | {"result": how})
     return Trajectory(MechanicalSystem(mechanism, energy), ts, path)
@@ -254,17 +246,10 @@ def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
 
     The choice depends only on the number of samples, so it is the same under `jit`.
     """
-    signals = [
-        value
-        for part in mechanism.parts
-        for value in vars(part).values()
-        if isinstance(value, Sampled)
-    ]
-    return (
-        OnSamples()
-        if any(s.times.shape == ts.shape and ts.shape[0] > 2 for s in signals)
-        else Adaptive()
-    )
+    values = (value for part in mechanism.parts for value in vars(part).values())
+    signals = [value for value in values if isinstance(value, Sampled)]
+    on_grid = ts.shape[0] > 2 and any(signal.times.shape == ts.shape for signal in signals)
+    return OnSamples() if on_grid else Adaptive()
 
 
 def _times(ts) -> OverTime:

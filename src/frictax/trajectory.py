@@ -176,13 +176,16 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         Empty for a batch of runs and under `jit`.
         """
         system = self.system
-        contacts = (*system.layout.contacts, *system.layout.bristles)
-        laws = [
-            (k, m, law)
-            for k, contact in enumerate(contacts)
-            for m in (1, -1)
-            if _is_watched(law := system.mechanism.parts[contact.part].law(m))
-        ]
+        contacts, laws = (*system.layout.contacts, *system.layout.bristles), []
+        for k, contact in enumerate(contacts):
+            for m in (1, -1):
+                law = system.mechanism.parts[contact.part].law(m)
+                table = table_of(law)
+                rows = 0 if table is None else table.v.shape[0]
+                # A run can leave the range of the law, or reach a value below 0.
+                extended = table is not None and rows > 1 and table.extrapolation != "error"
+                if extended or not law.is_nonnegative:
+                    laws.append((k, m, law))
         known = not any(map(is_traced, jax.tree.leaves((self.path, self.system))))
         if not laws or not known or self.ys.ndim != 2:
             return ()
@@ -192,7 +195,13 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
             name = system.mechanism.names[contacts[k].part]
             path = f"{name}.{law_field(system.mechanism.parts[contacts[k].part], m)}"
             unit = "rad/s" if turns_about(system.mechanism, name) else "m/s"
-            if (notice := _law_notice(path, law, unit, *seen[k, m])) is not None:
+            slowest, fastest, least, speed = seen[k, m]
+            if least < 0 and not law.is_nonnegative:
+                numbers = {"least": least, "speed": speed, "unit": unit}
+                notice = Notice("law-below-zero", path, numbers)
+            else:
+                notice = table_notice(path, law, slowest, fastest, unit)
+            if notice is not None:
                 found.setdefault(path, notice)
         return tuple(found.values())
 
@@ -215,27 +224,11 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return list(self.names)
 
 
-def _is_watched(law: Any) -> bool:
-    """Return whether a run can leave the range of a law, or reach a value below 0."""
-    table = table_of(law)
-    is_extended = table is not None and table.v.shape[0] > 1 and table.extrapolation != "error"
-    return is_extended or not law.is_nonnegative
-
-
 def law_field(part: Any, direction: int) -> str:
     """Return the name of the field with the law of a direction."""
     forward = getattr(part, "forward", "f_pos")
     backward = forward.replace("_pos", "_neg")
     return backward if direction < 0 and getattr(part, backward, None) is not None else forward
-
-
-def _law_notice(
-    path: str, law: Any, unit: str, slowest: float, fastest: float, least: float, speed: float
-) -> Notice | None:
-    """Return the notice of a law with its least value and the speed there, if there is a doubt."""
-    if least < 0 and not law.is_nonnegative:
-        return Notice("law-below-zero", path, {"least": least, "speed": speed, "unit": unit})
-    return table_notice(path, law, slowest, fastest, unit)
 
 
 def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str) -> Notice | None:
@@ -301,10 +294,8 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
         )
         slides = is_sliding(first[:n]) & rests
         stuck = jnp.where(slides, STUCK, first[:n])
-        before, after = (
-            jnp.concatenate([stuck[None], before]),
-            jnp.concatenate([first[None, :n], after]),
-        )
+        before = jnp.concatenate([stuck[None], before])
+        after = jnp.concatenate([first[None, :n], after])
         changed, times = jnp.concatenate([slides[None], changed]), jnp.concatenate([ts[:1], times])
     changed = changed.reshape(-1)
     order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)

@@ -19,7 +19,6 @@ _UNOPTIMISED = "--xla_backend_optimization_level=0"
 # This pass takes a sixth of the time to compile a fit and does not make it faster. Simulations and
 # their derivatives need it, because their programs compute unused results.
 _IDLE_IN_FITS = "simplify-while-loops"
-_OBJECTS = 100_000  # New objects before Python collects garbage.
 # Options of glibc's mallopt (malloc.h): free bytes at the end of the heap, number of large blocks
 # outside of it, number of threads with their own heap.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
@@ -65,8 +64,9 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     True
     """
     first, *older = gc.get_threshold()
-    if 0 < first < _OBJECTS:
-        gc.set_threshold(_OBJECTS, *older)
+    objects = 100_000  # new objects before Python collects garbage
+    if 0 < first < objects:
+        gc.set_threshold(objects, *older)
     gc.freeze()
     if keep_memory:
         keep_freed_memory(_FREE_OF_ARRAYS, of_arrays=True)

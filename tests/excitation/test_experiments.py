@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.excitation.building import DesignRequest, build_problem
-from frictax.excitation.machines import draw_machines
+from frictax.excitation.building import DesignRequest, build_problem, draw_machines
 from frictax.excitation.problem import DesignProblem
 from frictax.excitation.rivals import motion_to_drive
 

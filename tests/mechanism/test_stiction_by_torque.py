@@ -42,8 +42,7 @@ def test_a_gear_holds_1_newton_metre_until_the_motor_lifts_it_or_lets_it_sink(
         (none, none),
         (none, none),
         one,
-        jnp.array([True]),
-        (jnp.zeros(1, int), none),
+        (jnp.array([True]), jnp.zeros(1, int), none),
         friction,
         False,
     )
@@ -91,9 +90,9 @@ class Problems(NamedTuple):
                 only(offset[:, None]),
                 jnp.ones((2, k)),
             )
-            given = jnp.zeros(k, int), jnp.zeros(k)
+            motion = rest, jnp.zeros(k, int), jnp.zeros(k)
             return modes_by_torque(
-                G, b, (limit, limit), (limit, limit), share, rest, given, friction, redundant
+                G, b, (limit, limit), (limit, limit), share, motion, friction, redundant
             )
 
         return jax.tree.map(

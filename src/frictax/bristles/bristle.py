@@ -11,8 +11,6 @@ from frictax.laws import AbstractLaw
 from frictax.parameters import CheckedModule, Number, Positive, Scalar, Values
 from frictax.parameters.arrays import larger
 
-_ROOT_2E = 2.3316439815971242  # sqrt(2*e)
-
 
 class AbstractBristle(CheckedModule):
     """The elastic film between two faces, which bends before they slide and slides at its limit.
@@ -108,7 +106,7 @@ def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) 
     least = larger(least, 1e-6 * most)  # a law without a dry part falls to 0
     # The inverse of v_d may be 0 but not infinite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)
-    return larger(inverse, sigma_1 * by_law / _ROOT_2E)
+    return larger(inverse, sigma_1 * by_law / 2.3316439815971242)  # sqrt(2*e)
 
 
 def absolute_speed(v: Any) -> Any:

@@ -10,9 +10,6 @@ from frictax.parameters.arrays import larger
 from .bristle import absolute_speed
 from .lugre import SMALL_WAY, Rubbing
 
-_LINEAR = 1e-4  # [limit] nearer to the limit the slip is linear in the force
-_NEAR = 1e-6  # nearer to an exponent at which a formula is singular its limit is used
-
 
 class Dahl(Rubbing):
     """Dahl's bristle: `LuGre` without damping.
@@ -72,8 +69,8 @@ class Dahl(Rubbing):
         if self._is_plain:
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
-        # sign(r)*abs(r)**exponent, linear near 0, where its slope may be infinite.
-        size = larger(jnp.abs(r), _LINEAR)
+        # sign(r)*abs(r)**exponent, linear below 1e-4, because its slope at 0 may be infinite.
+        size = larger(jnp.abs(r), 1e-4)
         return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
@@ -87,10 +84,15 @@ class Dahl(Rubbing):
         bent = size > 0
         u0 = jnp.where(bent, size, 1.0)
         w = self.sigma_0 * absolute_speed(x) / g * jnp.exp(-p * jnp.log(u0))
-        log = _log_left(p, w)
+        # log(1 - p*w)/p is -w for p = 0, and -inf for p*w >= 1. Near an exponent at which a formula
+        # is singular its limit is used.
+        singular = 1e-6
+        near, left = jnp.abs(p) < singular, p * w < 1
+        log = jnp.log1p(-jnp.where(left, p * w, 0.0)) / jnp.where(near, 1.0, p)
+        log = jnp.where(near, -w - 0.5 * p * w**2, jnp.where(left, log, -jnp.inf))
         # 1 minus the mean of u over u0.
         power = (1 + p) * log
-        near = jnp.abs(1 + p) < _NEAR
+        near = jnp.abs(1 + p) < singular
         area = jnp.where(near, -log, -jnp.expm1(power) / jnp.where(near, 1.0, 1 + p))
         small = w * (1 + 5 * jnp.abs(p)) < SMALL_WAY
         series = 1.0
@@ -100,12 +102,3 @@ class Dahl(Rubbing):
         rest = jnp.where(small, series, 1 - area / jnp.where(small, 1.0, w))
         gone = -jnp.expm1(log)
         return force + gone * (end - force), force + rest * (end - force)
-
-
-def _log_left(p: Number, w: Number) -> Number:
-    """Return log(1 - p*w)/p, which is -w for p = 0 and -inf for p*w >= 1."""
-    near = jnp.abs(p) < _NEAR
-    left = p * w < 1
-    inside = jnp.where(left, p * w, 0.0)
-    log = jnp.log1p(-inside) / jnp.where(near, 1.0, p)
-    return jnp.where(near, -w - 0.5 * p * w**2, jnp.where(left, log, -jnp.inf))

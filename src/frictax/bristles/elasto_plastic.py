@@ -9,11 +9,6 @@ from frictax.parameters.arrays import larger, smaller
 
 from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
-# Ways are relative to the deflection at the limit.
-_STEPS = 24  # Runge-Kutta steps of a way of any length
-_SHORT, _FEW_STEPS = 0.5, 4  # a shorter way, and its number of steps
-_FAR = 40.0  # after a longer way the force does not depend on the start
-
 
 class ElastoPlastic(AbstractBristle):
     """A bristle that first bends as a spring without slip. A contact that is held below this limit
@@ -75,7 +70,8 @@ class ElastoPlastic(AbstractBristle):
         b = self._spring(g, least)
         straight = smaller(larger(b - r0, 0.0), q)
         r1 = r0 + straight
-        left = smaller(q - straight, _FAR)
+        # After a longer way (in deflections at the limit) the force does not depend on the start.
+        left = smaller(q - straight, 40.0)
         begun = smaller(r1, 1 - 1e-9)
 
         def rate_of_p(p: Number) -> Number:
@@ -99,8 +95,9 @@ class ElastoPlastic(AbstractBristle):
             return jax.lax.fori_loop(0, steps, on, first) if steps else first
 
         first = (-jnp.log1p(-begun), jnp.zeros_like(left))
-        which = jnp.where(q > straight, jnp.where(left > _SHORT, 2, 1), 0)
-        p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, _FEW_STEPS, _STEPS)])
+        # Four Runge-Kutta steps for a short way, 24 for a way of any length.
+        which = jnp.where(q > straight, jnp.where(left > 0.5, 2, 1), 0)
+        p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, 4, 24)])
         slips = q > straight
         end = jnp.where(slips, 1 - jnp.exp(-p), r1)
         # The integral of r: of the linear part, and of 1 - exp(-p).

@@ -1,7 +1,5 @@
 """The Maxwell-slip bristle: springs in parallel, each in series with a slider."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -84,7 +82,18 @@ class MaxwellSlip(AbstractBristle):
         z: ArrayLike | None = None,
     ) -> None:
         self.k, self.C, self.z = as_array(k), as_array(C), as_array(z)
-        self.ratio = _ratios(share)
+        self.ratio = None
+        if share is None:
+            return
+        shares = as_array(share)
+        known = isinstance(shares, Array) and shares.ndim == 1 and shares.shape[0] > 0
+        if not known or not (is_traced(shares) or np.all(np.asarray(shares) > 0)):
+            raise ValueError(
+                f"`MaxwellSlip.share` must be a list of numbers > 0, got {share!r}. Leave it out"
+                " for equal shares."
+            )
+        if shares.shape[0] > 1:
+            self.ratio = shares[1:] / shares[0]
 
     def check_rules(self) -> None:
         n = self.elements
@@ -160,17 +169,3 @@ class MaxwellSlip(AbstractBristle):
         most = self.share * f0
         within = jnp.inf if self.C is None else modes * force
         return jnp.where(modes == 0, force, modes * smaller(within, most))
-
-
-def _ratios(share: ArrayLike | None) -> Any:
-    """Return the shares of all elements except the first over the first; None for equal shares."""
-    if share is None:
-        return None
-    shares = as_array(share)
-    known = isinstance(shares, Array) and shares.ndim == 1 and shares.shape[0] > 0
-    if not known or not (is_traced(shares) or np.all(np.asarray(shares) > 0)):
-        raise ValueError(
-            f"`MaxwellSlip.share` must be a list of numbers > 0, got {share!r}. Leave it out for"
-            " equal shares."
-        )
-    return shares[1:] / shares[0] if shares.shape[0] > 1 else None

@@ -21,13 +21,6 @@ from frictax.text import align_columns, figures, suggestion
 from .cycle import CycleError, LimitCycle, build_cycle
 from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_to_section
 
-_FIRST_STEP = 0.01  # [range of the parameter, amplitudes]
-_LONGEST_STEP = 0.05  # the same; default of `continued`
-_SHORTEST_STEP = 1e-9  # the same; the branch ends below it
-# Least cosine of the angle between two tangents; a step with a larger angle is repeated.
-_LEAST_COSINE = 0.95
-_ROUNDING_FLOOR = 100.0  # [tolerance] residual that counts as rounding if steps do not reduce it
-
 
 class ReturnByParameter(eqx.Module):
     """The image of a state, and its derivatives by the state and (last column) the parameter."""
@@ -95,7 +88,8 @@ class Curve:
             at, residual, matrix = self.evaluate(x)
             size = float(np.max(np.abs(residual)))
             worse = size > 0.5 * last
-            if not np.isfinite(size) or (worse and size > _ROUNDING_FLOOR * good):
+            # A larger residual that the steps do not reduce is not a rounding error.
+            if not np.isfinite(size) or (worse and size > 100.0 * good):
                 return None
             full, off = np.vstack([matrix, normal]), float(normal @ (x - start))
             if size <= good or worse:
@@ -221,7 +215,7 @@ def continued(
     to: ScalarLike,
     *,
     most: Checked[int] = 400,
-    longest_step: ScalarLike = _LONGEST_STEP,
+    longest_step: ScalarLike = 0.05,
     past_folds: Checked[bool] = True,
 ) -> Branch:
     """Continue a limit cycle over one parameter, by pseudo-arclength steps around folds.
@@ -271,7 +265,13 @@ def continued(
             " `limit_cycle`."
         )
     check_count("`continued`: `most`", most, 2)
-    begins, end = _single_value(cycle, path, "continued"), float(to)
+    known, value = [p.path for p in parameters(cycle.machine)], get(cycle.machine, path)
+    if path not in known or np.ndim(value) != 0:
+        raise ValueError(
+            f"`continued`: {path!r} must be a parameter of one number.{suggestion(path, known)}"
+            f" There are: {', '.join(known)}."
+        )
+    begins, end = float(value), float(to)
     if not np.isfinite(end) or end == begins:
         raise ValueError(
             f"`continued`: `to` must be a value other than {figures(begins)}, that of the cycle,"
@@ -304,7 +304,7 @@ def _follow_curve(
     past_folds: bool,
 ) -> tuple[list[Point], list[float], str]:
     """Return the points of the branch, the values of its folds, and why it ends."""
-    points, folds, step = [point], [], min(_FIRST_STEP, longest)
+    points, folds, step = [point], [], min(0.01, longest)
     by_parameter = np.append(np.zeros(len(point.x) - 1), 1.0)
     while len(points) < most:
         trial = point.x + step * point.tangent
@@ -314,11 +314,22 @@ def _follow_curve(
             trial = trial * (1 - by_parameter) + by_parameter * passed[0] / curve.scale[-1]
         new = curve.correct(trial, by_parameter if passed else point.tangent)
         new = None if new is None else new.orient(point.tangent)
-        if new is None or new.tangent @ point.tangent < _LEAST_COSINE:
+        # A step is repeated if the angle between both tangents is larger than 18 degrees.
+        if new is None or new.tangent @ point.tangent < 0.95:
             step *= 0.25
-            if step < _SHORTEST_STEP:
-                return _without_dense_points(points, longest), folds, _why_ended(curve, trial)
-            continue
+            if step >= 1e-9:
+                continue
+            # The points near the end are dense, and only the last one of them is returned.
+            kept = [points[0]]
+            for near_end in points[1:-1]:
+                if np.linalg.norm(near_end.x - kept[-1].x) > 0.01 * longest:
+                    kept.append(near_end)
+            ended = "no such cycle is found, as where events come or go."
+            if not curve.evaluate(trial)[0].image.arrived:
+                span = figures(float(curve.cycle.section.longest))
+                ended = f"it does not come back within {span} s."
+            place = f"It ends at {curve.path} = {figures(curve.value(trial), 6)}: beyond, "
+            return [*kept, points[-1]], folds, place + ended
         if new.tangent[-1] * point.tangent[-1] < 0:
             fold = curve.fold(point, new)
             folds.append(curve.value(fold.x))
@@ -338,33 +349,3 @@ def _follow_curve(
             return points, folds, text
         point, step = new, min(2 * step, longest * max(1.0, size))
     return points, folds, f"It has {most} cycles: allow more (`most`) to go on."
-
-
-def _without_dense_points(points: list[Point], longest: float) -> list[Point]:
-    """Remove the dense points near the end of a branch, without the last point."""
-    kept = [points[0]]
-    for point in points[1:-1]:
-        if np.linalg.norm(point.x - kept[-1].x) > 0.01 * longest:
-            kept.append(point)
-    return [*kept, points[-1]]
-
-
-def _why_ended(curve: Curve, trial: np.ndarray) -> str:
-    at, _, _ = curve.evaluate(trial)
-    text = f"It ends at {curve.path} = {figures(curve.value(trial), 6)}: beyond, "
-    if at.image.arrived:
-        return text + "no such cycle is found, as where events come or go."
-    longest = figures(float(curve.cycle.section.longest))
-    return text + f"it does not come back within {longest} s."
-
-
-def _single_value(cycle: LimitCycle, path: Any, what: str) -> float:
-    """Return the value of the parameter at `path`, and check that it is a single number."""
-    known = [p.path for p in parameters(cycle.machine)]
-    value = get(cycle.machine, path)  # raises an error for an unknown path
-    if path not in known or np.ndim(value) != 0:
-        raise ValueError(
-            f"`{what}`: {path!r} must be a parameter of one number.{suggestion(path, known)} There"
-            f" are: {', '.join(known)}."
-        )
-    return float(value)

@@ -1,7 +1,7 @@
 """A limit cycle with its events and multipliers (`LimitCycle`), built from a fixed point."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import jax.numpy as jnp
@@ -25,8 +25,6 @@ from .return_map import (
     compiled_extremes,
     compiled_run_to_section,
 )
-
-_SHORTEST_PHASE = 1e-9  # [period] phases that are shorter count as instantaneous
 
 
 class CycleError(RuntimeError):
@@ -244,8 +242,8 @@ class PhaseLog:
 
 
 def lasting_phases(ends: Float[np.ndarray, " k"]) -> Int[np.ndarray, " p"]:
-    """Return the indices of the phases of nonzero length."""
-    return np.flatnonzero(np.diff(ends, prepend=0.0) > _SHORTEST_PHASE * ends[-1])
+    """Return the indices of the phases of nonzero length, longer than 1e-9 of the whole."""
+    return np.flatnonzero(np.diff(ends, prepend=0.0) > 1e-9 * ends[-1])
 
 
 def mode_names(machine: Machine, count: int) -> list[str]:
@@ -268,11 +266,33 @@ def build_cycle(
 
     **Raises:** `CycleError` if the solution is not a cycle.
     """
-    _check_converged(found, section)
+    if not float(found.residual) <= ACCEPTED:
+        if not np.isfinite(found.residual):
+            why = (
+                "from where it was looked for it does not come back within"
+                f" {figures(float(section.longest))} s, or the run fails. Let it settle for longer"
+                " (`within`)"
+            )
+        else:
+            why = (
+                f"after {int(found.tried)} returns the state still misses itself by"
+                f" {float(found.residual):.1g} of the amplitudes. Let it settle for longer"
+                " (`within`), or say how many events make a period (`returns`)"
+            )
+        raise CycleError(f"No cycle: {why}.")
     y, half = np.asarray(found.y), float(found.image.after)
     path = compiled_run_to_section(machine, args, y, section, engine)
     log = PhaseLog.from_path(path, float(section.time))
-    _check_autonomous(machine, args, found, section, engine)
+    # The return from the same state must not depend on the time of the start.
+    later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
+    later_half = float(compiled_run_to_section(machine, args, found.y, later, engine).ys[-1, -1])
+    if not abs(later_half - half) <= 1e-6 * half:
+        raise CycleError(
+            f"No cycle: the same state returns after {figures(half, 6)} s, and"
+            f" {figures(later_half, 6)} s where it begins 0.37 of that later. What acts on the"
+            " machine must not change over time: hold drives and references still (`Constant`), or"
+            " begin when they have ended (`within`)."
+        )
     phases, period = len(log.times), 2 * half if section.symmetric else half
     if section.symmetric:
         log = PhaseLog(
@@ -280,6 +300,11 @@ def build_cycle(
             np.concatenate([log.before, _mirror_modes(machine, log.before)]),
             np.concatenate([log.after, _mirror_modes(machine, log.after)]),
         )
+    names, events = mode_names(machine, log.before.shape[1]), []
+    for time, before, now in zip(log.times, log.before, log.after, strict=True):
+        for name, old, new in zip(names, before, now, strict=True):
+            if old != new and time > 1e-9 * log.times[-1]:
+                events.append(CycleEvent(float(time), name, int(old), int(new)))
     ends = lasting_phases(log.times)
     extremes = compiled_extremes(machine, args, y, section, jnp.asarray(log.times[ends]), engine)
     low, high = (np.asarray(x) for x in extremes)
@@ -297,7 +322,7 @@ def build_cycle(
         start=y,
         mode=np.asarray(section.mode),
         time=float(section.time),
-        events=tuple(_cycle_events(machine, log)),
+        events=tuple(events),
         multipliers=floquet_multipliers(derivatives, state_sizes(low, high)),
         return_map=derivatives,
         monodromy=derivatives - np.outer(flow, after),
@@ -310,52 +335,11 @@ def build_cycle(
     )
 
 
-def _check_autonomous(
-    machine: Machine, args: PyTree, found: Solution, section: PoincareSection, engine: Adaptive
-) -> None:
-    """Raise `CycleError` if the return from the same state depends on the time of the start."""
-    later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
-    end = compiled_run_to_section(machine, args, found.y, later, engine).ys[-1]
-    later_duration, duration = float(end[-1]), float(found.image.after)
-    if not abs(later_duration - duration) <= 1e-6 * duration:
-        raise CycleError(
-            f"No cycle: the same state returns after {figures(duration, 6)} s, and"
-            f" {figures(later_duration, 6)} s where it begins 0.37 of that later. What acts on the"
-            " machine must not change over time: hold drives and references still (`Constant`), or"
-            " begin when they have ended (`within`)."
-        )
-
-
 def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
     """Return the modes of the mirror image, with the opposite direction of sliding."""
     names = mode_names(machine, modes.shape[1])
     slides = np.array([not name.startswith("mode ") for name in names])
     return np.where(slides & (np.abs(modes) == 1), -modes, modes)
-
-
-def _cycle_events(machine: Machine, log: PhaseLog) -> Iterator[CycleEvent]:
-    names = mode_names(machine, log.before.shape[1])
-    for time, before, after in zip(log.times, log.before, log.after, strict=True):
-        for name, old, new in zip(names, before, after, strict=True):
-            if old != new and time > _SHORTEST_PHASE * log.times[-1]:
-                yield CycleEvent(float(time), name, int(old), int(new))
-
-
-def _check_converged(found: Solution, section: PoincareSection) -> None:
-    longest = figures(float(section.longest))
-    if not float(found.residual) <= ACCEPTED:
-        if not np.isfinite(found.residual):
-            why = (
-                f"from where it was looked for it does not come back within {longest} s, or the run"
-                " fails. Let it settle for longer (`within`)"
-            )
-        else:
-            why = (
-                f"after {int(found.tried)} returns the state still misses itself by"
-                f" {float(found.residual):.1g} of the amplitudes. Let it settle for longer"
-                " (`within`), or say how many events make a period (`returns`)"
-            )
-        raise CycleError(f"No cycle: {why}.")
 
 
 def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from frictax.annotations import Checked, ScalarLike
-from frictax.arguments import check_count
+from frictax.arguments import check_count, check_names, lists_options
 from frictax.contacts.mode import STUCK
 from frictax.engine import AbstractHybridSystem, Adaptive, Result
 from frictax.engine.options import ForwardAlone
@@ -39,18 +39,31 @@ from .return_map import (
 _EVENTS = {"rest": "comes to rest", "breakaway": "breaks away", "change": "changes its mode"}
 
 
+class CycleOptions(TypedDict, total=False):
+    """The options of `limit_cycle`; see there for their meaning."""
+
+    near: LimitCycle | None
+    returns: int
+    symmetric: bool
+    args: PyTree
+    engine: Adaptive | None
+
+
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(CycleOptions.__annotations__),
+    "returns": 1,
+    "symmetric": False,
+}
+
+
 @Keys()
+@lists_options(CycleOptions, _DEFAULTS)
 def limit_cycle(
     machine: Machine,
     within: ScalarLike,
     contact: Checked[str | int | None] = None,
     event: Checked[str | None] = None,
-    *,
-    near: LimitCycle | None = None,
-    returns: Checked[int] = 1,
-    symmetric: Checked[bool] = False,
-    args: PyTree = None,
-    engine: Checked[Adaptive | None] = None,
+    **options: Unpack[CycleOptions],
 ) -> LimitCycle:
     """Find a limit cycle, such as hunting or stick-slip, by shooting.
 
@@ -106,20 +119,9 @@ def limit_cycle(
     0.4       friction slides backward
     0.806889  friction comes to rest
     """
-    engine, within = _check_arguments(machine, within, event, returns, engine)
-    if near is not None:
-        section = dataclasses.replace(near.section, longest=_float64(within))
-        settled = jnp.asarray(near.start), section, jnp.asarray(near.scale)
-    else:
-        settled = _settle(machine, within, contact, event, returns, symmetric, args, engine)
-    found = compiled_solve_cycle(machine, args, *settled, engine)
-    return build_cycle(machine, args, found, settled[1], engine)
-
-
-def _check_arguments(
-    machine: Any, within: Any, event: Any, returns: Any, engine: Any
-) -> tuple[Adaptive, float]:
-    """Check all arguments, and return the engine and the time."""
+    check_names(limit_cycle, options)
+    given = {**_DEFAULTS, **options}
+    near, engine, args = given["near"], given["engine"], given["args"]
     if not isinstance(machine, Mechanism | AbstractHybridSystem):
         raise ValueError(
             "`limit_cycle` needs a `Mechanism` or a hybrid system of your own, got a"
@@ -134,7 +136,7 @@ def _check_arguments(
             f"`limit_cycle`: `event` must be one of {', '.join(map(repr, _EVENTS))}, got"
             f" {event!r}.{suggestion(event, _EVENTS)}"
         )
-    check_count("`limit_cycle`: `returns`", returns, 1)
+    check_count("`limit_cycle`: `returns`", given["returns"], 1)
     if not jax.config.read("jax_enable_x64"):
         raise ValueError(
             "`limit_cycle` needs 64-bit numbers: the state has to come back to itself to ten"
@@ -147,22 +149,23 @@ def _check_arguments(
         )
     if engine is None:  # The return map must be smooth to the digits at which Newton's method ends.
         engine = Adaptive(rtol=1e-10, atol=1e-13, adjoint=ForwardAlone())  # pyright: ignore
-    return engine, longest
+    if near is not None:
+        section = dataclasses.replace(near.section, longest=_float64(longest))
+        settled = jnp.asarray(near.start), section, jnp.asarray(near.scale)
+    else:
+        settled = _settle(machine, longest, contact, event, {**given, "engine": engine})
+    found = compiled_solve_cycle(machine, args, *settled, engine)
+    return build_cycle(machine, args, found, settled[1], engine)
 
 
 def _settle(
-    machine: Any,
-    within: float,
-    contact: Any,
-    event: Any,
-    returns: int,
-    symmetric: bool,
-    args: PyTree,
-    engine: Adaptive,
+    machine: Any, within: float, contact: Any, event: Any, options: dict[str, Any]
 ) -> tuple[Any, PoincareSection, Any]:
     """Simulate the machine, and return the state and section of its last event of this kind, and
     the sizes of the states.
     """
+    returns, symmetric = options["returns"], options["symmetric"]
+    args, engine = options["args"], options["engine"]
     y, mode = as_system(machine).start(jnp.asarray(0.0))
     # The section has no event that ends the run. The types are equal in every call, so each program
     # is traced once.

@@ -17,8 +17,6 @@ from frictax.programs import interruptible_jit
 
 CONVERGED = 1e-10  # [sizes of the states] residual at which Newton's method ends
 ACCEPTED = 1e-7  # [sizes of the states] largest residual of a limit cycle
-_NODES = 32  # number of nodes in each phase between two events
-_EDGE = 1e-6  # [phase] distance of the first and the last node from the events
 
 
 def as_system(machine: Machine) -> AbstractHybridSystem:
@@ -219,12 +217,6 @@ def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
     return (scale * jnp.linalg.solve(matrix, (residual.T / scale).T).T).T
 
 
-def _node_positions() -> np.ndarray:
-    """Return the positions of the nodes in a phase, from 0 to 1, denser at its ends."""
-    inside = 0.5 * (1.0 - np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES))
-    return np.concatenate([[_EDGE], inside, [1.0 - _EDGE]])
-
-
 def extremes(
     machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
 ) -> tuple[Array, Array]:
@@ -236,7 +228,11 @@ def extremes(
     **Arguments:** `ends` (k,): ends of the phases [s] after the start.
     """
     begins = jnp.append(0.0, ends[:-1])
-    nodes = begins[:, None] + (ends - begins)[:, None] * _node_positions()
+    # The positions of the nodes in a phase, from 0 to 1, are denser at its ends.
+    count, edge = 32, 1e-6
+    inside = 0.5 * (1.0 - np.cos(np.pi * (np.arange(count) + 0.5) / count))
+    positions = np.concatenate([[edge], inside, [1.0 - edge]])
+    nodes = begins[:, None] + (ends - begins)[:, None] * positions
     ts = section.time + jnp.append(0.0, jnp.ravel(nodes))
     system = as_system(machine)
     path = walk(system, y, section.mode, ts, args, engine)
@@ -247,22 +243,20 @@ def extremes(
         return speed, jax.jvp(flow, (t, y), (jnp.ones_like(t), speed))[1]
 
     speed, second = jax.vmap(rates)(ts[1:], path.ys[1:], path.modes[1:])
-    shape = (ends.shape[0], len(_node_positions()), -1)
+    shape = (ends.shape[0], len(positions), -1)
     at, y0, f0, a0 = (x.reshape(shape) for x in (ts[1:], path.ys[1:], speed, second))
-    edge = _EDGE * (at[:, -1] - at[:, 0])
+    edge = edge * (at[:, -1] - at[:, 0])
     first, last = y0[:, 0] - f0[:, 0] * edge, y0[:, -1] + f0[:, -1] * edge
-    left, right = (
-        [x[:, i : len(_node_positions()) - 1 + i] for x in (y0, f0, a0, at)] for i in (0, 1)
-    )
-    inner = _extremum_between(*left, *right)
+    inner = _extrema_between(y0, f0, a0, at)
     every = jnp.concatenate([x.reshape(-1, y.shape[0]) for x in (y0, first, last, inner)])
     return least(every.T), -least(-every.T)
 
 
-def _extremum_between(
-    y0: Any, f0: Any, a0: Any, t0: Any, y1: Any, f1: Any, a1: Any, t1: Any
-) -> Array:
-    """Return the value at the extremum between two nodes, or at the first node without one."""
+def _extrema_between(y: Array, f: Array, a: Array, t: Array) -> Array:
+    """Return the value at the extremum between each node and the next, or at the node without one.
+    The nodes are the second axis of the states `y`, their rates `f`, second rates `a`, and times.
+    """
+    (y0, y1), (f0, f1), (a0, a1), (t0, t1) = ((x[:, :-1], x[:, 1:]) for x in (y, f, a, t))
     h = t1 - t0
     r0, r1, c0, c1, rise = f0 * h, f1 * h, a0 * h * h, a1 * h * h, y1 - y0
     # The cubic is y = y0 + r0*x + b*x^2 + a*x^3. An extremum needs rates of opposite sign.

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import itertools
 import os
 import tomllib
 from collections.abc import Callable
@@ -106,18 +107,13 @@ def path(name: str) -> Path:
     record = _known(name)
     looked = _places(name)
     whole = [folder for folder in looked if not record.missing(folder)]
-    here = next(
-        (folder for folder in whole if not record.damaged(folder)), whole[0] if whole else None
-    )
+    sound = (folder for folder in whole if not record.damaged(folder))
+    here = next(itertools.chain(sound, whole), None)
     if here is None:
-        part = next(
-            (folder for folder in looked if len(record.missing(folder)) < len(record.files)), None
-        )
-        what = (
-            f"{len(record.missing(part))} of its {len(record.files)} files are missing in {part}"
-            if part
-            else "it is not here"
-        )
+        count, what = len(record.files), "it is not here"
+        part = next((folder for folder in looked if len(record.missing(folder)) < count), None)
+        if part:
+            what = f"{len(record.missing(part))} of its {count} files are missing in {part}"
         raise FileNotFoundError(
             f"The record {name!r} cannot be used: {what}. Looked in"
             f" {' and '.join(str(p) for p in looked)}. Get it by `frictax data fetch {name}`"
@@ -153,16 +149,9 @@ def fetch(
     """
     record = _known(name)
     if folder is None:
-        here = next(
-            (
-                place
-                for place in _places(name)
-                if not record.missing(place) and not record.damaged(place)
-            ),
-            None,
-        )
-        if here is not None:
-            return here
+        for place in _places(name):
+            if not record.missing(place) and not record.damaged(place):
+                return place
     target = (cache() if folder is None else Path(folder)) / name
     for file in record.files:
         _fetch_file(record, file, target)

@@ -16,7 +16,6 @@ from .options import OnSamples
 from .reused import Reused
 from .stepping import advance
 
-_FEW = 12  # systems with more states use LAPACK instead of an elimination written out
 _GAMMA = 1 - 1 / math.sqrt(2)  # the value for which the method of two stages is L-stable
 
 
@@ -28,8 +27,6 @@ def take_step(
     t1,
     y0,
     rate: Any = None,
-    *,
-    sound: bool = False,
     holds: Any = None,
 ) -> Any:
     """Return the state at `t1` by one step of the solver of `options` from `y0` at `t0`.
@@ -37,16 +34,15 @@ def take_step(
     Without a solver, a stiff system takes a linearly implicit step, or a `safe_step` if the
     implicit step breaks the bounds.
 
-    - `sound`: take the implicit step; the caller checks the bounds.
-    - `holds`: the result of `keeps_bounds` for a longer step, so that all shorter steps are of the
-      same kind.
+    `holds`: the result of `keeps_bounds` for a longer step, so that all shorter steps are of the
+    same kind. With True the step is implicit, and the caller checks the bounds.
     """
     if options.solver is not None or not system.is_stiff():
         return advance(options.solver, lambda t, y: system.flow(t, y, mode), t0, t1, y0, rate)
+    if holds is True:
+        return _implicit_step(system, mode, t0, t1, y0)
     if holds is None:
         y1 = _implicit_step(system, mode, t0, t1, y0)
-        if sound:
-            return y1
         holds = constant(system).sound(*constant((t0, y0, t1, y1)), mode)
         return jax.lax.cond(holds, lambda: y1, lambda: system.safe_step(t0, t1, y0, mode))
     return jax.lax.cond(
@@ -150,13 +146,13 @@ def shift_matrix(matrix: list[list[Array]], factor) -> list[list[Array]]:
 
 
 def factorize(matrix: list[list[Any]]) -> Any:
-    """Return a function that solves matrix x = b. A small system is written out without pivoting,
-    which a matrix 1 - h*J of a dissipative motion does not need.
+    """Return a function that solves matrix x = b. A system of up to 12 equations is written out
+    without pivoting, which a matrix 1 - h*J of a dissipative motion does not need.
     """
     n = len(matrix)
     if n == 0:
         return lambda b: b
-    if n > _FEW:
+    if n > 12:
         whole = jax.scipy.linalg.lu_factor(jnp.stack([jnp.stack(row) for row in matrix]))
         return lambda b: jax.scipy.linalg.lu_solve(whole, b)
     upper, lower = [list(row) for row in matrix], [[0.0] * n for _ in range(n)]

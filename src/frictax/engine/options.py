@@ -183,9 +183,6 @@ class ForwardAlone(eqx.Module):
     """The option `diffrax.ForwardMode()`, without an import of diffrax."""
 
 
-_GAP = 2.5  # [median interval] longer intervals between samples are gaps of a record
-
-
 class OnSamples(Pickled, eqx.Module):
     """One step from each sample of a record to the next, or several if the motion is fast, with
     events located inside the steps. This engine is for measured drives.
@@ -250,11 +247,12 @@ class OnSamples(Pickled, eqx.Module):
         ((2, 4),)
         """
         steps, finer = np.diff(np.asarray(t)), ()
-        if steps.size and steps.max() > _GAP * steps.min():
+        gap = 2.5  # [median interval]
+        if steps.size and steps.max() > gap * steps.min():
             usual = float(np.median(steps))
             finer = tuple(
                 (int(i), math.ceil(steps[i] / usual - 1e-6))
-                for i in np.flatnonzero(steps > _GAP * usual)
+                for i in np.flatnonzero(steps > gap * usual)
             )
         return self if finer == self.finer else dataclasses.replace(self, finer=finer)
 
@@ -288,12 +286,8 @@ class OnSamples(Pickled, eqx.Module):
                 f"`OnSamples.tolerance` must be one number, got an array of shape"
                 f" {np.shape(tolerance)}. Leave it out for 1e-7."
             )
-        counts = (
-            ("substeps", self.substeps),
-            ("max_events", room(self)),
-            ("max_steps", self.max_steps),
-        )
-        for name, value in counts:
+        counts = {"substeps": self.substeps, "max_events": room(self), "max_steps": self.max_steps}
+        for name, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(
                     f"`OnSamples.{name}` must be a whole number >= 1, got {value!r}. Leave it out"

@@ -69,8 +69,6 @@ def _value_of_event(fn, x, args: PyTree) -> Any:
 STEPS = 4096  # most steps of a phase; then the phase is cut, and the next goes on in the same mode
 STEPS_DENSE = 64  # most steps of a phase whose interpolation is kept to read samples
 _REFUSED = diffrax.RESULTS.max_steps_rejected
-_SPEED_WEIGHT = 10.0  # weight of the error of the speed, relative to the error of the state
-_TRIES = 5  # most steps in a row that are shortened to look for a dip
 WINDOW = 64  # most samples read from one phase; then the phase is cut
 
 
@@ -166,7 +164,8 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         inner, reached, watch, sums = state
         if isinstance(error, tuple):  # `_with_speed` returns two; the shortest steps stay
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            error = (error[0], jnp.where(short, 0.0, _SPEED_WEIGHT) * error[1])
+            # The error of the speed has ten times the weight of the error of the state.
+            error = (error[0], jnp.where(short, 0.0, 10.0) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
         )
@@ -184,11 +183,9 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _find_dip(before, here, t1 - t0)
-        again = keep & dips & (tries < _TRIES)
-        next_t0, next_t1 = (
-            jnp.where(again, t0, next_t0),
-            jnp.where(again, t0 + share * (t1 - t0), next_t1),
-        )
+        again = keep & dips & (tries < 5)  # most steps in a row that are shortened
+        next_t0 = jnp.where(again, t0, next_t0)
+        next_t1 = jnp.where(again, t0 + share * (t1 - t0), next_t1)
         after = select(again, inner, after)
         moves = keep & ~again
         reached, before = select(moves, ((t1, y1), here), (reached, before))
@@ -231,13 +228,6 @@ class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController)
     rtol: Any
     atol: Any
     norm: Any
-
-
-def _same_steps(times, controller) -> _SameSteps:
-    """Return a controller whose steps end at `times`, as those of `controller` did."""
-    if isinstance(controller, _Steps):
-        return _SameAdaptiveSteps(times, controller.rtol, controller.atol, controller.norm)
-    return _SameSteps(times)
 
 
 def _find_dip(before, after, dt) -> tuple[Any, Any]:
@@ -490,7 +480,12 @@ def transport(
             adjoint=diffrax.ForwardMode(),
             max_steps=most,
         )
-        controller, with_speed = _same_steps(steps.ts, controller), False
+        if isinstance(controller, _Steps):
+            tolerances = controller.rtol, controller.atol, controller.norm
+            controller = _SameAdaptiveSteps(steps.ts, *tolerances)
+        else:
+            controller = _SameSteps(steps.ts)
+        with_speed = False
         done = steps.result == diffrax.RESULTS.successful
     solution = _solve(
         system,

@@ -73,7 +73,13 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
         return run
 
-    unknown = _unknown(floats, whole)
+    # States and event times have no derivative if the run was cut short. The last phase may have
+    # been given up before its event.
+    (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
+    given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
+    used = jnp.where(given_up, count - 1, count)
+    used = jnp.where(result == Result.successful, times.shape[0], used)
+    unknown = unknown_after_cut(ys, times, used)
     along = _push(phase(diffrax.ForwardMode()), moved, t1_, record_, floats)
     push = lambda inputs: nan_where(unknown, along(inputs))  # noqa: E731
     if options.adjoint is not None:
@@ -85,16 +91,6 @@ def _run_phases_jvp(primals, tangents) -> Any:
     # The ends are times of the run itself.
     d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
-
-
-def _unknown(floats, whole) -> tuple[Any, Any]:
-    """Return which states and event times have no derivative, because the run was cut short."""
-    (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
-    # The last phase may have been given up before its event.
-    given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
-    used = jnp.where(given_up, count - 1, count)
-    used = jnp.where(result == Result.successful, times.shape[0], used)
-    return unknown_after_cut(ys, times, used)
 
 
 def _pad_samples(ts) -> Any:
@@ -114,11 +110,8 @@ def _push(phase, moved, t1, record: _Record, like) -> Any:
     def push(inputs) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
         d_ys, d_times = jax.tree.map(jnp.zeros_like, like)
-        d_ys = (
-            jnp.concatenate([d_ys, jnp.zeros((WINDOW, d_ys.shape[1]), d_ys.dtype)])
-            if d_ys.shape[0] > 2
-            else d_ys
-        )
+        if d_ys.shape[0] > 2:
+            d_ys = jnp.concatenate([d_ys, jnp.zeros((WINDOW, d_ys.shape[1]), d_ys.dtype)])
 
         def body(k, carry) -> Any:
             d_t, d_y, d_ys, d_times = carry
@@ -267,11 +260,10 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         learnt = (accepted > 0) & (
             t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
         )
-        dt = (
-            start.dt
-            if options.dt0 is not None
-            else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
-        )
+        dt = start.dt
+        if options.dt0 is None:
+            mean = (t - start.t) / jnp.maximum(accepted, 1)
+            dt = jnp.where(learnt, mean, dt).astype(dtype)
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
         # The exact end counts, because the derivative of an event's time is taken there.
         at = Stop(t, stop.fired)

@@ -38,6 +38,16 @@ def _method(name: str) -> Callable[..., Any]:
     return lambda self, *at: _call_method(name, self.static, self.arrays, *at)
 
 
+def _fixed_property(name: str) -> Callable[..., Any]:
+    """Return a method for a property of the system that does not depend on time or state."""
+
+    def ask(self) -> Any:
+        system, args, _ = _combine_model(self.static, self.arrays)
+        return getattr(system, name)(args)
+
+    return ask
+
+
 class Reused(eqx.Module):
     """A `model_of` whose methods JAX traces once for each shape and then takes from its cache.
 
@@ -55,22 +65,9 @@ class Reused(eqx.Module):
         leaves, structure = jax.tree.flatten(rest)
         self.static = (tuple(leaves), structure)
 
-    def is_smooth(self) -> bool:
-        system, args, _ = _combine_model(self.static, self.arrays)
-        return system.is_smooth(args)
-
-    def is_stiff(self) -> bool:
-        system, args, _ = _combine_model(self.static, self.arrays)
-        return system.is_stiff(args)
-
-    def judged_states(self) -> int | None:
-        system, args, _ = _combine_model(self.static, self.arrays)
-        return system.judged_states(args)
-
-    def swings(self) -> bool:
-        system, args, _ = _combine_model(self.static, self.arrays)
-        return system.swings(args)
-
+    is_smooth, is_stiff, judged_states, swings = map(
+        _fixed_property, ("is_smooth", "is_stiff", "judged_states", "swings")
+    )
     flow, guard, jump, deadline, tick, longest_step = map(
         _method, ("flow", "guard", "jump", "deadline", "tick", "longest_step")
     )

@@ -15,8 +15,6 @@ from .implicit import rosenbrock2
 from .reused import Reused, model_of
 from .system import DEADLINE, AbstractHybridSystem
 
-_SIMULTANEOUS = 1e-9  # [1 s + time] events that are nearer to each other are simultaneous
-
 
 def jvp_columns(
     function: Callable[..., Any], at: tuple[Any, ...], along: tuple[Any, ...]
@@ -121,8 +119,9 @@ class Sensitive(AbstractHybridSystem):
         falls = rate < 0
         own_shift = -d_g / jnp.where(falls, rate, -1.0)
         # False for a margin that was already negative after the last event.
-        reached = -g / jnp.where(falls, rate, -1.0) >= -_SIMULTANEOUS * (1.0 + jnp.abs(t))
-        follows = (t - at <= _SIMULTANEOUS * (1.0 + jnp.abs(t))) & ~(falls & reached)
+        simultaneous = 1e-9 * (1.0 + jnp.abs(t))  # [s] largest distance of simultaneous events
+        reached = -g / jnp.where(falls, rate, -1.0) >= -simultaneous
+        follows = (t - at <= simultaneous) & ~(falls & reached)
         deadline = lambda system, t, y: system.deadline(mode, args).astype(y.dtype)  # noqa: E731
         _, d_deadline = self.jvp_by_parameters(deadline, S, t, own)
         shift = jnp.where(follows, last, jnp.where(falls, own_shift, 0.0))

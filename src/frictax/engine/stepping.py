@@ -15,9 +15,8 @@ from frictax.parameters import Number
 
 _FEW = 32  # vectors of up to this length are taken apart, which lets XLA fuse the arithmetic
 # [unit of a state] A state that has moved less than this has no range yet. The smallest scale of
-# errors is this plus `_RELATIVE_FLOOR` of the state.
+# errors is this plus 1e-8 of the state.
 ABSOLUTE_FLOOR = 1e-9
-_RELATIVE_FLOOR = 1e-8
 # P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the later stages,
 # their weights, those of the step.
 _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
@@ -39,7 +38,7 @@ def advance(
     long. Other solvers use their own `step`.
     """
     if solver is None:
-        return _stages(*_BOSH3, flow, t0, t1, y0, rate)
+        return bosh3(flow, t0, t1, y0, rate)[0]
     import diffrax
 
     if not isinstance(solver, diffrax.AbstractERK):
@@ -47,18 +46,14 @@ def advance(
         return solver.step(term, t0, t1, y0, None, solver.init(term, t0, t1, y0, None), False)[0]
     table = solver.tableau
     assert isinstance(table, diffrax.ButcherTableau)
-    return _stages(table.c, table.a_lower, table.b_sol, flow, t0, t1, y0, rate)
+    h, rates = _rates(table.c, table.a_lower, table.b_sol, flow, t0, t1, y0, rate)
+    return y0 + h * _weighted_sum(table.b_sol[: len(rates)], rates)
 
 
 def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[Any, list[Any]]:
     """Return the state after a step of Bosh3, and the rates of its three stages."""
     h, rates = _rates(*_BOSH3, flow, t0, t1, y0, rate)
     return y0 + h * _weighted_sum(_BOSH3[2], rates), rates
-
-
-def _stages(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> Any:
-    h, rates = _rates(c, a_lower, b_sol, flow, t0, t1, y0, rate)
-    return y0 + h * _weighted_sum(b_sol[: len(rates)], rates)
 
 
 def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, list[Any]]:
@@ -87,7 +82,7 @@ def stack_entries(parts: Sequence[Array], like: Array) -> Array:
 def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
     """Return 1 over the scales of the errors: the ranges, with a floor."""
     return [
-        1.0 / jnp.maximum(r, _RELATIVE_FLOOR * jnp.abs(x) + ABSOLUTE_FLOOR)
+        1.0 / jnp.maximum(r, 1e-8 * jnp.abs(x) + ABSOLUTE_FLOOR)
         for r, x in zip(ranges, y, strict=True)
     ]
 

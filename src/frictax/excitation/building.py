@@ -1,4 +1,4 @@
-"""Build the `DesignProblem` from the arguments of `design`."""
+"""Build the `DesignProblem` from the arguments of `design`, and draw uncertain machines."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,8 +7,11 @@ from typing import Any, TypedDict
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
+from frictax.analysis import Posterior
 from frictax.annotations import ArrayLike, Checked
+from frictax.arguments import check_count, is_finite_number
 from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import OnSamples
 from frictax.fitting import (
@@ -40,9 +43,10 @@ from frictax.text import suggestion
 
 from .information import MachineUnderTest
 from .limits import Limits, Margins
-from .machines import Over, prior_information
 from .problem import CRITERIA, Criterion, DesignProblem, VariableLimit, is_position_controller
 from .shapes import AbstractShape, FourierSeries, Staircase
+
+Over = float | Mapping[str, float] | FitResult | Posterior
 
 
 class DesignOptions(TypedDict, total=False):
@@ -101,9 +105,7 @@ class DesignSettings:
 
     def __post_init__(self) -> None:
         for name in ("machines", "starts", "steps"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"`design`: `{name}` must be a whole number >= 1, got {value!r}.")
+            check_count(f"`design`: `{name}`", getattr(self, name), 1)
         if self.criterion not in CRITERIA:
             raise ValueError(
                 f"`design`: `criterion` must be one of {', '.join(CRITERIA)}, got"
@@ -120,6 +122,22 @@ class DesignRequest(DesignSettings):
     duration: float
     rate: float
     limits: Limits
+
+    @property
+    def times(self) -> np.ndarray:
+        """Times of the samples [s]."""
+        for name, unit in (("duration", "s"), ("rate", "Hz")):
+            value = getattr(self, name)
+            if not is_finite_number(value) or value <= 0:
+                raise ValueError(
+                    f"`design`: `{name}` must be a number > 0 [{unit}], got {value!r}."
+                )
+        count = int(round(self.duration * self.rate))
+        if not 20 <= count <= 1_000_000:
+            raise ValueError(
+                f"`design`: `duration` times `rate` must give 20 to 1 000 000 samples, got {count}."
+            )
+        return np.linspace(0.0, count / self.rate, count + 1)
 
     @property
     def band(self) -> tuple[float, float]:
@@ -152,40 +170,36 @@ def build_problem(request: DesignRequest) -> DesignProblem:
         )
     machine = objective.machine(request.machine)
     check(machine)
-    t = _times(request.duration, request.rate)
-    drive = _drive_name(machine, request.drive)
+    t = request.times
+    drive, body = _drive_and_body(machine, request)
     band, shape = request.band, request.shape or FourierSeries()
     if isinstance(shape, Staircase) and not is_position_controller(machine, drive):
         raise ValueError(
             f"`Staircase` is for the reference of a position, and {drive!r} is a force. Give the"
             " machine a `PositionController`, or take FourierSeries() or Ramps()."
         )
-    _check_outputs(request.outputs)
     under_test, free = _machine_under_test(request, machine, t, drive)
     x = np.asarray(under_test.values())
-    names = tuple(name for p in free for name in _entry_names(p))
-    sizes = _sizes(names, x, request.size or {})
-    body = _limited_body(machine, drive, request.limits)
+    sizes = [np.size(p.value) for p in free]
+    names = tuple(
+        f"{p.path}[{i}]" if np.ndim(p.value) else p.path
+        for p, size in zip(free, sizes, strict=True)
+        for i in range(size)
+    )
+    counted_as_1 = _error_sizes(names, x, request.size or {})
     limits, centre, scale, bounded = _limits_and_scale(
         under_test, drive, body, request.limits, band
     )
-    memory, rate = request.memory or {}, request.rate
-    weight = [
-        rate / sd**2 * _independent_share(memory, name, rate)
-        for name, sd in request.outputs.items()
-    ]
     restarts = np.zeros(0)
     if isinstance(objective, Windows):
         restarts = np.arange(t[0] + objective.length, t[-1] - 1e-9, objective.length)
-    bounds = [np.full(np.size(p.value), p.declaration.domain.bound(), dtype=float) for p in free]
     return DesignProblem(
         machine=machine,
         under_test=under_test,
         names=names,
-        units=tuple(unit_of({}, machine)(p) for p in free for _ in range(np.size(p.value))),
-        lower=np.concatenate(bounds),
+        units=tuple(np.repeat([unit_of({}, machine)(p) for p in free], sizes).tolist()),
+        lower=np.repeat([float(p.declaration.domain.bound()) for p in free], sizes),
         drive=drive,
-        unit=_drive_unit(machine, drive, body),
         body=body,
         centre=centre,
         scale=scale,
@@ -193,11 +207,11 @@ def build_problem(request: DesignRequest) -> DesignProblem:
         shape=shape,
         band=band,
         basis=shape.basis(t, band),
-        weight=np.asarray(weight),
+        weight=_output_weights(request),
         restarts=restarts,
-        size=sizes,
+        size=counted_as_1,
         wanted=_wanted_indices(request.wanted, names),
-        known=prior_information(names, sizes, request.after, request.priors, x),
+        known=prior_information(names, counted_as_1, request.after, request.priors, x),
         criterion=request.criterion,
         limits=limits,
         margins=request.margins or Margins(),
@@ -209,51 +223,62 @@ def _machine_under_test(
     request: DesignRequest, machine: Any, t: np.ndarray, drive: str
 ) -> tuple[MachineUnderTest, list[Parameter]]:
     """Return the machine with its instruments and inputs, and its free parameters."""
+    given = request.outputs
+    if not isinstance(given, Mapping) or not given:
+        raise ValueError(
+            "`design`: `outputs` must be a dict of variable -> the standard deviation of its noise,"
+            f' got {given!r}. Write {{"mass.v": 2e-3}}.'
+        )
+    for name, value in given.items():
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+            raise ValueError(
+                f"`design`: `outputs[{name!r}]` must be the standard deviation of its noise, a"
+                f" number > 0, got {value!r}."
+            )
     inputs = {name: jnp.asarray(u, dtype=float) for name, u in (request.inputs or {}).items()}
-    instruments = request.instruments or {}
+    instruments, outputs = request.instruments or {}, tuple(given)
     setup = Setup(
         machine,
         sensors("inputs", (drive, *inputs), instruments),
-        sensors("outputs", tuple(request.outputs), instruments),
+        sensors("outputs", outputs, instruments),
     )
-    free = _free_parameters(setup, request.free)
+    free = select(setup, request.free)
+    edge = on_edge_unasked(free, named_paths(request.free))
+    free = [p for p in free if p not in edge]
+    if not free:
+        raise ValueError(
+            "`design` has nothing to find out: name parameters in `free`, such as free=['mass.m',"
+            " 'friction.f_pos']."
+        )
     inputs |= {drive: jnp.zeros(t.size)}
-    paths, outputs = tuple(p.path for p in free), tuple(request.outputs)
-    under_test = MachineUnderTest(setup, t, inputs, paths, outputs, request.hold)
-    _check_variables(under_test, outputs)
+    under_test = MachineUnderTest(
+        setup, t, inputs, tuple(p.path for p in free), outputs, request.hold
+    )
+    system, begins = under_test.system(under_test.values()), jnp.zeros(())
+    for name in outputs:
+        try:
+            jax.eval_shape(lambda n=name: variable_at(system, n, begins, *system.start(begins)))
+        except (AttributeError, KeyError, ValueError) as why:
+            known = system.states()
+            raise ValueError(
+                f"`design`: `outputs` names {name!r}, which is no variable of the"
+                f" machine.{suggestion(name, known)} Among others it has: {', '.join(known)}."
+            ) from why
     return under_test, free
 
 
-def _drive_unit(machine: Any, drive: str, body: str) -> str:
-    rotational = (
-        isinstance(machine, Mechanism) and body in machine.names and is_rotational(machine[body])
-    )
-    if is_position_controller(machine, drive):
-        return "rad" if rotational else "m"
-    return "N.m" if rotational else "N"
-
-
-def _times(duration: Any, rate: Any) -> np.ndarray:
-    for name, value, unit in (("duration", duration, "s"), ("rate", rate, "Hz")):
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-            raise ValueError(f"`design`: `{name}` must be a number > 0 [{unit}], got {value!r}.")
-    count = int(round(duration * rate))
-    if not 20 <= count <= 1_000_000:
-        raise ValueError(
-            f"`design`: `duration` times `rate` must give 20 to 1 000 000 samples, got {count}."
-        )
-    return np.linspace(0.0, count / rate, count + 1)
-
-
-def _drive_name(machine: Any, drive: str | None) -> str:
-    """Return the excited part: the given one, or the only controller, or the only force."""
+def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
+    """Return the excited part, by default the only controller or the only force, and the body whose
+    motion is limited; "" is the first body of a system of the user's own.
+    """
+    drive, limits = request.drive, request.limits
     if not isinstance(machine, Mechanism):
         if drive is None:
             raise ValueError(
                 "`design`: `drive` must name what excites a machine of your own, as its `args` do:"
                 ' drive="motor".'
             )
-        return drive
+        return drive, ""
     if drive is None:
         parts = list(machine.named_parts())
         controllers = [name for name, part in parts if isinstance(part, PositionController)]
@@ -266,19 +291,12 @@ def _drive_name(machine: Any, drive: str | None) -> str:
                 ' drive="drive", say.'
             )
         (drive,) = found
-    machine[drive.partition(".")[0]]  # raises an error for an unknown part
+    part = machine[drive.partition(".")[0]]  # raises an error for an unknown part
     signal_field(machine, drive)
-    return drive
-
-
-def _limited_body(machine: Any, drive: str, limits: Limits) -> str:
-    """Return the name of the body whose motion is limited; "" for the first of another system."""
-    if not isinstance(machine, Mechanism):
-        return ""
     if limits.body is not None:
         machine[limits.body]
-        return limits.body
-    return getattr(machine[drive.partition(".")[0]], "body", "").partition(".")[0]
+        return drive, limits.body
+    return drive, getattr(part, "body", "").partition(".")[0]
 
 
 def _limits_and_scale(
@@ -290,17 +308,20 @@ def _limits_and_scale(
 ) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
     """Return the limits on variables, and the centre, scale and boundedness of the drive."""
     system, machine = under_test.system(under_test.values()), under_test.setup.machine
-    variables = _motion_variables(machine, system.states(), body)
-    given = {
-        "travel": limits.travel,
-        "speed": limits.speed,
-        "acceleration": limits.acceleration,
-    }
+    quantities, moving = ("travel", "speed", "acceleration"), ()
+    states = system.states()
+    if body and isinstance(machine[body], AbstractBody | MassWithStopAndFriction):
+        own = ("phi", "w", "a") if is_rotational(machine[body]) else ("s", "v", "a")
+        moving = tuple(f"{body}.{name}" for name in own)
+    elif not body and len(states) > 1:
+        moving = states[0], states[1], f"der({states[1]})"
+    variables = dict(zip(quantities, moving, strict=False))
+    given = {what: getattr(limits, what) for what in quantities}
     given = {what: limit for what, limit in given.items() if limit is not None}
     if given and not variables:
         raise ValueError(
             f"`Limits.body` must name a body that moves, got {body or 'none'!r}. Those of this"
-            f" machine have the states: {', '.join(system.states()) or 'none are named'}."
+            f" machine have the states: {', '.join(states) or 'none are named'}."
         )
     variable_limits = [VariableLimit(what, variables[what], given[what]) for what in given]
     if not is_position_controller(machine, drive):
@@ -326,35 +347,7 @@ def _limits_and_scale(
     return tuple(variable_limits), centre, scale, False
 
 
-def _motion_variables(machine: Any, states: tuple[str, ...], body: str) -> dict[str, str]:
-    """Return the names of position, speed and acceleration of the body, by the limit on each."""
-    names: tuple[str, ...] = ()
-    if body and isinstance(machine[body], AbstractBody | MassWithStopAndFriction):
-        own = ("phi", "w", "a") if is_rotational(machine[body]) else ("s", "v", "a")
-        names = tuple(f"{body}.{name}" for name in own)
-    elif not body and len(states) > 1:
-        names = states[0], states[1], f"der({states[1]})"
-    return dict(zip(("travel", "speed", "acceleration"), names, strict=False))
-
-
-def _free_parameters(setup: Setup, free: str | Iterable[str] | None) -> list[Parameter]:
-    chosen = select(setup, free)
-    edge = on_edge_unasked(chosen, named_paths(free))
-    chosen = [p for p in chosen if p not in edge]
-    if not chosen:
-        raise ValueError(
-            "`design` has nothing to find out: name parameters in `free`, such as free=['mass.m',"
-            " 'friction.f_pos']."
-        )
-    return chosen
-
-
-def _entry_names(p: Parameter) -> list[str]:
-    size = int(np.size(p.value))
-    return [p.path] if np.shape(p.value) == () else [f"{p.path}[{i}]" for i in range(size)]
-
-
-def _sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, float]) -> np.ndarray:
+def _error_sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, float]) -> np.ndarray:
     unknown = [name for name in given if name not in names]
     if unknown:
         raise ValueError(
@@ -389,46 +382,120 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
     return np.asarray(rows)
 
 
-def _check_outputs(given: Any) -> None:
-    if not isinstance(given, Mapping) or not given:
-        raise ValueError(
-            "`design`: `outputs` must be a dict of variable -> the standard deviation of its noise,"
-            f' got {given!r}. Write {{"mass.v": 2e-3}}.'
+def _output_weights(request: DesignRequest) -> np.ndarray:
+    """Return the information per second of each output with derivative 1.
+
+    Autocorrelated noise reduces it to the share of independent samples. The share is exact for
+    motions that are slow compared with the correlation time `memory` [s].
+    """
+    memory, weights = request.memory or {}, []
+    for name, sd in request.outputs.items():
+        time, share = memory.get(name, 0.0), 1.0
+        if time != 0:
+            if not (isinstance(time, int | float) and np.isfinite(time) and time > 0):
+                raise ValueError(
+                    f"`design`: `memory[{name!r}]` must be a time [s] > 0, got {time!r}. Leave it"
+                    " out for white noise."
+                )
+            rho = np.exp(-1.0 / (request.rate * time))
+            share = float((1.0 - rho) / (1.0 + rho))
+        weights.append(request.rate / sd**2 * share)
+    return np.asarray(weights)
+
+
+def draw_machines(
+    over: Over | None,
+    under_test: MachineUnderTest,
+    names: tuple[str, ...],
+    lower: Float[np.ndarray, " p"],
+    count: int,
+    seed: int,
+) -> list[np.ndarray]:
+    """Return the values (p,) of the given machine, and of `count` machines drawn from `over`."""
+    x = np.asarray(under_test.values())
+    if over is None:
+        return [x]
+    draws = np.random.default_rng(seed)
+    if isinstance(over, FitResult):
+        mine, theirs = _common_indices(names, over.names)
+        values = np.asarray([np.ravel(e.value)[0] for e in over.estimates])[theirs]
+        root = np.linalg.cholesky(
+            over.covariance[np.ix_(theirs, theirs)] + 1e-30 * np.eye(len(theirs))
         )
-    for name, value in given.items():
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        drawn = values + draws.standard_normal((count, len(theirs))) @ root.T
+    elif isinstance(over, Posterior):
+        mine, theirs = _common_indices(names, over.names)
+        rows = np.reshape(over.draws, (-1, len(over.names)))
+        drawn = rows[draws.choice(len(rows), count, replace=len(rows) < count)][:, theirs]
+    else:
+        base = np.where(np.isfinite(lower) & (x > lower), np.nan_to_num(lower, neginf=0.0), 0.0)
+        scatter = _scatter(over, names)
+        drawn = base + (x - base) * np.exp(scatter * draws.standard_normal((count, x.size)))
+        mine = list(range(x.size))
+    out = [x]
+    for row in drawn:
+        other = x.copy()
+        other[mine] = np.where(row > lower[mine], row, x[mine])
+        out.append(other)
+    return out
+
+
+def prior_information(
+    names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
+) -> Float[np.ndarray, "p p"]:
+    """Return the relative information (p, p) of an earlier fit and of priors."""
+    known = np.zeros((len(names), len(names)))
+    if after is not None:
+        mine, theirs = _common_indices(names, after.names)
+        covariance = after.covariance[np.ix_(theirs, theirs)]
+        usable = np.all(np.isfinite(covariance), axis=0) & (np.diag(covariance) > 0)
+        mine, covariance = np.asarray(mine)[usable], covariance[np.ix_(usable, usable)]
+        known[np.ix_(mine, mine)] += np.linalg.inv(covariance)
+    for prior in priors:
+        own = [i for i, name in enumerate(names) if name.partition("[")[0] == prior.path]
+        if not own:
             raise ValueError(
-                f"`design`: `outputs[{name!r}]` must be the standard deviation of its noise, a"
-                f" number > 0, got {value!r}."
+                f"`priors` names {prior.path!r}, which is not free. Free are: {', '.join(names)}."
             )
 
+        rows = np.asarray(own)
 
-def _check_variables(under_test: MachineUnderTest, names: tuple[str, ...]) -> None:
-    system = under_test.system(under_test.values())
-    t = jnp.zeros(())
-    for name in names:
-        try:
-            jax.eval_shape(lambda n=name: variable_at(system, n, t, *system.start(t)))
-        except (AttributeError, KeyError, ValueError) as why:
-            known = system.states()
-            raise ValueError(
-                f"`design`: `outputs` names {name!r}, which is no variable of the"
-                f" machine.{suggestion(name, known)} Among others it has: {', '.join(known)}."
-            ) from why
+        def residuals(x: jax.Array, prior: Any = prior, rows: np.ndarray = rows) -> jax.Array:
+            values = x[rows]
+            return prior.residuals({prior.path: values[0] if len(rows) == 1 else values})
+
+        J = np.asarray(jax.jacfwd(residuals)(jnp.asarray(x)))
+        known += J.T @ J
+    return known * np.outer(size, size)
 
 
-def _independent_share(memory: Mapping[str, float], name: str, rate: float) -> float:
-    """Return the effective number of independent samples for one sample of autocorrelated noise.
-
-    The value is exact for motions that are slow compared with the correlation time `memory` [s].
-    """
-    time = memory.get(name, 0.0)
-    if time == 0:
-        return 1.0
-    if not (isinstance(time, int | float) and np.isfinite(time) and time > 0):
+def _common_indices(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[list[int], list[int]]:
+    both = [name for name in names if name in others]
+    if not both:
         raise ValueError(
-            f"`design`: `memory[{name!r}]` must be a time [s] > 0, got {time!r}. Leave it out for"
-            " white noise."
+            f"`design` was given a fit of {', '.join(others)}, none of which is free here:"
+            f" {', '.join(names)}. Name them in `free`."
         )
-    rho = np.exp(-1.0 / (rate * time))
-    return float((1.0 - rho) / (1.0 + rho))
+    return [names.index(n) for n in both], [others.index(n) for n in both]
+
+
+def _scatter(over: float | Mapping[str, float], names: tuple[str, ...]) -> np.ndarray:
+    if isinstance(over, Mapping):
+        unknown = [p for p in over if not any(n == p or n.startswith(f"{p}.") for n in names)]
+        if unknown:
+            raise ValueError(
+                f"`over` names {unknown[0]!r}, which is not free. Free are: {', '.join(names)}."
+            )
+        scatter = [
+            next((s for p, s in over.items() if n == p or n.startswith(f"{p}.")), 0.0)
+            for n in names
+        ]
+    else:
+        scatter = [over] * len(names)
+    bad = [s for s in scatter if not (np.isfinite(s) and 0 <= s < 3)]
+    if bad:
+        raise ValueError(
+            f"`over` must be a relative scatter between 0 and 3, got {bad[0]!r}. Write 0.15 for"
+            " machines that differ by 15 %."
+        )
+    return np.asarray(scatter, dtype=float)

@@ -7,16 +7,13 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.annotations import Checked
+from frictax.arguments import check_count
 from frictax.fitting import fit_many
 from frictax.progress import Progress
 from frictax.summary import Summarised, Summary
 
 if TYPE_CHECKING:
     from .design import Design
-
-_DOUBTFUL = 2.0  # [standard deviations] excess of the sum of squares above which a fit is repeated
-_AT_BOUND = 1e-3  # relative distance from a bound, over that of the true value, below which too
-_OTHER_MINIMUM = 5.0  # [standard deviations] excess that noise does not explain
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -87,8 +84,7 @@ def check_design(
 
     **Raises:** `ValueError` for fewer than 10 draws, for imperfect instruments.
     """
-    if not isinstance(draws, int) or isinstance(draws, bool) or draws < 10:
-        raise ValueError(f"`check`: `draws` must be a whole number >= 10, got {draws!r}.")
+    check_count("`check`: `draws`", draws, 10)
     if any(name.startswith(("inputs.", "outputs.")) for name in design.names):
         raise ValueError(
             "`check` fits many records at once, which takes perfect instruments: leave"
@@ -130,8 +126,8 @@ def check_design(
 
     best = fit_records(np.arange(draws))
     for k in range(3):
-        at_bound = np.any(best[2] - lower < _AT_BOUND * (truth - lower), axis=1)
-        doubtful = np.flatnonzero(~best[1] | (excess(best[0]) > _DOUBTFUL) | at_bound | (k == 0))
+        at_bound = np.any(best[2] - lower < 1e-3 * (truth - lower), axis=1)
+        doubtful = np.flatnonzero(~best[1] | (excess(best[0]) > 2.0) | at_bound | (k == 0))
         if not doubtful.size:
             break
         other = fit_records(doubtful)
@@ -139,7 +135,7 @@ def check_design(
         for x, mine in zip(best, other, strict=True):
             x[doubtful[better]] = mine[better]
     cost, converged, values, low, high = best
-    explained = excess(cost) < _OTHER_MINIMUM
+    explained = excess(cost) < 5.0  # Noise exceeds this in fewer than one of a million records.
     right = converged & explained
     inside = (low <= truth) & (truth <= high)
     return Check(

@@ -1,40 +1,44 @@
-"""Design an experiment (`design`), and the designed experiment with its errors (`Design`)."""
+"""Design an experiment (`design`): the search within limits, by Adam from several starts with
+successive halving, and the designed experiment with its errors (`Design`).
+"""
 
 import dataclasses
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Float
 
 from frictax.arguments import check_names, lists_options
 from frictax.files.replacing import write_whole
 from frictax.fitting import AbstractObjective
 from frictax.handover import Verb
+from frictax.interrupts import nested_work
 from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.parameters import replace
-from frictax.progress import show_progress
+from frictax.programs import interruptible_jit
+from frictax.progress import Work, show_progress
 from frictax.summary import Summarised, Summary
 from frictax.text import figures, format_estimate
 from frictax.verbs import DesignVerbs
 
-from .building import DesignOptions, DesignRequest, DesignSettings, build_problem
+from .building import (
+    DesignOptions,
+    DesignRequest,
+    DesignSettings,
+    build_problem,
+    draw_machines,
+)
 from .limits import Limits
-from .machines import draw_machines
 from .problem import DesignProblem, ExperimentRun
 from .rivals import Rival, best_rivals, largest_within_limits
-from .search import search_excitation
-
-_DRAWN = 200  # machines that must keep the limits if values are uncertain
-_SHARE_WITHIN = 0.97  # share of them that must keep the limits
-_TRIALS = 8  # bisections of the scale of an excitation; its error is then below 1 %
-_TOLERANCE = 0.95  # share of a margin, or of the error of a rival, below which there is a warning
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -248,20 +252,21 @@ class Design(Summarised, DesignVerbs):
     def warnings(self) -> tuple[str, ...]:
         """Warnings about limits, margins, better experiments and large errors."""
         out, problem = [], self.problem
+        tolerance = 0.95  # share of a margin, or of the error of a rival; less gives a warning
         if self.run.excess > 1e-9:
             out.append("No excitation within all limits was found: this one is the nearest.")
-        if self.slip < _TOLERANCE * problem.margins.slip:
+        if self.slip < tolerance * problem.margins.slip:
             out.append(
                 f"The shortest slip lasts {self.slip:.2g} samples: a fit may end at an edge there,"
                 " and errors be larger. Sample faster."
             )
-        if self.miss < _TOLERANCE * problem.margins.miss:
+        if self.miss < tolerance * problem.margins.miss:
             out.append(
                 f"An event is missed by {100 * self.miss:.2g} % of its margin: with slightly other"
                 " values it happens, and the errors differ from the predicted ones."
             )
         better = min(self.beside, key=self.worst, default=None)
-        if better is not None and self.worst(better) < _TOLERANCE * self.worst():
+        if better is not None and self.worst(better) < tolerance * self.worst():
             out.append(
                 f"The {better.split(',')[0]} identifies the worst parameter better: search longer,"
                 " with more `starts` and `steps`, or use it."
@@ -283,6 +288,164 @@ class Design(Summarised, DesignVerbs):
         if x is None:
             return self.problem.machine
         return replace(self.problem.machine, dict(zip(self.names, x, strict=True)))
+
+
+_PENALTY_WEIGHT = 5.0  # [criterion] weight of limits and margins at the end of a search
+
+
+@dataclasses.dataclass
+class Candidate:
+    """The numbers `c` of an excitation, its `cost` at the full penalty, and its largest relative
+    excess over a limit.
+    """
+
+    c: Float[np.ndarray, " k"]
+    cost: float
+    excess: float
+
+    def is_better_than(self, other: "Candidate | None") -> bool:
+        """Compare the limits first, then the costs."""
+        if other is None:
+            return True
+        if (self.excess <= 0) != (other.excess <= 0):
+            return self.excess <= 0
+        return self.cost < other.cost if self.excess <= 0 else self.excess < other.excess
+
+
+class Descent:
+    """A search from one start by Adam.
+
+    The cost has kinks where events appear and disappear, so second-order methods fail.
+    """
+
+    def __init__(
+        self, problem: DesignProblem, machines: Sequence[np.ndarray], c: np.ndarray, steps: int
+    ):
+        self.problem, self.machines = problem, machines
+        initialize, self.update = _adam(steps)
+        self.c, self.state = jnp.asarray(c), initialize(jnp.asarray(c))
+        self.best: Candidate | None = None
+        self.lowest_cost = np.inf
+        self.done, self.steps = 0, steps
+
+    def step(self) -> None:
+        """Evaluate the current excitation, and make a step."""
+        # The weight of the penalty grows from a hundredth to its full value.
+        weight = _PENALTY_WEIGHT * 0.01 ** (1.0 - self.done / self.steps)
+        u = self.problem.compiled_excitation(self.c)
+        cost, by_drive, excess, succeeded = mean_cost(self.problem, self.machines, u, weight)
+        if succeeded:
+            candidate = Candidate(np.asarray(self.c), cost, excess)
+            self.lowest_cost = min(self.lowest_cost, cost)
+            if candidate.is_better_than(self.best):
+                self.best = candidate
+            gradient = self.problem.pull_back(self.c, by_drive)
+            self.c, self.state = self.update(gradient, self.state, self.c)
+        elif self.best is not None:  # After a failed simulation, go half of the way back.
+            self.c = 0.5 * (self.c + self.best.c)
+        else:
+            self.c = 0.7 * self.c
+        self.done += 1
+
+
+@functools.lru_cache(maxsize=8)
+def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the compiled initialisation and step of Adam for this number of steps."""
+    # The numbers of an excitation are about 1, so the first learning rate is a tenth of them.
+    schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
+    adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
+
+    def update(gradient: Any, state: Any, c: Any) -> Any:
+        change, state = adam.update(gradient, state)
+        return optax.apply_updates(c, change), state
+
+    return interruptible_jit(adam.init), interruptible_jit(update)
+
+
+def mean_cost(
+    problem: DesignProblem, machines: Sequence[np.ndarray], u: Any, weight: float
+) -> tuple[float, np.ndarray, float, bool]:
+    """Average the cost of the drive u over the machines.
+
+    **Returns:** the cost at the full penalty, its gradient by the drive at the given penalty
+    weight, the largest excess over a limit, and whether all simulations succeeded.
+    """
+    cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
+    for x in machines:
+        (value, (run, penalty)), by_drive = problem.cost_and_gradient(u, x, weight)
+        full = float(value) + (_PENALTY_WEIGHT - weight) * float(penalty)
+        by_drive = np.asarray(by_drive)
+        cost += full / len(machines)
+        gradient = gradient + by_drive / len(machines)
+        excess = max(excess, run.excess)
+        succeeded &= bool(np.isfinite(full)) and bool(np.all(np.isfinite(by_drive)))
+        succeeded &= run.is_complete
+    return cost, gradient, excess, succeeded
+
+
+def search_excitation(
+    problem: DesignProblem,
+    machines: Sequence[np.ndarray],
+    starts: int,
+    steps: int,
+    seed: int,
+    work: Work,
+) -> Candidate:
+    """Search from `starts` starts for a quarter of the steps, continue the better half of them for
+    a third, and half of these to the end.
+    """
+    draws = np.random.default_rng(seed)
+    with nested_work():
+        descents: list[Descent] = []
+        for _ in range(3 * starts):
+            drawn = problem.shape.draw(problem.t, problem.band, draws)
+            c = _reduced_start(problem, machines[0], drawn)
+            if c is not None:
+                descents.append(Descent(problem, machines, c, steps))
+                count = len(descents)
+                work(f"{count} of {starts} starts", 0.1 * count / starts)
+            if len(descents) == starts:
+                break
+        if not descents:
+            raise ValueError(
+                "`design` found no excitation under which the machine can be simulated: see whether"
+                " `Limits` and the machine's values fit each other."
+            )
+        # pairs (number of searches, number of steps) of the stages
+        first, second, half = steps // 4, steps // 3, (len(descents) + 1) // 2
+        schedule = [(half, second), ((half + 1) // 2, steps - first - second)]
+        schedule = [(len(descents), first), *schedule] if len(descents) > 1 else [(1, steps)]
+        total, done = sum(kept * count for kept, count in schedule), 0
+        for kept, count in schedule:
+            descents = sorted(descents, key=lambda descent: descent.lowest_cost)[:kept]
+            for descent in descents:
+                for _ in range(count):
+                    descent.step()
+                    done += 1
+                    work(f"{done} of {total} steps", 0.1 + 0.9 * done / total)
+        best = None
+        for descent in descents:
+            if descent.best is not None and descent.best.is_better_than(best):
+                best = descent.best
+    assert best is not None
+    return best
+
+
+def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -> np.ndarray | None:
+    """Reduce an excitation until it exceeds the limits by less than a factor of 11.
+
+    Return None if the simulation fails, or if the experiment has no information: a machine at rest
+    gives no gradient. The excitation is not reduced further, because large motions have many events
+    and keep them when the search makes them smaller.
+    """
+    without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
+    for _ in range(8):
+        run = problem.run_once(problem.compiled_excitation(c), nominal)
+        criterion = float(problem.compiled_criterion(run.information))
+        if run.is_complete and np.isfinite(criterion) and run.excess < 10.0:
+            return c if criterion < without - 1e-3 else None
+        c = problem.shape.resized(c, 0.6)
+    return None
 
 
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(DesignSettings)}
@@ -372,15 +535,12 @@ def design(
         machine=machine, outputs=outputs, duration=duration, rate=rate, limits=limits, **options
     )
     problem = build_problem(request)
-    nominal, names, lower = problem.under_test.values(), problem.names, problem.lower
-    few = draw_machines(
-        request.over, problem.under_test, names, lower, request.machines, request.seed
+    nominal = problem.under_test.values()
+    draw = functools.partial(
+        draw_machines, request.over, problem.under_test, problem.names, problem.lower
     )
-    drawn: list[np.ndarray] = []
-    if request.over is not None:
-        drawn = draw_machines(
-            request.over, problem.under_test, names, lower, _DRAWN, request.seed + 1
-        )[1:]
+    few = draw(request.machines, request.seed)
+    drawn = draw(200, request.seed + 1)[1:]
     with show_progress(request.progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
         best = search_excitation(
@@ -393,9 +553,22 @@ def design(
         u, drawn_runs = _reduce_for_machines(problem, u if found is None else found[0], drawn)
         run = problem.run_once(u, nominal)
         parts["looking at it"]("others", 0.5)
-        rivals = [_reduced_rival(problem, rival, drawn) for rival in best_rivals(problem)]
-        if request.beside is not None:
-            rivals.append(_existing_record(problem, request.beside, drawn))
+        rivals = best_rivals(problem)
+        for k, rival in enumerate(rivals):  # They are reduced like the designed experiment.
+            other, runs = _reduce_for_machines(problem, rival.u, drawn)
+            again = rival.run if other is rival.u else problem.run_once(other, nominal)
+            rivals[k] = dataclasses.replace(rival, u=other, run=again, drawn_runs=runs)
+        record = request.beside
+        if record is not None:
+            if problem.drive not in record.inputs:
+                raise ValueError(
+                    f"`beside` must be a record under {problem.drive!r}; its inputs are"
+                    f" {', '.join(record.inputs) or 'none'}."
+                )
+            t = np.asarray(record.t, dtype=float)
+            other = np.interp(problem.t, t - t[0], record.inputs[problem.drive])
+            name, existing = f"{record.name} (at hand)", problem.run_once(other, nominal)
+            rivals.append(Rival(name, other, existing, _runs(problem, other, drawn)))
     return Design(
         problem,
         u,
@@ -416,22 +589,24 @@ def _reduce_for_machines(
 
     **Returns:** the excitation, and its run on each machine.
     """
+    wanted = 0.97  # share of the machines
+    trials = 8  # The scale of the excitation is then exact to 1 %.
     runs = _runs(problem, u, drawn)
-    if share_within_limits(runs) >= _SHARE_WITHIN:
+    if share_within_limits(runs) >= wanted:
         return u, runs
     # A machine that keeps the limits usually keeps them with a smaller excitation too. Therefore
     # only the others are simulated during the bisection, and all machines at its end.
-    allowed = len(drawn) - round(_SHARE_WITHIN * len(drawn))
+    allowed = len(drawn) - round(wanted * len(drawn))
     beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]
     scaled = lambda scale: problem.centre + scale * (u - problem.centre)  # noqa: E731
     low, high = 0.0, 1.0
-    for _ in range(_TRIALS):
+    for _ in range(trials):
         middle = 0.5 * (low + high)
         count = sum(not run.within_limits for run in _runs(problem, scaled(middle), beyond))
         low, high = (middle, high) if count <= allowed else (low, middle)
     runs = _runs(problem, scaled(low), drawn)
-    for _ in range(_TRIALS):
-        if share_within_limits(runs) >= _SHARE_WITHIN:
+    for _ in range(trials):
+        if share_within_limits(runs) >= wanted:
             break
         low *= 0.95
         runs = _runs(problem, scaled(low), drawn)
@@ -442,26 +617,6 @@ def _runs(
     problem: DesignProblem, u: np.ndarray, drawn: Sequence[np.ndarray]
 ) -> tuple[ExperimentRun, ...]:
     return tuple(jax.device_get([problem.run_repeatedly(u, x) for x in drawn]))
-
-
-def _reduced_rival(problem: DesignProblem, rival: Rival, drawn: Sequence[np.ndarray]) -> Rival:
-    """Return the rival, reduced for the machines drawn like the designed experiment."""
-    u, runs = _reduce_for_machines(problem, rival.u, drawn)
-    run = rival.run if u is rival.u else problem.run_once(u, problem.under_test.values())
-    return dataclasses.replace(rival, u=u, run=run, drawn_runs=runs)
-
-
-def _existing_record(problem: DesignProblem, record: Record, drawn: Sequence[np.ndarray]) -> Rival:
-    """Return an existing record as an experiment for comparison."""
-    if problem.drive not in record.inputs:
-        raise ValueError(
-            f"`beside` must be a record under {problem.drive!r}; its inputs are"
-            f" {', '.join(record.inputs) or 'none'}."
-        )
-    t = np.asarray(record.t, dtype=float)
-    u = np.interp(problem.t, t - t[0], record.inputs[problem.drive])
-    run = problem.run_once(u, problem.under_test.values())
-    return Rival(f"{record.name} (at hand)", u, run, _runs(problem, u, drawn))
 
 
 def share_within_limits(runs: Sequence[ExperimentRun]) -> float:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import equinox as eqx
 import jax
@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
+from frictax.arguments import check_names, lists_options
 from frictax.engine import Adaptive, Engine, OnSamples, walk
 from frictax.engine.sensitive import AbstractFamily, Sensitive, jvp_columns
 from frictax.engine.system import DEADLINE
@@ -22,17 +23,26 @@ from frictax.parameters import Integer, Modes, Number, Numbers, State, get, repl
 from frictax.signals import AbstractSignal
 
 
+class InformationOptions(TypedDict, total=False):
+    """The options of `information`; see there for their meaning."""
+
+    free: str | Iterable[str] | None
+    inputs: Mapping[str, ArrayLike] | None
+    instruments: Mapping[str, Instrument] | None
+    windows: float | None
+    hold: bool
+    engine: Engine | None
+
+
+_DEFAULTS = {**dict.fromkeys(InformationOptions.__annotations__), "hold": False}
+
+
+@lists_options(InformationOptions, _DEFAULTS)
 def information(
     machine: Machine,
     ts: ArrayLike,
     outputs: Mapping[str, float],
-    *,
-    free: str | Iterable[str] | None = None,
-    inputs: Mapping[str, ArrayLike] | None = None,
-    instruments: Mapping[str, Instrument] | None = None,
-    windows: float | None = None,
-    hold: bool = False,
-    engine: Engine | None = None,
+    **options: Unpack[InformationOptions],
 ) -> Float[Array, "p p"]:
     """Return the Fisher information of a record of `outputs` on the parameters `free`.
 
@@ -72,13 +82,15 @@ def information(
     ... ]  # 1e4/3*(v/2)**3
     [416.666667, 1250.0]
     """
+    check_names(information, options)
+    windows, engine = options.get("windows"), options.get("engine")
     t = np.asarray(ts, dtype=float)
     if t.ndim != 1 or t.size < 2 or not np.all(np.diff(t) > 0):
         raise ValueError(
             "`information`: `ts` must be at least two times [s] that increase, got shape"
             f" {t.shape}."
         )
-    given = {name: jnp.asarray(u, dtype=float) for name, u in (inputs or {}).items()}
+    given = {name: jnp.asarray(u, dtype=float) for name, u in (options.get("inputs") or {}).items()}
     wrong = [name for name, u in given.items() if u.shape != t.shape]
     if wrong:
         raise ValueError(
@@ -89,11 +101,12 @@ def information(
         raise ValueError(
             '`information`: `outputs` must name what is measured, such as {"mass.v": 2e-3}.'
         )
-    known = dict(instruments or {})
+    known = dict(options.get("instruments") or {})
     setup = Setup(
         machine, sensors("inputs", tuple(given), known), sensors("outputs", tuple(outputs), known)
     )
-    paths = tuple(p.path for p in select(setup, free))
+    paths = tuple(p.path for p in select(setup, options.get("free")))
+    hold = options.get("hold", False)
     under_test = MachineUnderTest(setup, t, given, paths, tuple(outputs), hold)
     rate = (t.size - 1) / (t[-1] - t[0])
     weight = jnp.asarray([rate / sd**2 for sd in outputs.values()])

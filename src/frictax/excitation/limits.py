@@ -1,7 +1,8 @@
 """Limits of an excitation: of the machine, and distances from changes of the event sequence."""
 
 import dataclasses
-import math
+
+from frictax.arguments import is_finite_number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,16 +77,11 @@ class Margins:
     def __post_init__(self) -> None:
         for name in ("slip", "miss"):
             value = getattr(self, name)
-            if not (_is_positive(value) or value == 0) or isinstance(value, bool):
+            if not is_finite_number(value) or value < 0:
                 raise ValueError(
                     f"`Margins.{name}` must be a number >= 0, got {value!r}. 0 switches it off."
                 )
 
 
 def _is_positive(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value > 0
-    )
+    return is_finite_number(value) and value > 0  # type: ignore[operator]

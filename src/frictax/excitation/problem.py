@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float
 from frictax.engine import OnSamples, Result, walk
 from frictax.fitting.problem.setup import contact_modes, variable_at
 from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
+from frictax.mechanism.layout import is_rotational
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant, least, smaller
 from frictax.programs import interruptible_jit
@@ -28,9 +29,6 @@ from .shapes import AbstractShape, namespace
 Criterion = Literal["E", "minimax", "A", "D"]
 CRITERIA: tuple[Criterion, ...] = ("E", "minimax", "A", "D")
 ROUNDING = 1e-6  # share of a limit by which an experiment may exceed it
-_PRIOR_INFORMATION = 1e-4  # relative information that bounds a relative error by 100
-_LIMIT_WEIGHT = 20.0  # weight of a relative excess over a limit in the logarithmic criterion
-_AIM = 0.99  # share of a limit that the search aims at, so that it ends within the limit
 
 
 @pytree_dataclass
@@ -91,7 +89,7 @@ class DesignProblem:
     - `names`, `units`, `lower` (p,): names, units and lower bounds of the parameters; `size` (p,):
       the error of each that counts as 1; `wanted`: indices of the parameters that count.
     - `drive`: the excited part, whose values are `scale` times a curve about `centre`, saturated if
-      `bounded`; `unit`: of the drive; `body`: whose motion is limited.
+      `bounded`; `body`: whose motion is limited.
     - `weight` (c,), `restarts`: as in `InformationSystem`; `known` (p, p): relative information
       from an earlier fit and from priors.
     """
@@ -102,7 +100,6 @@ class DesignProblem:
     units: tuple[str, ...]
     lower: np.ndarray
     drive: str
-    unit: str
     body: str
     centre: float
     scale: float
@@ -128,6 +125,16 @@ class DesignProblem:
     def excites_reference(self) -> bool:
         """True if the excitation is the reference of a position controller."""
         return is_position_controller(self.under_test.setup.machine, self.drive)
+
+    @property
+    def unit(self) -> str:
+        """Unit of the drive."""
+        machine = self.machine
+        known = isinstance(machine, Mechanism) and self.body in machine.names
+        turns = known and is_rotational(machine[self.body])
+        if self.excites_reference:
+            return "rad" if turns else "m"
+        return "N.m" if turns else "N"
 
     @property
     def t(self) -> np.ndarray:
@@ -207,12 +214,18 @@ class DesignProblem:
             jnp.concatenate([ys[0, : sensitive.size], step * jnp.sum(rates, axis=0)])
         )
         machine, loads = sensitive.family.system(x), []
+
+        def value(name: str, t: Array, y: Array, mode: Array) -> Array:
+            if name.startswith("der("):  # the rate of a state
+                return machine.flow(t, y, mode, None)[machine.states().index(name[4:-1])]
+            return variable_at(machine, name, t, y, mode)
+
         for limit in self.limits:
             if limit.variable == self.drive:
                 values = u - self.centre
             else:
-                value = functools.partial(_variable_or_rate, machine, limit.variable)
-                values = jax.vmap(value)(t, path.ys[:, : sensitive.n], own)
+                rows = jax.vmap(functools.partial(value, limit.variable))
+                values = rows(t, path.ys[:, : sensitive.n], own)
             loads.append(limit.load(values))
         return ExperimentRun(
             system.matrix(path.ys[-1]),
@@ -233,7 +246,8 @@ class DesignProblem:
         """Return the covariance of the relative errors, including the known information."""
         size = jnp.asarray(self.size)
         relative = information * jnp.outer(size, size) + self.known
-        return jnp.linalg.inv(relative + _PRIOR_INFORMATION * jnp.eye(size.size))
+        bound = 1e-4  # information that limits a relative error to 100
+        return jnp.linalg.inv(relative + bound * jnp.eye(size.size))
 
     def criterion_at(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
         """Return the criterion of the wanted parameters; smaller is better."""
@@ -252,11 +266,12 @@ class DesignProblem:
         penalty.
         """
         run = self.run(u, x)
-        excess = jax.nn.relu(run.loads / _AIM - 1.0)
-        penalty = _LIMIT_WEIGHT * jnp.sum(excess + excess**2)
+        aim = 0.99  # share of a limit, so that the search ends within the limit
+        excess = jax.nn.relu(run.loads / aim - 1.0)
+        penalty = 20.0 * jnp.sum(excess + excess**2)
         for value, margin in ((run.slip, self.margins.slip), (run.miss, self.margins.miss)):
             if margin > 0:
-                penalty = penalty + jax.nn.relu(1.0 - _AIM * value / margin) ** 2
+                penalty = penalty + jax.nn.relu(1.0 - aim * value / margin) ** 2
         return self.criterion_at(run.information) + penalty_weight * penalty, (run, penalty)
 
     @functools.cached_property
@@ -304,13 +319,6 @@ def is_position_controller(machine: Any, drive: str) -> bool:
     return isinstance(machine, Mechanism) and isinstance(
         machine[drive.partition(".")[0]], PositionController
     )
-
-
-def _variable_or_rate(system: Any, name: str, t: Array, y: Array, mode: Array) -> Array:
-    """Return the value of a variable, or of ``"der(x)"``, the rate of a state x."""
-    if name.startswith("der("):
-        return system.flow(t, y, mode, None)[system.states().index(name[4:-1])]
-    return variable_at(system, name, t, y, mode)
 
 
 def _slip_and_miss(

@@ -1,7 +1,7 @@
 """Conventional experiments within the same limits, for comparison: chirps and staircases."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,10 +15,6 @@ from frictax.simulation import SimulationError, simulate
 
 from .problem import DesignProblem, ExperimentRun
 from .shapes import Chirp, Staircase
-
-_STAIRCASES = 15  # tried at random, and then again near the best of these
-_TURN_TIMES = (0.1, 0.3, 0.6)  # [s] of the staircases
-_CONTROLLER_FREQUENCY = 20.0  # [Hz] of the stiff controller that follows a staircase
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,17 +31,8 @@ class Rival:
 
 def best_rivals(problem: DesignProblem) -> list[Rival]:
     """Return the best chirp of three and the best staircase of many, as large as limits allow."""
-    chirp = min(_chirps(problem), key=lambda rival: _criterion(problem, rival.run), default=None)
-    return [rival for rival in (chirp, _best_staircase(problem)) if rival is not None]
-
-
-def _criterion(problem: DesignProblem, run: ExperimentRun) -> float:
-    return float(problem.compiled_criterion(run.information))
-
-
-def _chirps(problem: DesignProblem) -> Iterator[Rival]:
     low, high = problem.band
-    middle = np.sqrt(low * high)
+    middle, chirps = np.sqrt(low * high), []
     for band in ((low, high), (low, middle), (middle, high)):
         basis = Chirp().basis(problem.t, band)
         other = dataclasses.replace(problem, shape=Chirp(), band=band, basis=basis)
@@ -53,7 +40,13 @@ def _chirps(problem: DesignProblem) -> Iterator[Rival]:
             problem, lambda scale, p=other: np.asarray(p.excitation(np.array([scale])))
         )
         if found is not None:
-            yield Rival(f"chirp, {band[0]:.2g} to {band[1]:.2g} Hz", *found)
+            chirps.append(Rival(f"chirp, {band[0]:.2g} to {band[1]:.2g} Hz", *found))
+    chirp = min(chirps, key=lambda rival: _criterion(problem, rival.run), default=None)
+    return [rival for rival in (chirp, _best_staircase(problem)) if rival is not None]
+
+
+def _criterion(problem: DesignProblem, run: ExperimentRun) -> float:
+    return float(problem.compiled_criterion(run.information))
 
 
 def _best_staircase(problem: DesignProblem) -> Rival | None:
@@ -65,9 +58,10 @@ def _best_staircase(problem: DesignProblem) -> Rival | None:
     if drive_of is None:
         return None
     draws, best, lowest = np.random.default_rng(0), None, np.inf
-    for k in range(2 * _STAIRCASES):
-        if k < _STAIRCASES:
-            shape = Staircase(speeds=2 + k % 5, turn=_TURN_TIMES[k % 3])
+    count = 15  # staircases at random, and as many near the best of these
+    for k in range(2 * count):
+        if k < count:
+            shape = Staircase(speeds=2 + k % 5, turn=(0.1, 0.3, 0.6)[k % 3])
             c = shape.draw(problem.t, problem.band, draws)
         elif best is not None:
             shape, c = best[1], best[2] + 0.3 * draws.standard_normal(best[2].size)
@@ -92,13 +86,14 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
     if not isinstance(machine, Mechanism):
         return None
     travel = next((a.limit for a in problem.limits if a.what == "travel"), None)
-    body = problem.body
-    drive, inertia = machine[problem.drive.partition(".")[0]], _inertia(machine, body)
-    if travel is None or inertia is None or not isinstance(drive, Force | Torque):
+    drive = machine[problem.drive.partition(".")[0]]
+    body = machine[problem.body] if problem.body in machine.names else None
+    if travel is None or not (isinstance(body, AbstractBody) and isinstance(drive, Force | Torque)):
         return None
-    if drive.body.partition(".")[0] != body:
+    if drive.body.partition(".")[0] != problem.body:
         return None  # There is a gear between them, so a controller would hold another body.
-    kp, kv = 0.5 * np.pi * _CONTROLLER_FREQUENCY, 2 * np.pi * _CONTROLLER_FREQUENCY * inertia
+    frequency = 20.0  # [Hz] of the controller, stiff beside the motion
+    kp, kv = 0.5 * np.pi * frequency, 2 * np.pi * frequency * float(body.inertia())
     x0 = float(problem.under_test.system(problem.under_test.values()).start(jnp.zeros(()))[0][0])
 
     def force(curve: np.ndarray) -> np.ndarray | None:
@@ -116,11 +111,6 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
         return np.asarray(shown.f)
 
     return force
-
-
-def _inertia(machine: Mechanism, body: str) -> float | None:
-    part = machine[body] if body in machine.names else None
-    return float(part.inertia()) if isinstance(part, AbstractBody) else None
 
 
 def largest_within_limits(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.arguments import check_count
 from frictax.parameters import Numbers
 
 Band = tuple[float, float]
@@ -136,7 +137,7 @@ class Staircase(AbstractShape):
     turn: float | None = None
 
     def __post_init__(self) -> None:
-        _check_count(self, "speeds", 1)
+        check_count("`Staircase.speeds`", self.speeds, 1, "Leave it out for the usual.")
         if self.turn is not None and not (np.isfinite(self.turn) and self.turn > 0):
             raise ValueError(
                 f"`Staircase.turn` must be a time [s] > 0, got {self.turn!r}. Leave it out for the"
@@ -178,7 +179,7 @@ class Ramps(AbstractShape):
     levels: int = 12
 
     def __post_init__(self) -> None:
-        _check_count(self, "levels", 1)
+        check_count("`Ramps.levels`", self.levels, 1, "Leave it out for the usual.")
 
     def basis(self, t: Times, band: Band) -> Basis:
         return _smoothing(t, 0.25 / band[1])
@@ -281,12 +282,3 @@ def _scaled_heights(c: np.ndarray, first: int, factor: float) -> np.ndarray:
     """Scale the heights, which are the numbers from index `first` on."""
     heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
     return np.concatenate([c[:first], np.arctanh(heights)])
-
-
-def _check_count(shape: AbstractShape, field: str, least: int) -> None:
-    value = getattr(shape, field)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(
-            f"`{type(shape).__name__}.{field}` must be a whole number >= {least}, got {value!r}."
-            " Leave it out for the usual."
-        )

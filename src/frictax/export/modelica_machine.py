@@ -13,13 +13,13 @@ import frictax
 from frictax.annotations import Checked
 from frictax.arguments import check_names, lists_options
 from frictax.files.replacing import write_together
-from frictax.fitting import FitResult, SteadyFriction
+from frictax.fitting import FitResult
 from frictax.fitting.options import refuse
 from frictax.fitting.problem.problem import PreparedSweep
 from frictax.fitting.problem.readings import acting, invert_sensor, seen_in
 from frictax.fitting.problem.setup import driven, moved_to, state_names
 from frictax.fitting.problem.steady import as_steady
-from frictax.laws import AbstractLaw, Stribeck
+from frictax.laws import Stribeck
 from frictax.mechanism import HeatCapacitor, Mechanism, ThermalConductor
 
 from .modelica_parts import Sheet, with_dependencies, write_part
@@ -58,32 +58,24 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
             for name in ("F_prop", "F_Coulomb", "F_Stribeck", "fexp")
         )
         return "\n".join([*lines, f"MassWithStopAndFriction({terms})"])
-    lines += _element(law, friction, rotational, v_max, tolerance, "")
-    if friction.f_neg is not None:
-        lines.append(
-            "// backward motion has a law of its own, which this element cannot take; it would be"
-        )
-        lines += _element(friction.f_neg, friction, rotational, v_max, tolerance, "// ")
-    return "\n".join(lines)
-
-
-def _element(
-    law: AbstractLaw,
-    friction: SteadyFriction,
-    rotational: bool,
-    v_max: float,
-    tolerance: float,
-    before: str,
-) -> list[str]:
-    rows, error = sample(law, v_max, tolerance)
     name, table, unit = "SupportFriction", "f_pos", "N"
     if rotational:
         name, table, unit = "BearingFriction", "tau_pos", "N.m"
-    text = "; ".join(f"{_number(v)}, {_number(f)}" for v, f in rows)
-    return [
-        f"// table within {error:.2g} {unit} of the fitted {type(law).__name__} law",
-        f"{before}{name}({table}=[{text}], peak={_number(friction.peak)})",
-    ]
+    for before, law in ("", friction.f_pos), ("// ", friction.f_neg):
+        if law is None:
+            continue
+        if before:
+            lines.append(
+                "// backward motion has a law of its own, which this element cannot take; it would"
+                " be"
+            )
+        rows, error = sample(law, v_max, tolerance)
+        text = "; ".join(f"{_number(v)}, {_number(f)}" for v, f in rows)
+        lines += [
+            f"// table within {error:.2g} {unit} of the fitted {type(law).__name__} law",
+            f"{before}{name}({table}=[{text}], peak={_number(friction.peak)})",
+        ]
+    return "\n".join(lines)
 
 
 def _number(value: object) -> str:
@@ -211,7 +203,7 @@ def _model(machine: Any, name: str, options: TextOptions) -> tuple[str, str, She
         *comment_lines(() if options.comment is None else options.comment),
         *(f"{text}\n" for text in elements),
         *([tables] if sheet.tables else []),
-        *sheet.declarations,
+        *sheet.declarations.values(),
         "equation",
         *sheet.equations,
         f"  annotation(experiment({options.experiment()}){uses});",
@@ -249,7 +241,12 @@ def _write_model(machine: Any, folder: str | Path, name: str, options: TextOptio
     folder = Path(folder)
     texts = {folder / f"{name}.mo": text + "\n"}
     if sheet.tables:
-        texts[folder / table_name(name)] = _tables(sheet.tables)
+        # The format of Modelica.Blocks.Sources.CombiTimeTable
+        lines = ["#1"]
+        for title, table in sheet.tables.items():
+            lines.append(f"double {title}({table.shape[0]},{table.shape[1]})")
+            lines += [" ".join(map(number, row)) for row in table]
+        texts[folder / table_name(name)] = "\n".join(lines) + "\n"
     there = [path for path in texts if path.exists()]
     if there and not options.overwrite:
         raise FileExistsError(
@@ -266,13 +263,7 @@ def modifiers(
     """Return the components called `names`, to be pasted into a model."""
     sheet = _write_parts(machine, TextOptions(tolerance=tolerance, v_max=v_max))
     wanted = {sheet.names[n] for n in {*names} if n in sheet.names}
-    return "\n".join(text for text in sheet.declarations if _component_name(text) in wanted)
-
-
-def _component_name(declaration: str) -> str:
-    """Return the name of the component that a text declares."""
-    lines = [line for line in declaration.splitlines() if not line.startswith("  //")]
-    return lines[0].split()[1].partition("(")[0].rstrip(";")
+    return "\n".join(text for name, text in sheet.declarations.items() if name in wanted)
 
 
 def _write_parts(machine: Any, options: TextOptions) -> Sheet:
@@ -283,23 +274,11 @@ def _write_parts(machine: Any, options: TextOptions) -> Sheet:
             f"A {kind} is a system of your own in Python, which Modelica cannot read: build it as a"
             " `Mechanism` of parts."
         )
-    how = options.self_contained, options.tolerance, options.v_max, options.rows
-    sheet = Sheet(machine, *how)
-    thermal = [
-        n for n, p in machine.named_parts() if isinstance(p, HeatCapacitor | ThermalConductor)
-    ]
-    for name in [*(n for n in machine.names if n not in thermal), *thermal]:
+    sheet = Sheet(machine, options.self_contained, options.tolerance, options.v_max, options.rows)
+    kinds = HeatCapacitor | ThermalConductor
+    for name, _ in sorted(machine.named_parts(), key=lambda named: isinstance(named[1], kinds)):
         write_part(sheet, name)
     return sheet
-
-
-def _tables(tables: dict[str, np.ndarray]) -> str:
-    """Return tables in the format of Modelica.Blocks.Sources.CombiTimeTable."""
-    lines = ["#1"]
-    for name, table in tables.items():
-        lines.append(f"double {name}({table.shape[0]},{table.shape[1]})")
-        lines += [" ".join(map(number, row)) for row in table]
-    return "\n".join(lines) + "\n"
 
 
 @lists_options(ModelicaOptions, _DEFAULTS)

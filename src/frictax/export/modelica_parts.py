@@ -144,7 +144,7 @@ class Sheet:
     tolerance: float
     v_max: float | None
     rows: int
-    declarations: list[str] = dataclasses.field(default_factory=list)
+    declarations: dict[str, str] = dataclasses.field(default_factory=dict)
     equations: list[str] = dataclasses.field(default_factory=list)
     elements: set[str] = dataclasses.field(default_factory=set)
     tables: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -176,7 +176,11 @@ class Sheet:
         if name not in self.own and self.heated_by(name):
             modifiers = [*modifiers, "useHeatPort=true"]
         lines = [f"  // {line}" for line in comment.splitlines()]
-        self.declarations.append("\n".join([*lines, f"  {path} {name}{_in_brackets(modifiers)};"]))
+        inside = ", ".join(modifiers)
+        if len(inside) > 100 or "\n" in inside:
+            inside = "\n      " + ",\n      ".join(modifiers)
+        brackets = f"({inside})" if modifiers else ""
+        self.declarations[name] = "\n".join([*lines, f"  {path} {name}{brackets};"])
 
     def extra(self, element: str, name: str, modifiers: list[str], comment: str = "") -> str:
         """Write a component that is not a part of the machine, and return its name."""
@@ -236,9 +240,21 @@ class Sheet:
             )
         self.connect(f"{name}.{output}", to)
 
-    def turns(self, flange: Flange) -> bool:
+    def turns(self, *flanges: Flange | None) -> bool:
         """Return whether the part of a flange turns."""
-        return bool(is_rotational(self.machine.parts[flange.part]))
+        parts = [self.machine.parts[f.part] for f in flanges if f is not None]
+        return any(map(is_rotational, parts))
+
+    @property
+    def jumps(self) -> bool:
+        """Whether a velocity may jump."""
+        kinds = Position | MassWithStopAndFriction
+        return any(isinstance(part, kinds) for part in self.machine.parts)
+
+    def contact(self, name: str) -> Contact:
+        """Return the layout's entry of a contact."""
+        index, contacts = self.machine.names.index(name), self.layout.contacts
+        return next(c for c in (*contacts, *self.layout.bristles) if c.part == index)
 
     def starts(self, name: str, variables: tuple[str, ...]) -> list[str]:
         """Return the start values of a body; they are fixed if its motion is a coordinate."""
@@ -283,15 +299,6 @@ def values(
     return out
 
 
-def _in_brackets(modifiers: list[str]) -> str:
-    if not modifiers:
-        return ""
-    one = ", ".join(modifiers)
-    if len(one) <= 100 and "\n" not in one:
-        return f"({one})"
-    return "(\n      " + ",\n      ".join(modifiers) + ")"
-
-
 _ELEMENTS = {Dahl: "LuGreFriction", LuGre: "LuGreFriction", ElastoPlastic: "ElastoPlasticFriction"}
 
 
@@ -304,7 +311,7 @@ def write_bristle(
     **Raises:** `ValueError` for a bristle without an element.
     """
     bristle, here, support = part.bristle, sheet.names[name], contact.support
-    turns = sheet.turns(contact.flange) or (support is not None and sheet.turns(support))
+    turns = sheet.turns(contact.flange, support)
     if type(bristle) not in _ELEMENTS or float(getattr(bristle, "exponent", 1.0)) != 1.0:
         raise ValueError(
             f"`{name}.bristle` is {bristle!r}, for which the export has no element. It has"
@@ -346,9 +353,6 @@ def write_bristle(
     sheet.connect(f"{here}.support", grounded)
 
 
-_JUMP = "v_small=0.001"
-
-
 def write_part(sheet: Sheet, name: str) -> None:
     """Write the part called `name`.
 
@@ -366,35 +370,22 @@ def write_part(sheet: Sheet, name: str) -> None:
 
 def _body(sheet: Sheet, name: str, part: Any) -> None:
     states = ("phi", "w") if type(part) is Inertia else ("s", "v")
-    sheet.declare(
-        type(part).__name__, sheet.names[name], values(part, states) + sheet.starts(name, states)
-    )
+    element, modifiers, said = type(part).__name__, values(part, states), ""
+    modifiers += sheet.starts(name, states)
+    own = (law := getattr(part, "f_neg", None)) is not None
+    if own:
+        table, said = sheet.table(law, f"{name}.f_neg", "N")
+        element = "MassWithStopAndDirectionalFriction"
+        modifiers.append(f"f_neg={table}")
+    sheet.declare(element, sheet.names[name], modifiers, own=own, comment=said)
 
 
 def _fixed_part(sheet: Sheet, name: str, part: Any) -> None:
-    users = [c for _, a, b in sheet.layout.compliants for c in (a, b)] + [
-        f
-        for c in (*sheet.layout.contacts, *sheet.layout.bristles)
-        for f in (c.flange, c.support)
-        if f
-    ]
+    users = [f for _, *ends in sheet.layout.compliants for f in ends]
+    for contact in (*sheet.layout.contacts, *sheet.layout.bristles):
+        users += [f for f in (contact.flange, contact.support) if f]
     if not any(sheet.machine.names[f.part] == name for f in users):
         sheet.housing(name, False, part)
-
-
-def _stop(sheet: Sheet, name: str, part: Any) -> None:
-    modifiers = values(part, ("s", "v")) + sheet.starts(name, ("s", "v"))
-    if part.f_neg is None:
-        sheet.declare("MassWithStopAndFriction", sheet.names[name], modifiers)
-        return
-    table, said = sheet.table(part.f_neg, f"{name}.f_neg", "N")
-    sheet.declare(
-        "MassWithStopAndDirectionalFriction",
-        sheet.names[name],
-        [*modifiers, f"f_neg={table}"],
-        own=True,
-        comment=said,
-    )
 
 
 def _compliant(sheet: Sheet, name: str, part: Any) -> None:
@@ -437,108 +428,76 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
     sheet.connect(f"{rod}.flange_b", f"{there}.flange_b")
 
 
-def _on_support(sheet: Sheet, name: str, part: Any) -> None:
-    contact = _contact_of(sheet, name)
-    here, support = sheet.names[name], contact.support
-    turns = sheet.turns(contact.flange) or (support is not None and sheet.turns(support))
-    forward, unit = {
-        SupportFriction: ("f_pos", "N"),
-        BearingFriction: ("tau_pos", "N.m"),
-        Brake: ("mu_pos", "1"),
-    }[type(part)]
-    _check_heat(sheet, name, part, forward)
-    if bristle_of(part) is not None and type(part) is not Brake:
-        write_bristle(sheet, name, part, contact, forward, unit)
-        return
-    _check_bristle(name, part)
-    element = "RotationalBrake" if type(part) is Brake and turns else type(part).__name__
-    own, modifiers, said = _laws(sheet, name, part, forward, unit)
-    if not own and support is not None:
-        modifiers.append("useSupport=true")
-    _declare_friction(sheet, element, here, modifiers, own, said, contact)
-    sheet.connect(f"{here}.flange_b", sheet.flange(contact.flange, turns=turns))
-    if support is not None:
-        sheet.connect(f"{here}.support", sheet.flange(support, turns=turns))
-    elif own:
-        sheet.connect(f"{here}.support", sheet.housing(name, turns))
-    if type(part) is Brake:
-        _normal_force(sheet, name, part)
-
-
-def _clutch(sheet: Sheet, name: str, part: Any) -> None:
-    contact, here = _contact_of(sheet, name), sheet.names[name]
-    _check_heat(sheet, name, part, "mu_pos")
-    _check_bristle(name, part)
-    own, modifiers, said = _laws(sheet, name, part, "mu_pos", "1")
-    if type(part) is OneWayClutch and not sheet.self_contained:
-        modifiers.append("startForward(fixed=true), stuck(fixed=true)")
-    _declare_friction(sheet, type(part).__name__, here, modifiers, own, said, contact)
-    assert contact.support is not None
-    sheet.connect(sheet.flange(contact.support, "flange_b", True), f"{here}.flange_a")
-    sheet.connect(f"{here}.flange_b", sheet.flange(contact.flange, "flange_a", True))
-    _normal_force(sheet, name, part)
-
-
-def _laws(sheet: Sheet, name: str, part: Any, pos: str, unit: str) -> tuple[bool, list[str], str]:
-    """Return whether it needs an element of `elements.mo`, its modifiers, and the comment."""
+def _friction(sheet: Sheet, name: str, part: Any) -> None:
+    """Write the friction of a body on a support or the housing, a brake or a clutch."""
+    kind, here, contact = type(part), sheet.names[name], sheet.contact(name)
+    flange, support = contact.flange, contact.support
+    clutch = kind in (Clutch, OneWayClutch)
+    turns = clutch or sheet.turns(flange, support)
+    pos, unit = {SupportFriction: ("f_pos", "N"), BearingFriction: ("tau_pos", "N.m")}.get(
+        kind, ("mu_pos", "1")
+    )
     neg = pos.replace("_pos", "_neg")
-    law, back = getattr(part, pos), getattr(part, neg)
-    table, said = sheet.table(law, f"{name}.{pos}", unit)
-    modifiers = [f"{pos}={table}"]
+    _check_friction(sheet, name, part, (pos, neg))
+    if bristle_of(part) is not None:
+        write_bristle(sheet, name, part, contact, pos, unit)
+        return
+    table, said = sheet.table(getattr(part, pos), f"{name}.{pos}", unit)
+    modifiers, back = [f"{pos}={table}"], getattr(part, neg)
+    own = back is not None or sheet.self_contained
     if back is not None:
         table, more = sheet.table(back, f"{name}.{neg}", unit)
         modifiers.append(f"{neg}={table}")
         said += f"\n{more}; the library mirrors one law, so this element is written out above"
-    return back is not None or sheet.self_contained, modifiers + values(part), said
-
-
-def _check_heat(sheet: Sheet, name: str, part: Any, pos: str) -> None:
-    """Raise `ValueError` for a law that changes with a temperature of the machine."""
-    heated = sheet.heated_by(sheet.names[name])
-    laws = getattr(part, pos), getattr(part, pos.replace("_pos", "_neg"))
-    if heated and any(isinstance(law, TemperatureDependent) for law in laws):
-        raise ValueError(
-            f"`{name}.{pos}` depends on the temperature of {heated!r}, which no friction of the"
-            " Modelica Standard Library does: take out the one or the other."
-        )
-
-
-def _check_bristle(name: str, part: Any) -> None:
-    """Raise `ValueError` for a bristle with a normal force."""
-    if (bristle := bristle_of(part)) is not None:
-        raise ValueError(
-            f"`{name}.bristle` is a {type(bristle).__name__} that a normal force presses on, for"
-            " which the export has no element. Leave it out, for friction that sticks."
-        )
-
-
-def _declare_friction(
-    sheet: Sheet,
-    element: str,
-    here: str,
-    modifiers: list[str],
-    own: bool,
-    said: str,
-    contact: Contact,
-) -> None:
-    jumps = any(isinstance(p, Position | MassWithStopAndFriction) for p in sheet.machine.parts)
+    modifiers += values(part)
+    if not own and not clutch and support is not None:
+        modifiers.append("useSupport=true")
+    if kind is OneWayClutch:
+        if not sheet.self_contained:
+            modifiers.append("startForward(fixed=true), stuck(fixed=true)")
+    elif own and sheet.jumps:
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] a wider band of standstill
     if contact.redundant:
         said += (
             f"\n{here}: another friction can hold the same motion, and how the two share its force"
             " while stuck is not unique"
         )
-    if own and jumps and element != "OneWayClutch":
-        modifiers = [*modifiers, _JUMP]
+    element = "RotationalBrake" if kind is Brake and turns else kind.__name__
     sheet.declare(element, here, modifiers, own=own, comment=said)
+    if clutch:
+        assert support is not None
+        sheet.connect(sheet.flange(support, "flange_b", True), f"{here}.flange_a")
+        sheet.connect(f"{here}.flange_b", sheet.flange(flange, "flange_a", True))
+    else:
+        sheet.connect(f"{here}.flange_b", sheet.flange(flange, turns=turns))
+        if support is not None:
+            sheet.connect(f"{here}.support", sheet.flange(support, turns=turns))
+        elif own:
+            sheet.connect(f"{here}.support", sheet.housing(name, turns))
+    if hasattr(part, "f_normalized"):
+        sheet.signal(name, "f_normalized", f"{here}.f_normalized")
 
 
-def _normal_force(sheet: Sheet, name: str, part: Any) -> None:
+def _check_friction(sheet: Sheet, name: str, part: Any, laws: tuple[str, str]) -> None:
+    """Raise `ValueError` for a friction that depends on more than speed and a signal."""
+    heated = sheet.heated_by(sheet.names[name])
+    if heated and any(isinstance(getattr(part, law), TemperatureDependent) for law in laws):
+        raise ValueError(
+            f"`{name}.{laws[0]}` depends on the temperature of {heated!r}, which no friction of the"
+            " Modelica Standard Library does: take out the one or the other."
+        )
+    if not hasattr(part, "f_normalized"):
+        return
+    if (bristle := bristle_of(part)) is not None:
+        raise ValueError(
+            f"`{name}.bristle` is a {type(bristle).__name__} that a normal force presses on, for"
+            " which the export has no element. Leave it out, for friction that sticks."
+        )
     if isinstance(part.f_normalized, MotionDependent):
         raise ValueError(
             f"`{name}.f_normalized` is a `MotionDependent`, Python that Modelica cannot read: press"
             " it on by a signal over time."
         )
-    sheet.signal(name, "f_normalized", f"{sheet.names[name]}.f_normalized")
 
 
 def _gear(sheet: Sheet, name: str, part: Any) -> None:
@@ -562,8 +521,18 @@ def _gear(sheet: Sheet, name: str, part: Any) -> None:
         sheet.connect(f"{here}.{connector}", f"{body}.{'flange_b' if inward else 'flange_a'}")
 
 
-def _capacitor(sheet: Sheet, name: str, part: Any) -> None:
+def _thermal_part(sheet: Sheet, name: str, part: Any) -> None:
     here = sheet.names[name]
+    if isinstance(part, ThermalConductor):
+        sheet.declare("ThermalConductor", here, [f"G={number(part.G)}"])
+        sheet.connect(f"{sheet.names[part.a]}.port", f"{here}.port_a")
+        if part.b is None:
+            T = f"T={number(part.T_ambient)}"
+            there = sheet.extra("FixedTemperature", f"{here}_ambient", [T])
+        else:
+            there = sheet.names[part.b]
+        sheet.connect(f"{here}.port_b", f"{there}.port")
+        return
     sheet.declare(
         "HeatCapacitor", here, [f"C={number(part.C)}", f"T(start={number(part.T)}, fixed=true)"]
     )
@@ -575,23 +544,6 @@ def _capacitor(sheet: Sheet, name: str, part: Any) -> None:
             sheet.connect(f"{flow}.port", f"{here}.port")
         else:
             sheet.connect(f"{there}.heatPort", f"{here}.port")
-
-
-def _conductor(sheet: Sheet, name: str, part: Any) -> None:
-    here = sheet.names[name]
-    sheet.declare("ThermalConductor", here, [f"G={number(part.G)}"])
-    sheet.connect(f"{sheet.names[part.a]}.port", f"{here}.port_a")
-    if part.b is not None:
-        sheet.connect(f"{here}.port_b", f"{sheet.names[part.b]}.port")
-        return
-    around = sheet.extra("FixedTemperature", f"{here}_ambient", [f"T={number(part.T_ambient)}"])
-    sheet.connect(f"{here}.port_b", f"{around}.port")
-
-
-def _contact_of(sheet: Sheet, name: str) -> Contact:
-    index = sheet.machine.names.index(name)
-    everywhere = (*sheet.layout.contacts, *sheet.layout.bristles)
-    return next(c for c in everywhere if c.part == index)
 
 
 _COMPLIANTS = (
@@ -610,15 +562,12 @@ _ALONG_THE_SPEED = {
     QuadraticSpeedDependentTorque: ["TorqueDirection=false"],
 }
 WRITERS: dict[type, Callable[[Sheet, str, Any], None]] = {
-    **dict.fromkeys((Mass, Inertia), _body),
+    **dict.fromkeys((Mass, Inertia, MassWithStopAndFriction), _body),
     Fixed: _fixed_part,
-    MassWithStopAndFriction: _stop,
     **dict.fromkeys(_COMPLIANTS, _compliant),
     **dict.fromkeys((Force, Torque, *_OF_EITHER, *_ALONG_THE_SPEED), _source),
     Position: _position,
-    **dict.fromkeys((SupportFriction, BearingFriction, Brake), _on_support),
-    **dict.fromkeys((Clutch, OneWayClutch), _clutch),
+    **dict.fromkeys((SupportFriction, BearingFriction, Brake, Clutch, OneWayClutch), _friction),
     **dict.fromkeys((IdealGear, IdealPlanetary, LossyGear), _gear),
-    HeatCapacitor: _capacitor,
-    ThermalConductor: _conductor,
+    **dict.fromkeys((HeatCapacitor, ThermalConductor), _thermal_part),
 }

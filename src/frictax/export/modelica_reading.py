@@ -31,8 +31,6 @@ _TOKEN = re.compile(
     |(?P<sign><=|>=|<>|==|:=|\.[-+*/^]|[-+*/^=(){}\[\],;:.<>])""",
     re.VERBOSE | re.DOTALL,
 )
-_LARGEST = 5_000_000  # [characters] largest text; it takes 10 s and 400 MB
-_DEEPEST = 40  # largest number of nested brackets
 
 # Classes of frictax whose name differs from the last word of the Modelica class.
 _SAME = {
@@ -124,9 +122,10 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
             f"`from_modelica` takes text, got {brief(text)}. Write from_modelica(Path('axis.mo')"
             ".read_text())."
         )
-    if len(text) > _LARGEST:
+    largest = 5_000_000  # [characters] Reading them takes 10 s and 400 MB.
+    if len(text) > largest:
         raise ValueError(
-            f"`from_modelica` reads {_LARGEST} characters at most, got {len(text)}. Leave out the"
+            f"`from_modelica` reads {largest} characters at most, got {len(text)}. Leave out the"
             " tables of drives."
         )
     return _Reader(text.removeprefix("\ufeff"), None if folder is None else Path(folder)).read()
@@ -192,9 +191,12 @@ class _Reader:
                 self._parse_statement()
         names = {component.name for component in self.components}
         for component in self.components:
-            if component.kind in _BESIDE or _is_housing(component, names):
+            # `to_modelica` adds a housing, which is not a part, to some parts.
+            owner = component.name.removesuffix("_housing")
+            housing = owner != component.name and owner in names
+            if housing and component.kind.endswith("Fixed"):
                 continue
-            if component.kind not in _SIGNALS and component.kind not in _TABLES:
+            if component.kind not in (*_BESIDE, *_SIGNALS, *_TABLES):
                 self._add_component(component)
         self._add_connections()
         if not self.values:
@@ -249,23 +251,15 @@ class _Reader:
     def _begins_with_modifiers(self) -> bool:
         if self.has("("):  # brackets about a list of modifiers
             return True
-        words = [t.text for t in self.tokens[:8] if t.text not in ("final", "each")]
-        kinds = [t.kind for t in self.tokens[:8] if t.text not in ("final", "each")]
-        named = kinds[:1] == ["name"] and words[1:2] == ["="]
-        attributes = (
-            kinds[:1] == ["name"] and words[1:2] == ["("] and words[0] not in _known_classes()
-        )
-        return named or attributes
+        first, *others = [t for t in self.tokens[:8] if t.text not in ("final", "each")]
+        sign = others[0].text if others and first.kind == "name" else ""
+        return sign == "=" or (sign == "(" and first.text not in _known_classes())
 
     def _parse_statement(self) -> None:
         """Parse a declaration, the head or the end of a class, or an equation."""
-        if self.now.kind == "string":
-            self.next()  # the description of a class
-        elif self.has(";", "public", "protected"):
-            self.next()
-        elif self.has("within", "import", "annotation"):
-            self._skip_to_semicolon()
-        elif self.has("end"):
+        if self.now.kind == "string" or self.has(";", "public", "protected"):
+            self.next()  # A string is the description of a class.
+        elif self.has("within", "import", "annotation", "end"):
             self._skip_to_semicolon()
         elif self.has("equation", "algorithm", "initial"):
             self._parse_equations()
@@ -295,9 +289,7 @@ class _Reader:
                 self._skip_class()
                 return
             self.next()
-        kind = self.now.text
-        name = self.tokens[self.at + 1].text
-        if name in elements() or kind == "function":
+        if self.tokens[self.at + 1].text in elements():
             self._skip_class()
             return
         self.next()
@@ -318,12 +310,8 @@ class _Reader:
         raise _error_at(first, f"`end {name};` is missing")
 
     def _skip_to_semicolon(self) -> None:
-        depth = 0
-        while self.now.kind != "end":
-            token = self.next()
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-            if depth <= 0 and token.text == ";" and token.kind == "sign":
-                return
+        while self._skip_brackets().text != ";" and self.now.kind != "end":
+            pass
 
     def _parse_equations(self) -> None:
         """Read signals of drives from ``connect``, and skip the other equations."""
@@ -378,7 +366,10 @@ class _Reader:
             inner = self._parse_modifiers()
             value = self._parse_expression() if self.take("=") else None
             if is_parameter:
-                _check_type(kind, name)
+                if "NonSI" in kind:
+                    raise _error_at(
+                        name, f"{name.text!r} must be in SI units, got a {kind}. Convert its value"
+                    )
                 if value is not None:
                     modifier = _Modifier(plain_name(name.text), inner, value, name.line)
                     self._add_parameters([modifier])
@@ -401,13 +392,17 @@ class _Reader:
         if self.now.kind != "end":
             self.expect(";")
 
-    def _skip_brackets(self) -> None:
-        depth = 0
+    def _skip_brackets(self) -> _Token:
+        """Skip a token, with all that follows up to the closing bracket if it opens one, and return
+        the last token that was skipped.
+        """
+        depth, token = 0, self.now
         while self.now.kind != "end":
             token = self.next()
             depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-            if depth == 0:
-                return
+            if depth <= 0:
+                break
+        return token
 
     def _skip_dimensions(self) -> bool:
         """Skip dimensions such as ``[:, 2]``, and return whether there were any."""
@@ -433,9 +428,7 @@ class _Reader:
     def _parse_modifiers(self) -> tuple[_Modifier, ...]:
         if not self.take("("):
             return ()
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise _error_at(self.now, f"brackets must be at most {_DEEPEST} deep")
+        self._enter_brackets()
         found = tuple(self._parse_modifiers_to(")"))
         self.depth -= 1
         self.expect(")")
@@ -457,6 +450,12 @@ class _Reader:
                 if not self.has(end) and self.now.kind != "end":
                     raise _error_at(self.now, f"a comma must stand before {self._next_shown()}")
 
+    def _enter_brackets(self) -> None:
+        deepest = 40  # nested brackets; Python's own stack allows some hundred
+        self.depth += 1
+        if self.depth > deepest:
+            raise _error_at(self.now, f"brackets must be at most {deepest} deep")
+
     def _parse_modifier(self) -> _Modifier:
         while self.has("final", "each"):
             self.next()
@@ -472,9 +471,7 @@ class _Reader:
 
     def _parse_expression(self) -> Any:
         """Numbers with + and -, * and /, ^."""
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise _error_at(self.now, f"brackets must be at most {_DEEPEST} deep")
+        self._enter_brackets()
         value = self._parse_sign()
         while self.has("+", "-", ".+", ".-"):
             token = self.next()
@@ -606,8 +603,8 @@ class _Reader:
             elif name == "lossTable" and kind == "LossyGear" and above:
                 self._add_loss_table(above, one)
             elif name in element:
-                _check_unit(one, element[name])
-                self.values[above + name] = _check_value(name, _value_in_si(one), one.line)
+                value = _value_in_si(one, element[name])
+                self.values[above + name] = _check_value(name, value, one.line)
             else:
                 known = [*element, *_WITHOUT_EFFECT]
                 instead = modelica_advice(name, element) or suggestion(name, known)
@@ -652,11 +649,9 @@ class _Reader:
         kinds = {component.name: component for component in self.components}
         for a, b in self.connections:
             for source, sink in ((a, b), (b, a)):
-                name, _, _ = source.partition(".")
-                name = plain_name(name)
+                here = kinds.get(plain_name(source.partition(".")[0]))
                 part, _, field = sink.rpartition(".")
                 part = plain_name(part)
-                here = kinds.get(name)
                 if here is None:
                     continue
                 if here.kind in _SIGNALS or here.kind in _TABLES:
@@ -782,9 +777,16 @@ def _number(one: _Modifier, value: Any) -> float:
     return value
 
 
-def _value_in_si(one: _Modifier) -> Any:
-    """Check the attributes of a modifier, and return its value."""
+def _value_in_si(one: _Modifier, declaration: Declaration | None = None) -> Any:
+    """Check the unit of a modifier, and return its value."""
     unit = one.attribute("unit")
+    if unit is not None and declaration is not None and _is_of_si(str(unit)):
+        allowed = (declaration.unit, rotational_unit(declaration.unit))
+        if unit not in allowed and declaration.unit not in ("1", "%"):
+            raise ValueError(
+                f"Modelica, line {one.line}: {one.name!r} must be in {declaration.unit}, got"
+                f" unit={unit!r}. Look whether it is another parameter."
+            )
     if unit is not None and unit != "%" and not _is_of_si(str(unit)):
         raise ValueError(
             f"Modelica, line {one.line}: {one.name!r} must be in SI units, got unit={unit!r}."
@@ -796,28 +798,8 @@ def _value_in_si(one: _Modifier) -> Any:
 
 def _is_of_si(unit: str) -> bool:
     """Return whether a unit consists of SI units without a prefix, such as N.m.s/rad."""
-    letters = [part for part in re.split(r"[./()0-9-]+", unit) if part]
-    return all(
-        part in ("N", "m", "s", "rad", "kg", "K", "J", "W", "Hz", "V", "A") for part in letters
-    )
-
-
-def _check_unit(one: _Modifier, declaration: Declaration | None) -> None:
-    unit = one.attribute("unit")
-    if unit is None or declaration is None:
-        return
-    allowed = {declaration.unit, rotational_unit(declaration.unit)}
-    if unit not in allowed and _is_of_si(str(unit)) and declaration.unit not in ("1", "%"):
-        raise ValueError(
-            f"Modelica, line {one.line}: {one.name!r} must be in {declaration.unit}, got"
-            f" unit={unit!r}. Look whether it is another parameter."
-        )
-
-
-def _check_type(kind: str, at: _Token) -> None:
-    """Raise `ValueError` for a type whose values are not in SI units."""
-    if "NonSI" in kind:
-        raise _error_at(at, f"{at.text!r} must be in SI units, got a {kind}. Convert its value")
+    symbols = {"N", "m", "s", "rad", "kg", "K", "J", "W", "Hz", "V", "A", ""}
+    return set(re.split(r"[./()0-9-]+", unit)) <= symbols
 
 
 def _check_without_effect(one: _Modifier) -> None:
@@ -851,9 +833,3 @@ def _check_value(name: str, value: Any, line: int) -> Any:
         except ValueError as error:
             raise ValueError(f"Modelica, line {line}: {name!r} cannot be: {error}") from error
     return value
-
-
-def _is_housing(component: _Component, names: set[str]) -> bool:
-    """Return whether a component is the ground that `to_modelica` adds to a part."""
-    owner = component.name.removesuffix("_housing")
-    return component.kind.endswith("Fixed") and owner != component.name and owner in names

@@ -11,7 +11,6 @@ import numpy as np
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table, TemperatureDependent
 from frictax.text import brief, printable
 
-_MOST_ROWS = 200  # most rows of a table of a law
 _RESERVED = frozenset(
     "algorithm and annotation assert block break class connect connector constant constrainedby der"
     " discrete each else elseif elsewhen encapsulated end enumeration equation expandable extends"
@@ -116,7 +115,8 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
         at = np.searchsorted(fine, nodes)
         error = np.abs(f - np.interp(fine, fine[at], f[at]))
         worst = int(np.argmax(error))
-        if error[worst] <= tolerance * np.max(np.abs(f)) or len(nodes) >= _MOST_ROWS:
+        most_rows = 200  # A law that needs more has a jump, which more rows do not resolve.
+        if error[worst] <= tolerance * np.max(np.abs(f)) or len(nodes) >= most_rows:
             small = error[worst] < 1e-12 * np.max(np.abs(f))
             return np.column_stack([fine[at], f[at]]), 0.0 if small else float(error[worst])
         nodes = sorted([*nodes, float(fine[worst])])
@@ -151,7 +151,10 @@ def law_table(
         said = f"{what}: Coulomb, F_Coulomb={number(f)}, F_prop={number(d)}"
         return np.array([[0.0, f], [1.0, f + d]]), said
     if isinstance(law, Stribeck):
-        reach, f0 = _until_a_line(law), float(law.f0)
+        fexp, f0, reach = float(law.fexp), float(law.f0), 1.0
+        if fexp != 0 and float(law.F_Stribeck) != 0:
+            # The curve is a line beyond the speed at which the exponential is exp(-25).
+            reach = math.exp(math.log(25.0) / float(law.exponent)) / fexp
         # Relative to the friction at rest: the largest value of the table may be the viscous part
         # at a speed that no motion reaches.
         rows, error = sample(
@@ -171,11 +174,3 @@ def law_table(
     rows, error = sample(law, v_max, tolerance)
     within = f"table within {error:.2g} {unit} up to a speed of {number(v_max)}"
     return rows, f"{what}: {type(law).__name__}; {within}"
-
-
-def _until_a_line(law: Stribeck) -> float:
-    """Return the speed beyond which the exponential is below exp(-25)."""
-    fexp = float(law.fexp)
-    if fexp == 0 or float(law.F_Stribeck) == 0:
-        return 1.0
-    return math.exp(math.log(25.0) / float(law.exponent)) / fexp

@@ -1,7 +1,7 @@
 """The friction of a joint for robot simulators: one dry level and one viscous coefficient."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import jax.numpy as jnp
@@ -98,12 +98,38 @@ def joint_friction(
     <!-- friction in N, damping in N per m/s, found by frictax up to 4 m/s. -->
     <dynamics friction="6.1" damping="0.96"/>
     """
-    friction, rotational, v_max, beside, lugre = _steady_friction(found, contact, v_max)
-    unit = "N.m" if rotational else "N"
+    from scipy.optimize import nnls
+
+    if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
+        raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
+    beside: list[str] = []  # sentences on lost features beside the curve
+    lugre = None
+    if found.of_sweep:
+        friction, sweep = as_steady(found.model), found.sweep
+        v_max = float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max)
+        unit = "N.m" if sweep.rotational else "N"
+        if friction.offset is not None and (offset := float(friction.offset)):
+            beside = [f"Lost: a constant force of {offset:.3g} {unit} beside the friction."]
+    else:
+        name, part, beside = _find_contact(found.model, contact)
+        if v_max is None:
+            raise ValueError(
+                "A machine's friction is asked for up to a speed: give `v_max`, the highest of the"
+                " motion [m/s or rad/s]."
+            )
+        forward, backward, v_max = part.law(1), part.law(-1), float(v_max)
+        f_neg = None if backward is forward else backward
+        friction = SteadyFriction(forward, f_neg, part.breakaway(), None)
+        unit = "N.m" if getattr(type(part), "rotational", False) else "N"
+        if bristle_of(part) is not None:
+            lugre, more = _lugre(name, part)
+            beside += more
     v = np.linspace(0.0, v_max, 401)[1:]
     ways = [friction.f_pos] if friction.f_neg is None else [friction.f_pos, friction.f_neg]
     curves = [np.asarray(law(jnp.asarray(v))) for law in ways]
-    level, slope = _nearest(np.tile(v, len(ways)), np.concatenate(curves))
+    columns = np.column_stack([np.ones(v.size), v / v_max])
+    (level, slope), _ = nnls(np.tile(columns, (len(ways), 1)), np.concatenate(curves))
+    level, slope = float(level), float(slope / v_max)
     lost = []
     if len(ways) == 2:
         apart = float(np.max(np.abs(curves[0] - curves[1])))
@@ -139,46 +165,8 @@ def to_urdf(found: FitResult, contact: str | None = None, *, v_max: float | None
     return joint_friction(found, contact, v_max).urdf()
 
 
-def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
-    """Return level and slope >= 0 of the nearest line."""
-    from scipy.optimize import nnls
-
-    scale = float(np.max(v))
-    (level, slope), _ = nnls(np.column_stack([np.ones_like(v), v / scale]), f)
-    return float(level), float(slope / scale)
-
-
-class _Steady(NamedTuple):
-    """The steady friction of a joint, its highest speed, sentences on lost features, and
-    `JointFriction.lugre`.
-    """
-
-    friction: Any
-    rotational: bool
-    v_max: float
-    lost: tuple[str, ...] = ()
-    lugre: tuple[float, ...] | None = None
-
-
-def _steady_friction(found: FitResult, contact: str | None, v_max: float | None) -> _Steady:
-    if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
-        raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
-    if found.of_sweep:
-        return _of_sweep(found, v_max)
-    return _of_contact(found, contact, v_max)
-
-
-def _of_sweep(found: FitResult, v_max: float | None) -> _Steady:
-    friction, sweep = as_steady(found.model), found.sweep
-    offset = 0.0 if friction.offset is None else float(friction.offset)
-    top = float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max)
-    unit = "N.m" if sweep.rotational else "N"
-    lost = f"Lost: a constant force of {offset:.3g} {unit} beside the friction."
-    return _Steady(friction, sweep.rotational, top, (lost,) if offset else ())
-
-
-def _of_contact(found: FitResult, contact: str | None, v_max: float | None) -> _Steady:
-    machine: Any = found.model
+def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str]]:
+    """Return the name of a contact, the contact, and sentences on other forces on its bodies."""
     named = tuple(machine.named_parts()) if hasattr(machine, "named_parts") else ()
     parts = {name: part for name, part in named if hasattr(part, "breakaway")}
     if contact is None and len(parts) == 1:
@@ -194,26 +182,14 @@ def _of_contact(found: FitResult, contact: str | None, v_max: float | None) -> _
             f"{contact!r} is pressed on by a normal force, which a robot's joint does not know."
             " Name another contact."
         )
-    if v_max is None:
-        raise ValueError(
-            "A machine's friction is asked for up to a speed: give `v_max`, the highest of the"
-            " motion [m/s or rad/s]."
-        )
-    forward, backward = part.law(1), part.law(-1)
-    law = SteadyFriction(forward, None if backward is forward else backward, part.breakaway(), None)
     ends = (contact,) if isinstance(part, MassWithStopAndFriction) else part.between()
     bodies = {end.partition(".")[0] for end in ends if end is not None}
-    lost = tuple(
+    lost = [
         f"Lost: {name}, a {type(other).__name__} on the same body."
         for name, other in named
         if isinstance(other, _RESIST) and other.body.partition(".")[0] in bodies
-    )
-    lugre = None
-    if bristle_of(part) is not None:
-        lugre, more = _lugre(str(contact), part)
-        lost = (*lost, *more)
-    rotational = bool(getattr(type(part), "rotational", False))
-    return _Steady(law, rotational, float(v_max), lost, lugre)
+    ]
+    return str(contact), part, lost
 
 
 def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:

@@ -103,11 +103,10 @@ class Table(CheckedModule, AbstractLaw):
         v = jnp.asarray(v)
         # The last row itself is part of a table that ends there.
         side = "left" if self.extrapolation == "error" else "right"
-        piece = (
-            jnp.searchsorted(self.breaks, v, side=side)
-            if self.breaks.shape[0]
-            else jnp.zeros(v.shape, int)
-        )
+        if self.breaks.shape[0]:
+            piece = jnp.searchsorted(self.breaks, v, side=side)
+        else:
+            piece = jnp.zeros(v.shape, int)
         return self.on_piece(v, piece)
 
     @property

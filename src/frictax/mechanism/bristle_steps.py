@@ -1,5 +1,5 @@
-"""Steps of machines with bristles: a step that cannot gain energy, and bristles along a known
-motion.
+"""Steps and events of contacts with a bristle: a step that cannot gain energy, bristles along a
+known motion, elements that slip or stick, a normal force that begins or ends.
 """
 
 import functools
@@ -11,25 +11,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.contacts.contact import f0
-from frictax.contacts.rubbing import bristle_damping, bristle_law, element_law
+from frictax.contacts.rubbing import bristle_damping, bristle_law, element_law, element_limits
 from frictax.engine.events import Bracket
 from frictax.engine.implicit import factorize, shift_matrix
+from frictax.engine.system import DEADLINE
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant, larger
 
+from .contact_margins import is_unpressed, rounding_of_ends
 from .dynamics import MachineSnapshot, contact_position
 from .layout import Contact, Layout, contact_row
 from .sparse import dot
-
-_CLOSE = 1e-12  # [length of the bracket] accuracy of a velocity before the Newton step
-_MOST_BISECTIONS = 80  # a bracket that cannot be narrowed further ends the search
-_SWEEPS = 20  # Gauss-Seidel sweeps over bristles that act on each other
-# Limits for accepting a linearly implicit step, see `within_limits`.
-_LARGEST_SWING = 3.0  # [rad] phase of a bristle's oscillation in one step
-_SLIDING_WAY = 3.0  # [deflection at the limit] least way in one step of a bristle that slides
-_NEAR_LIMIT = 0.1  # [limit] largest difference of the force of a sliding bristle from its limit
-_LARGEST_GROWTH = 0.5  # [velocity] growth of a velocity in one step if friction falls with speed
-_OVER_LIMIT = 1.05  # [limit] largest force in a bristle
 
 
 def within_limits(before: Any, after: Any) -> Array:
@@ -48,23 +40,34 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                ok = ok & (h * moves * _scale_force(before, b, _gains(before, b)) < _LARGEST_GROWTH)
+                # Friction that falls with speed lets the velocity grow in one step by half at most.
+                v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
+
+                def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
+                    g, viscous, _ = element_law(part, v, s)
+                    held = part.bristle.element_forces(force, g, before.element_modes[b])
+                    return jnp.sum(held) + viscous * v
+
+                gain = _scale_force(before, b, -jax.jvp(friction, (v,), (jnp.ones_like(v),))[1])
+                ok = ok & (h * moves * gain < 0.5)
             continue
         f0, f1 = before.bristle_force[b], after.bristle_force[b]
         v0, v1 = before.bristle_v[b], after.bristle_v[b]
         limits = part.law(1).f0, part.law(-1).f0, before.bristle_limits[b], after.bristle_limits[b]
         most = functools.reduce(jnp.maximum, limits)
-        ok = ok & (jnp.abs(f1) <= jnp.maximum(_OVER_LIMIT * most, jnp.abs(f0)))
+        ok = ok & (jnp.abs(f1) <= jnp.maximum(1.05 * most, jnp.abs(f0)))
         moves = _mobility(before, contact)
         if moves is not None:
             sigma_0 = part.bristle.sigma_0
             way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
-            # The force of a bristle that slides is near its limit.
-            slides = (v0 * v1 > 0) & (sigma_0 * way > _SLIDING_WAY * most)
+            # A bristle that slides moves by three times its deflection at the limit, and its force
+            # is within a tenth of the limit.
+            slides = (v0 * v1 > 0) & (sigma_0 * way > 3.0 * most)
             limit = after.bristle_limits[b]
-            slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < _NEAR_LIMIT * limit)
+            slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < 0.1 * limit)
             stiffness = _scale_force(before, b, sigma_0)
-            ok = ok & (slides | (h * h * stiffness * moves < _LARGEST_SWING**2))
+            swing = 3.0  # [rad] largest phase of the oscillation of a bristle that holds
+            ok = ok & (slides | (h * h * stiffness * moves < swing**2))
     return ok
 
 
@@ -80,18 +83,6 @@ def _mobility(now: Any, contact: Contact) -> Any:
     """
     row = contact_row(contact, now.body_rows)
     return dot(row, now.accelerations_by(row)) if row else None
-
-
-def _gains(now: Any, b: int) -> Array:
-    """Return how steeply the friction of slipping elements falls with speed [N.s/m]."""
-    part, s, v = now.bristle_elements[b], now.element_slip[b], now.bristle_v[b]
-
-    def friction(v: Array) -> Array:
-        g, viscous, _ = element_law(part, v, s)
-        held = part.bristle.element_forces(now.bristle_force[b], g, now.element_modes[b])
-        return jnp.sum(held) + viscous * v
-
-    return -jax.jvp(friction, (v,), (jnp.ones_like(v),))[1]
 
 
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
@@ -131,7 +122,16 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     def mean(b: int, w: Array) -> Array:
         return means(b, w)[0]
 
-    most = jnp.stack([scaled(b, _opposing_force(now, b, h)) for b in range(count)])
+    # upper bounds of the forces by which the bristles can drive the motion
+    bounds = []
+    for b, (part, force) in enumerate(zip(elements, held, strict=True)):
+        if part.bristle.elements:
+            limit = part.bristle.share * larger(f0(part, 1, 1.0), f0(part, -1, 1.0))
+            bounds.append(scaled(b, jnp.sum(larger(jnp.abs(force), limit))))
+        else:
+            damping = bristle_damping(part, now.zero) / (part.bristle.sigma_0 * h)
+            bounds.append(scaled(b, jnp.abs(force) * (1 + damping)))
+    most = jnp.stack(bounds)
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
     # One Newton step, whose derivative is the derivative of the solution.
@@ -210,21 +210,13 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     return jnp.sum(mean) + viscous * w, end
 
 
-def _opposing_force(now: Any, b: int, h: Array) -> Array:
-    """Return an upper bound of the force by which contact number `b` can drive the motion."""
-    part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
-    if modes is None:
-        return jnp.abs(force) * (1 + bristle_damping(part, now.zero) / (part.bristle.sigma_0 * h))
-    most = larger(f0(part, 1, 1.0), f0(part, -1, 1.0))
-    return jnp.sum(larger(jnp.abs(force), part.bristle.share * most))
-
-
 def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     """Solve w + gain F(w) = w0 by Gauss-Seidel sweeps over the contacts. `known`: w0, gain, and the
     upper bound of a driving F.
     """
     w0, gain, most = known
     count = w0.shape[0]
+    close = 1e-12  # [length of the bracket] accuracy of a velocity before the Newton step
 
     def one(b: int, w: list[Array]) -> Array:
         others = [gain[b, d] * friction(d, w[d]) for d in range(count) if d != b]
@@ -240,11 +232,11 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
         def closer(carry: tuple[Bracket, Array]) -> tuple[Bracket, Array]:
             bracket, looks = carry
-            x = bracket.guess(_CLOSE)
+            x = bracket.guess(close)
             return bracket.narrow(x, s * residual(s * x)), looks + 1
 
         bracket, _ = jax.lax.while_loop(
-            lambda c: ~c[0].is_shorter_than(_CLOSE) & (c[1] < _MOST_BISECTIONS),
+            lambda c: ~c[0].is_shorter_than(close) & (c[1] < 80),
             closer,
             (first, jnp.array(0)),
         )
@@ -260,7 +252,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
     if count == 1:
         return sweep(0, w0)
-    return jax.lax.fori_loop(0, _SWEEPS, sweep, w0)
+    return jax.lax.fori_loop(0, 20, sweep, w0)
 
 
 def is_motion_given(mechanism: Any, lay: Layout) -> bool:
@@ -302,3 +294,170 @@ def bristle_forces_along(
     found = [jnp.concatenate([f[None], rest]) for f, rest in zip(first, after, strict=True)]
     n = s.shape[0]
     return jnp.concatenate([jnp.reshape(f, (n, -1)) for f in found], axis=1)
+
+
+def element_margins(now: MachineSnapshot) -> list[Array]:
+    """Return the margins of each bristle with elements: the force that each sticking element still
+    holds forward, then backward, then the velocity in the direction of the slipping elements.
+
+    A rounding error is added to each margin. In a direction in which the contact does not move, the
+    limit of an element is the law at rest. An element that was just released may carry this force,
+    and the law falls with speed in either direction.
+    """
+    found: list[Array] = []
+    for b, modes in enumerate(now.element_modes):
+        if modes is None:
+            continue
+        part, v, force = now.bristle_elements[b], now.bristle_v[b], now.bristle_force[b]
+        sticks, inf, share = modes == 0, jnp.full_like(force, jnp.inf), part.bristle.share
+        forward, backward = element_limits(part, v)
+        for room in (share * forward - force, share * backward + force):
+            size = jax.lax.stop_gradient(share * larger(forward, backward))
+            found.append(jnp.where(sticks, room + 8 * jnp.finfo(force.dtype).eps * size, inf))
+        s = now.element_slip[b]
+        contact = now.layout.bristles[b]
+        least = rounding_of_ends(now, contact, len(contact.ends) == 1)
+        found.append(jnp.where(s == 0, jnp.inf, s * v + least))
+    return found
+
+
+def change_slipping_elements(
+    now: MachineSnapshot, y: Array, fired: Array, new: list[Array], accounts: int
+) -> Array:
+    """Return the state after the margin number `fired` of `element_margins` fell, if one did, and
+    write the modes of the elements to `new`.
+
+    Elements that stick again carry their share of the law at rest. The change of the energy in
+    their springs counts as friction loss. This is because the energy of a slipping element is
+    computed with the force at which it began to slip.
+    """
+    lay, first = now.layout, 0
+    place, state = lay.first_element, lay.first_bristle
+    for b, n in enumerate(lay.elements):
+        if n:
+            part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
+            s, bristle = now.element_slip[b], part.bristle
+            stops = fired == first + 2 * n
+            numbers = jnp.arange(n)
+            begins = jnp.where(fired == first + numbers, 1, 0)
+            begins = begins - jnp.where(fired == first + n + numbers, 1, 0)
+            after = jnp.where(stops, 0, modes + begins)
+            for i in range(n):
+                new[place + i] = after[i]
+            at_rest = jnp.where(s < 0, f0(part, -1, 1.0), f0(part, 1, 1.0))
+            bent = jnp.where(stops, bristle.forces_after_sticking(force, at_rest, modes), force)
+            y = y.at[state : state + n].set(bent)
+            if lay.nodes or accounts:
+                scale, lost = now.bristle_scale[b], bristle.energy(force) - bristle.energy(bent)
+                lost = lost if scale is None else scale * lost
+                for k, node in enumerate(lay.nodes):
+                    if b in node.bristles:
+                        y = y.at[2 * len(now.q) + k].add(lost / now.mechanism.parts[node.part].C)
+                        y = y.at[-accounts].add(lost) if accounts else y
+                y = y.at[-3].add(lost) if accounts else y
+            first += 2 * n + 1
+        place, state = place + n, state + max(n, 1)
+    return y
+
+
+def press_margins(now: MachineSnapshot) -> list[Array]:
+    """Return the margins of each bristle with a normal force: the normal force, or its negative
+    value while it is 0. A rounding error is added.
+    """
+    eps, found = 500 * jnp.finfo(now.t.dtype).eps, []
+    for b, press in enumerate(now.bristle_press):
+        if press is None:
+            continue
+        part, normal = now.bristle_elements[b], now.bristle_normal[b]
+        margin = jnp.where(press == 0, -normal, normal) + eps * part.fn_max
+        found.append(jnp.where(part.fn_max <= 0, jnp.inf, margin))
+    return found
+
+
+def start_pressing(now: MachineSnapshot, y: Array, mode: list[Array]) -> Array:
+    """Return the state `y` at the start, in which a bristle without normal force is not bent, and
+    write to `mode` which bristles have a normal force.
+    """
+    place, after = now.layout.first_press, []
+    for b, press in enumerate(now.bristle_press):
+        if press is None:
+            after.append(None)
+            continue
+        if _either_side(now, b):
+            after.append(jnp.where(now.bristle_normal[b] < 0, -1, 1))
+        else:
+            after.append(jnp.where(_presses(now, b), 1, 0))
+        mode[place], place = after[-1], place + 1
+    return _unbend(now, [None if press is None else press == 0 for press in after], y)
+
+
+def change_pressing(
+    before: MachineSnapshot,
+    at: Callable[[list[Array]], MachineSnapshot],
+    fired: Array,
+    presses: Array,
+    new: list[Array],
+    counted: bool,
+) -> Array:
+    """Return the state after the event `fired`, and write to `new` which bristles have a normal
+    force.
+
+    A bristle whose faces part or change sides is not bent afterwards.
+
+    - `before`: the machine before the event; `at`(new): the machine in a new mode.
+    - `presses`: number of the fired margin, counted backward: -1 is the last of `press_margins`.
+    - `counted`: add the change of the energy in the bristles to the accounts. This energy is work
+      of the normal force.
+    """
+    now, place = constant(at(new)), before.layout.first_press
+    count = sum(press is not None for press in before.bristle_press)
+    parted: list[Any] = []
+    for b, press in enumerate(before.bristle_press):
+        if press is None:
+            parted.append(None)
+            continue
+        if _either_side(before, b):
+            turned, by_value = -press, press
+        else:
+            turned, by_value = jnp.where(press == 0, 1, 0), jnp.where(_presses(now, b), 1, 0)
+        crossed = jnp.where(presses == -count, turned, press)
+        new[place] = jnp.where(fired == DEADLINE, by_value, crossed)
+        parted.append(new[place] != press)
+        place, count = place + 1, count - 1
+    first = before.layout.first_element
+    for n, p in zip(before.layout.elements, parted, strict=True):
+        for i in range(first, first + n):
+            new[i] = new[i] if p is None else jnp.where(p, 0, new[i])
+        first += n
+    y = _unbend(before, parted, before.y)
+    if counted:
+        left = zip(at(new).bristle_energy, before.bristle_energy, parted, strict=True)
+        added = [jnp.where(p, 0.0, b) - a for b, a, p in left if p is not None]
+        y = y.at[-4].add(sum(added, before.zero))
+    return y
+
+
+def _presses(now: MachineSnapshot, b: int) -> Array:
+    """Return whether contact number `b` with a bristle has a normal force from now on."""
+    contact = now.layout.bristles[b]
+    if contact.signal is None:
+        return now.bristle_normal[b] > 0
+    k = now.mode[now.layout.first_signal + contact.signal]
+    return ~is_unpressed(now.mechanism, now.layout, now.t, contact, k)
+
+
+def _either_side(now: MachineSnapshot, b: int) -> bool:
+    return getattr(now.bristle_elements[b].f_normalized, "either_side", False)
+
+
+def _unbend(now: MachineSnapshot, parted: list[Any], y: Array) -> Array:
+    """Return the state `y` without force in the bristles that were `parted` (None: never
+    parted).
+    """
+    first = now.layout.first_bristle
+    for n, p in zip(now.layout.elements, parted, strict=True):
+        size = max(n, 1)
+        if p is not None:
+            y = y.at[first : first + size].multiply(jnp.where(p, 0.0, 1.0))
+        first += size
+    return y

@@ -73,13 +73,15 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
         # A contact that is pressed from either side changes its face at 0 and is never free.
-        up = (
-            now.normal[c]
-            if now.contact(c).face is not None
-            else jnp.where(m == FREE, -now.normal[c], now.normal[c])
-        )
-        is_given = now.contact(c).signal is not None
-        margin = up + part.fn_max * (_rounding_of_signal(now, c) if is_given else eps)
+        up = now.normal[c]
+        if now.contact(c).face is None:
+            up = jnp.where(m == FREE, -up, up)
+        rounding = eps
+        if (signal := now.contact(c).signal) is not None:
+            k = now.mode[now.layout.first_signal + signal]
+            _, rate = _pressing_signal(now.mechanism, now.layout, now.t, now.contact(c), k)
+            rounding = jax.lax.stop_gradient(_rounding_at(now.t, rate))
+        margin = up + part.fn_max * rounding
         never = part.fn_max <= 0  # the normal force is always 0
         if part.blocks_backward:  # a stuck freewheel holds without a normal force
             never = never | (m == STUCK)
@@ -131,15 +133,6 @@ def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: 
         | ((value <= zero) & (rate <= 0))
         | (mechanism.parts[contact.part].fn_max <= 0)
     )
-
-
-def _rounding_of_signal(now: Snapshot, c: int) -> Array:
-    """Return the rounding error of the signal of the normal force of contact `c`."""
-    contact = now.contact(c)
-    assert contact.signal is not None
-    k = now.mode[now.layout.first_signal + contact.signal]
-    _, rate = _pressing_signal(now.mechanism, now.layout, now.t, contact, k)
-    return jax.lax.stop_gradient(_rounding_at(now.t, rate))
 
 
 def _pressing_signal(

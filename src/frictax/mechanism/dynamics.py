@@ -137,7 +137,16 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def contact_jacobian(self) -> list[SparseRow]:
-        return [_contact_row(contact, self.body_rows) for contact in self.layout.contacts]
+        bodies, rows = self.body_rows, []
+        for contact in self.layout.contacts:
+            row = contact_row(contact, bodies)
+            for i, x in row.items():
+                terms = [bodies[body][i] for body, _ in contact.ends if i in bodies[body]]
+                if len(terms) > 1:  # Entries of two bodies may cancel up to rounding.
+                    size = 32 * float(jnp.finfo(jnp.asarray(x).dtype).eps) * sum(map(abs, terms))
+                    row[i] = jnp.where(abs(x) > size, x, 0.0)
+            rows.append(row)
+        return rows
 
     @cached_property
     def v_rel(self) -> list[Array]:
@@ -352,17 +361,6 @@ class MachineSnapshot(Snapshot):
         return _times_scales([part.bristle.energy(f) for part, f in at], self.bristle_scale)
 
 
-def _contact_row(contact: Contact, bodies: list[SparseRow]) -> SparseRow:
-    """Return `contact_row`, with 0 for entries of its two bodies that cancel up to rounding."""
-    row = contact_row(contact, bodies)
-    for i, x in row.items():
-        terms = [bodies[body][i] for body, _ in contact.ends if i in bodies[body]]
-        if len(terms) > 1:
-            size = 32 * float(jnp.finfo(jnp.asarray(x).dtype).eps) * sum(map(abs, terms))
-            row[i] = jnp.where(abs(x) > size, x, 0.0)
-    return row
-
-
 def _given_motions(
     mechanism, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]
 ) -> list[tuple[Array, Array, Array] | None]:
@@ -394,17 +392,12 @@ def _given_motions(
 def _evaluate_rows(
     bodies: list[SparseRow], values: list[Array], given: list[Any], t: Array
 ) -> list[Array]:
-    by_coordinates, zero = (
-        [dot(form, dict(enumerate(values))) for form in bodies],
-        jnp.zeros_like(t),
-    )
-    both = zip(by_coordinates, given, strict=True)
-    return [
-        by
-        if g is None and by is not None
-        else (zero if by is None else by) + (0.0 if g is None else g)
-        for by, g in both
-    ]
+    found, numbered = [], dict(enumerate(values))
+    for form, g in zip(bodies, given, strict=True):
+        by = dot(form, numbered)
+        total = jnp.zeros_like(t) if by is None else by
+        found.append(total if g is None else total + g)
+    return found
 
 
 def stretch(now: MachineSnapshot, k: int) -> tuple[Array, Array]:

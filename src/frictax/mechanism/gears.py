@@ -128,9 +128,6 @@ class IdealPlanetary(AbstractGear):
         return 1.0, self.ratio, -(1 + self.ratio)
 
 
-_LEAST_ETA = 0.01  # [1] the extrapolation beyond the last row stops at this efficiency
-
-
 class _Corners(AbstractLaw):
     """A law without friction whose breaks are the corners of the loss table."""
 
@@ -260,8 +257,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
         """
         last, ends = self.w[-1], []
         for column, low, high in (
-            (self.eta_mf1, _LEAST_ETA, 1.0),
-            (self.eta_mf2, _LEAST_ETA, 1.0),
+            (self.eta_mf1, 0.01, 1.0),
+            (self.eta_mf2, 0.01, 1.0),
             (self.tau_bf1, 0.0, jnp.inf),
             (self.tau_bf2, 0.0, jnp.inf),
         ):

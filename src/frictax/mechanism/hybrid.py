@@ -13,14 +13,15 @@ from frictax.parameters.arrays import constant
 from frictax.signals.signal import first_end, next_piece
 
 from . import dynamics
-from .bristle_events import (
+from .bristle_steps import (
     change_pressing,
     change_slipping_elements,
     element_margins,
+    passive_step,
     press_margins,
     start_pressing,
+    within_limits,
 )
-from .bristle_steps import passive_step, within_limits
 from .contact_margins import all_margins, is_unpressed, longest_steps, velocity_rounding
 from .energy import heat_flows, powers, stored_energy
 from .layout import Layout, layout, signal_of, state_names as state_names
@@ -202,10 +203,8 @@ class MechanicalSystem(AbstractHybridSystem):
     ) -> tuple[State, Modes, Integer]:
         # The choice of modes does not have a derivative; the state has one.
         still, t_, y_ = constant((self, t, y))
-        new, events = (
-            still._mode_with_signals(t_, mode, fired),
-            crossed_guards(self.layout, self.mechanism.parts, fired),
-        )
+        new = still._mode_with_signals(t_, mode, fired)
+        events = crossed_guards(self.layout, self.mechanism.parts, fired)
         for contact, event in zip(self.layout.contacts, events, strict=True):
             if contact.face is not None:
                 new[contact.face] = jnp.where(
@@ -334,11 +333,8 @@ class MechanicalSystem(AbstractHybridSystem):
         n, before = len(self.layout.coordinates), self.snapshot(t, y, mode)
         q = list(before.q)
         for c in hits:
-            (i,), (low, high), wall = (
-                before.contact_jacobian[c],
-                before.part(c).stops(),
-                before.contact(c).wall,
-            )
+            (i,), (low, high) = before.contact_jacobian[c], before.part(c).stops()
+            wall = before.contact(c).wall
             q[i] = jnp.where(events[c]["low"], low, jnp.where(events[c]["high"], high, q[i]))
             assert wall is not None
             new[wall] = jnp.where(events[c]["low"], -1, jnp.where(events[c]["high"], 1, mode[wall]))

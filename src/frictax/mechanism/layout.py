@@ -101,10 +101,8 @@ def mechanism_error(sentence: str) -> ValueError:
 def build_contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
     """Return the `Contact` of part i; `signal`(part, field) returns the number of a signal."""
     plus, minus = part.between()
-    flange, support = (
-        find_flange(mechanism, i, plus, 1),
-        None if minus is None else find_flange(mechanism, i, minus, 1),
-    )
+    flange = find_flange(mechanism, i, plus, 1)
+    support = None if minus is None else find_flange(mechanism, i, minus, 1)
     name = mechanism.names[i]
     if flange.body is None and (support is None or support.body is None):
         raise mechanism_error(
@@ -195,7 +193,15 @@ def find_flange(mechanism: Any, part: int, name: Any, side: int) -> Flange:
             f" '{body}.flange_b'."
         )
     index = mechanism.names.index(body)
-    _check_kind(mechanism, part, index)
+    here, there = is_rotational(mechanism.parts[part]), is_rotational(mechanism.parts[index])
+    if None not in (here, there) and here != there:
+        kind, found = (type(mechanism.parts[i]).__name__ for i in (part, index))
+        does = ("slides", "turns")
+        raise mechanism_error(
+            f"{owner!r}, a {kind}, acts on what {does[bool(here)]}, got {body!r}, which is of kind"
+            f" {found} and {does[bool(there)]}. Take the"
+            f" {'translational' if here else 'rotational'} part."
+        )
     if isinstance(mechanism.parts[index], Fixed):
         return Flange(None, index, 0)
     has_length = hasattr(mechanism.parts[index], "L")
@@ -203,19 +209,6 @@ def find_flange(mechanism: Any, part: int, name: Any, side: int) -> Flange:
         body_parts(mechanism).index(index),
         index,
         {"flange_a": -1, "flange_b": 1}.get(end, side) * has_length,
-    )
-
-
-def _check_kind(mechanism, part: int, index: int) -> None:
-    here, there = is_rotational(mechanism.parts[part]), is_rotational(mechanism.parts[index])
-    if None in (here, there) or here == there:
-        return
-    kind, body = type(mechanism.parts[part]).__name__, type(mechanism.parts[index]).__name__
-    does = ("slides", "turns")
-    raise mechanism_error(
-        f"{mechanism.names[part]!r}, a {kind}, acts on what {does[bool(here)]}, got"
-        f" {mechanism.names[index]!r}, which is of kind {body} and {does[bool(there)]}. Take the"
-        f" {'translational' if here else 'rotational'} part."
     )
 
 
@@ -354,7 +347,13 @@ def _build_layout(mechanism) -> Layout:
     compliants, forces, contacts, bristles, gears, motions = [], [], [], [], [], []
     for i, part in enumerate(parts):
         if isinstance(part, AbstractCompliant):
-            compliants.append(_build_compliant(mechanism, i, part))
+            a, b = find_flange(mechanism, i, part.a, 1), find_flange(mechanism, i, part.b, -1)
+            if a.body is not None and a.body == b.body:
+                raise mechanism_error(
+                    f"{mechanism.names[i]!r} must join two bodies, got {part.a!r} and"
+                    f" {part.b!r}. Hold one end with `wall=Fixed()`."
+                )
+            compliants.append((i, a, b))
         elif isinstance(part, AbstractSource):
             field = part.signal_name()
             flange = find_flange(mechanism, i, part.body, 1)
@@ -371,7 +370,6 @@ def _build_layout(mechanism) -> Layout:
             kind = contacts if bristle_of(part) is None else bristles
             kind.append(build_contact(mechanism, i, part, signal))
     followers = _followers(mechanism, gears, motions)
-    _check_lossy_gears(mechanism, gears)
     lay = Layout(
         bodies,
         tuple(b for b in range(len(bodies)) if b not in followers),
@@ -385,39 +383,9 @@ def _build_layout(mechanism) -> Layout:
         elements=tuple(parts[b.part].bristle.elements for b in bristles),
         gaps=tuple(k for k, c in enumerate(compliants) if isinstance(parts[c[0]], AbstractGap)),
     )
-    nodes = _thermal_nodes(mechanism, lay)
-    return dataclasses.replace(
-        lay,
-        contacts=_number_modes(parts, _group_contacts(mechanism, lay)),
-        nodes=nodes,
-        conductors=_conductors(mechanism, nodes),
-    )
-
-
-def _build_compliant(mechanism, i: int, part: AbstractCompliant) -> tuple[int, Flange, Flange]:
-    """Return the number of a compliant and its two flanges."""
-    a, b = find_flange(mechanism, i, part.a, 1), find_flange(mechanism, i, part.b, -1)
-    if a.body is not None and a.body == b.body:
-        raise mechanism_error(
-            f"{mechanism.names[i]!r} must join two bodies, got {part.a!r} and"
-            f" {part.b!r}. Hold one end with `wall=Fixed()`."
-        )
-    return i, a, b
-
-
-def _check_lossy_gears(mechanism, gears: list[Gear]) -> None:
-    """Raise `ValueError` if another gear acts on the first body of a gear with losses."""
-    parts = mechanism.parts
-    for gear in (g for g in gears if getattr(parts[g.part], "depends_on_torque", False)):
-        others = [
-            mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies
-        ]
-        if others:
-            name = mechanism.names[gear.part]
-            raise mechanism_error(
-                f"body {parts[gear.part].a!r} must hand its torque on to {name!r}"
-                f" alone, got {others[0]!r} as well."
-            )
+    contacts = _number_modes(parts, _group_contacts(mechanism, lay))
+    nodes, conductors = _thermal_network(mechanism, lay)
+    return dataclasses.replace(lay, contacts=contacts, nodes=nodes, conductors=conductors)
 
 
 def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
@@ -447,6 +415,15 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
                 " gear first."
             )
         known.add(gear.bodies[-1])
+        if getattr(mechanism.parts[gear.part], "depends_on_torque", False):
+            first = gear.bodies[0]
+            others = [g for g in gears if g is not gear and first in g.bodies]
+            if others:
+                raise mechanism_error(
+                    f"body {mechanism.parts[gear.part].a!r} must hand its torque on to"
+                    f" {mechanism.names[gear.part]!r} alone, got"
+                    f" {mechanism.names[others[0].part]!r} as well."
+                )
     return followers
 
 
@@ -481,9 +458,12 @@ def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
     rows = [contact_row(c, at) for c in lay.contacts]
     for c, row in zip(lay.contacts, rows, strict=True):
         if not row:
+            part = mechanism.parts[c.part]
+            ends = [getattr(part, field, None) for field in ("body", "support", "a", "b")]
+            got = " and ".join(repr(name) for name in ends if name is not None)
             raise mechanism_error(
                 f"the friction {mechanism.names[c.part]!r} must act on a motion that"
-                f" is not given, got {_names_of_ends(mechanism, c)}. Name a body that moves freely."
+                f" is not given, got {got}. Name a body that moves freely."
             )
     tied = [set(form) for form in at if form] + [set(row) for row in rows]
     sets = {i: {i} for i in range(len(lay.coordinates))}
@@ -512,25 +492,19 @@ def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
     return tuple(contacts)
 
 
-def _names_of_ends(mechanism, contact: Contact) -> str:
-    part = mechanism.parts[contact.part]
-    names = [
-        getattr(part, f)
-        for f in ("body", "support", "a", "b")
-        if getattr(part, f, None) is not None
-    ]
-    return " and ".join(repr(n) for n in names)
-
-
-def _thermal_nodes(mechanism: Any, lay: Layout) -> tuple[Node, ...]:
-    """Return the thermal nodes of a mechanism, with the contacts and compliants that heat them."""
+def _thermal_network(
+    mechanism: Any, lay: Layout
+) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
+    """Return the thermal nodes, with the contacts and compliants that heat them; and the number of
+    each thermal conductor with its two nodes (None: the surroundings).
+    """
     names, parts = mechanism.names, mechanism.parts
     contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
     compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
     bristles = {names[contact.part]: b for b, contact in enumerate(lay.bristles)}
     kinds = (contacts, compliants, bristles)
     sources = contacts | compliants | bristles
-    nodes, heats = [], {}
+    nodes, conductors, heats = [], [], {}
     for i, part in enumerate(parts):
         if not isinstance(part, HeatCapacitor):
             continue
@@ -547,15 +521,8 @@ def _thermal_nodes(mechanism: Any, lay: Layout) -> tuple[Node, ...]:
                 )
             heats[source] = names[i]
         nodes.append(Node(i, *(tuple(k[s] for s in part.sources if s in k) for k in kinds)))
-    return tuple(nodes)
-
-
-def _conductors(mechanism: Any, nodes: tuple[Node, ...]) -> tuple[tuple[int, int, int | None], ...]:
-    """Return the number of each thermal conductor and its two nodes (None: the surroundings)."""
-    names = mechanism.names
     numbers = {names[node.part]: k for k, node in enumerate(nodes)}
-    conductors = []
-    for i, part in enumerate(mechanism.parts):
+    for i, part in enumerate(parts):
         if isinstance(part, ThermalConductor):
             for end in (part.a, part.b):
                 if end is not None and end not in numbers:
@@ -565,7 +532,7 @@ def _conductors(mechanism: Any, nodes: tuple[Node, ...]) -> tuple[tuple[int, int
                         f" {end!r}. Here are: {known}."
                     )
             conductors.append((i, numbers[part.a], None if part.b is None else numbers[part.b]))
-    return tuple(conductors)
+    return tuple(nodes), tuple(conductors)
 
 
 def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:

@@ -26,13 +26,6 @@ from .snapshot import Snapshot
 from .sparse import SparseRow, dot, scale
 from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
-# A lever is short if stopping its contact changes a coordinate's rate by more than this many times
-# the rounding error of a velocity.
-_SHORT_LEVER = 1e4
-# [breakaway force] A load that exceeds the breakaway force by more than this is not an event
-# located in time: it was there at the start.
-_SUDDEN_LOAD = 1e-7
-
 
 def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
     """Return for each contact which of its margins, by name, is the margin number `fired`."""
@@ -190,10 +183,8 @@ def _group_modes_at_rest(
     hold, slide = _limits(before, now, group, events)
     if len(group) == 1:
         (c,) = group
-        own, rate = (
-            now.delassus[c].get(c, now.zero),
-            now.relative_acceleration(c, now.free_acceleration),
-        )
+        own = now.delassus[c].get(c, now.zero)
+        rate = now.relative_acceleration(c, now.free_acceleration)
         load = rate / jnp.where(own > 0, own, 1.0)
         away = jnp.where(
             load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK)
@@ -283,21 +274,21 @@ def _directions_without_hold(
 
 def _is_short(now: Snapshot, c: int) -> Array:
     """Return whether the lever of contact c is so short that stopping the contact would change the
-    rates of the coordinates by more than a rounding error.
+    rates of the coordinates by more than 10,000 rounding errors of a velocity.
     """
     along = now.accelerations_by(now.contact_jacobian[c]).values()
     most = jnp.max(jnp.stack([jnp.abs(x) for x in along])) * jnp.abs(now.v_rel[c])
-    return most > _SHORT_LEVER * velocity_rounding(now, c) * now.delassus[c][c]
+    return most > 1e4 * velocity_rounding(now, c) * now.delassus[c][c]
 
 
 def _has_sudden_load(before: Snapshot, group: tuple[int, ...]) -> Array:
-    """Return whether a load exceeds the breakaway force of a stuck contact of the group, which
-    happens at a start from rest.
+    """Return whether a load exceeds the breakaway force of a stuck contact of the group by more
+    than 1e-7 of it. Such a load is not an event located in time: it was there at a start from rest.
     """
     sudden = jnp.array(False)
     if before.begins_stuck:
         for c in group:
-            least = jnp.minimum(*reserves(before, c)) < -_SUDDEN_LOAD * before.share(c)
+            least = jnp.minimum(*reserves(before, c)) < -1e-7 * before.share(c)
             sudden = sudden | ((before.mode[c] == STUCK) & least)
     return sudden
 
@@ -353,17 +344,16 @@ def _group_modes_by_torque(
         offset=table(offsets).T,
         factor=table([_factor(before, c, events[c], m) for c in group] for m in (-1, 1)),
     )
-    given, redundant = (jnp.stack(modes), _stack(known)), now.contact(group[0]).redundant
+    motion = jnp.stack(rests), jnp.stack(modes), _stack(known)
     found = modes_by_torque(
         table(matrix),
         _stack(free),
         _stack_both_ways(hold),
         _stack_both_ways(slide),
         _stack(now.shares(group)),
-        jnp.stack(rests),
-        given,
+        motion,
         friction,
-        redundant,
+        now.contact(group[0]).redundant,
     )
     return (
         [found.modes[i] for i in range(len(group))],
@@ -407,10 +397,8 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
     if the load equals their friction up to a rounding error.
     """
     old = before.mode[c]
-    leaves, goes_on = (
-        (old == STUCK) & event["forward" if m == 1 else "backward"],
-        (old == m) & ~event["forward"],
-    )
+    leaves = (old == STUCK) & event["forward" if m == 1 else "backward"]
+    goes_on = (old == m) & ~event["forward"]
     return jnp.where(leaves | goes_on, 1 - 4 * jnp.finfo(before.t.dtype).eps ** AT_LIMIT, 1.0)
 
 

@@ -17,12 +17,6 @@ from frictax.parameters.arrays import larger, least
 from .layout import Contact, Layout
 from .sparse import SparseRow, dot, scale, solve_in_span, solve_sparse
 
-_LEAST_SHARE = 1e-4  # [largest share in the group] smallest share of a redundant contact
-# [acceleration by a unit force] A contact that a unit force accelerates by less than this, while
-# others are stuck, is held by them. Contacts that are not held are above the ratio of the smallest
-# mass to the sum of all masses.
-_HELD = 1e-11
-
 
 class Snapshot:
     """A machine at one time. Its attributes are lists of scalars over coordinates, bodies and
@@ -214,7 +208,7 @@ class Snapshot:
         """Return the shares of a group relative to the largest share, each at least 1e-4."""
         sizes = [self.share(c) for c in group]
         most = -least(-jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
-        return [larger(size / most, _LEAST_SHARE) for size in sizes]
+        return [larger(size / most, 1e-4) for size in sizes]
 
     def sliding(self, c: int) -> Array:
         """Return the friction of contact c while it slides; 0 if it is stuck or free."""
@@ -272,6 +266,10 @@ class Snapshot:
     @cached_property
     def is_held(self) -> list[Any]:
         """For each contact whether stuck contacts hold its motion; None if they never can."""
+        # [acceleration by a unit force] A contact that a unit force accelerates by less than this
+        # share, while others are stuck, is held by them. Contacts that are not held are above the
+        # ratio of the smallest mass to the sum of all masses.
+        held = 1e-11
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
             # A given motion moves a contact although the others hold it.
@@ -282,7 +280,7 @@ class Snapshot:
             own = {c: rows[c][c] for c in group}
             # Eliminate the stuck contacts: the remainder of a motion that they hold is 0.
             for p in group:
-                is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > _HELD * own[p])
+                is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > held * own[p])
                 pivot = jnp.where(is_pivot, rows[p][p], 1.0)
                 for c in group:
                     if c == p or p not in rows[c]:
@@ -291,7 +289,7 @@ class Snapshot:
                     for d, x in rows[p].items():
                         rows[c][d] = rows[c].get(d, 0.0) - factor * x
             for c in group:
-                found[c] = (self.mode[c] != STUCK) & (own[c] > 0) & (rows[c][c] <= _HELD * own[c])
+                found[c] = (self.mode[c] != STUCK) & (own[c] > 0) & (rows[c][c] <= held * own[c])
         return found
 
     def contact_forces(

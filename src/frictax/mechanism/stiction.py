@@ -4,7 +4,7 @@
 limits of some contacts depend on a torque that the forces of the others change.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,28 +13,37 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.parameters import Integer
 
-# Tolerances are powers of the machine precision eps. Values in words are for 64 bits.
-# `modes_at_rest` applies them in units in which every contact has G_ii = 1.
 
-# eps**0.7 = 1e-11: a smaller pivot counts as 0. Other pivots are above the ratio of the smallest
-# mass to the sum of all masses.
-_RANK = 0.7
-# eps**0.75 = 2e-12 of a pivot, added to the pivots of redundant contacts in `modes_by_torque`
-_REGULARIZATION = 0.75
-# eps**0.57 = 1e-9 of the terms: a smaller acceleration of a redundant contact counts as 0
-_CONSISTENT = 0.57
+class _Tolerances(NamedTuple):
+    """Tolerances as functions of the machine precision eps; values in words are for 64 bits.
+
+    `modes_at_rest` applies them in units in which every contact has G_ii = 1.
+    """
+
+    # eps**0.7 = 1e-11: a smaller pivot counts as 0. Other pivots are above the ratio of the
+    # smallest mass to the sum of all masses.
+    rank: Any
+    # eps**0.75 = 2e-12 of a pivot, added to the pivots of redundant contacts in `modes_by_torque`
+    regularization: Any
+    # eps**0.57 = 1e-9 of the terms: a smaller acceleration of a redundant contact counts as 0.
+    consistent: Any
+    # eps**0.5 = 1.5e-8 of the terms: a smaller acceleration in the wrong direction is `ok`.
+    motion: Any
+    # 2**16 eps = 1.5e-11 of the force of the largest acceleration: any contact holds a smaller one.
+    zero: Any
+    # 512 eps = 1e-13 of the largest acceleration or force: rounding error of a sum
+    rounding: Any
+
+    @classmethod
+    def for_numbers(cls, numbers: Array) -> "_Tolerances":
+        eps = jnp.finfo(numbers.dtype).eps
+        return cls(eps**0.7, eps**0.75, eps**0.57, eps**0.5, 2**16 * eps, 512 * eps)
+
+
 AT_LIMIT = 0.57  # eps**0.57 = 1e-9 of a limit: a force that exceeds the limit by less is held
-# eps**0.5 = 1.5e-8 of the terms: a smaller acceleration in the wrong direction is accepted in `ok`
-_MOTION = 0.5
-# 2**16 eps = 1.5e-11 of the force of the largest acceleration: a smaller force is held by any
-# contact
-_ZERO = 2**16
-_ROUNDING = 512  # 512 eps = 1e-13 of the largest acceleration or force: rounding error of a sum
 # Largest number of solutions per contact. The rule of least index may need 3**k solutions. The
 # largest number was 7 k in 36 kinds of random problems, 20000 each, with k = 4 to 12.
 _MOST_SOLUTIONS = 64
-_CYCLING = 8  # solutions per contact after which `modes_by_torque` changes the order of its rule
-
 
 PerContact = Float[Array, " k"]
 BothWays = tuple[PerContact, PerContact]  # backward, forward
@@ -136,8 +145,8 @@ def modes_at_rest(
     G, b = jnp.where(among, G, 0.0) / (unit[:, None] * unit), jnp.where(in_rest, b, 0.0) / unit
     most, least = (jnp.where(in_rest, jnp.stack(pair), 0.0) * unit for pair in (hold, slide))
     weight = 1.0 / (jnp.where(in_rest, share, 1.0) * unit**2)
-    eps = jnp.finfo(G.dtype).eps
-    raised = _raise_of_limits(most, _ZERO * eps * jnp.max(jnp.abs(b)))
+    zero = _Tolerances.for_numbers(G).zero
+    raised = _raise_of_limits(most, zero * jnp.max(jnp.abs(b)))
     most, least = most + raised, least + raised
     # A force that is larger than any contact can hold.
     beyond = 1e10 * (jnp.max(jnp.abs(b)) + jnp.max(jnp.where(jnp.isfinite(most), most, 0.0)))
@@ -184,10 +193,10 @@ def _raise_of_limits(most: Array, zero: Array) -> Array:
 
 def _fits(G: Array, b: Array, force: Array, modes: Array) -> Array:
     """Return for each contact whether its acceleration is consistent with its mode."""
-    eps = jnp.finfo(G.dtype).eps
+    tolerances = _Tolerances.for_numbers(G)
     a_rel, terms = b - G @ force, jnp.abs(b) + jnp.abs(G) @ jnp.abs(force)
     error = jnp.where(modes == 0, jnp.abs(a_rel), -modes * a_rel)
-    return error <= eps**_MOTION * terms + _ROUNDING * eps * jnp.max(terms)
+    return error <= tolerances.motion * terms + tolerances.rounding * jnp.max(terms)
 
 
 def _holding_forces(
@@ -200,23 +209,20 @@ def _holding_forces(
     contacts have the least sum of weight*f**2. For a prescribed motion, which no force stops, the
     result is about `beyond`.
     """
-    eps, stuck = jnp.finfo(G.dtype).eps, modes == 0
-    table, basis = eliminate(jnp.column_stack([G, b - G @ at_limit]), stuck, eps**_RANK)
+    tolerances, stuck = _Tolerances.for_numbers(G), modes == 0
+    rank = tolerances.rank
+    table, basis = eliminate(jnp.column_stack([G, b - G @ at_limit]), stuck, rank)
     # For a contact j outside of the basis, row j of G is the combination mix[:, j] of the rows of
     # the basis, except for the pivot on the diagonal.
-    mix = jnp.where(
-        basis[:, None] & ~basis & (jnp.abs(table[:, :-1]) > eps**_RANK), table[:, :-1], 0.0
-    )
-    alone, a_rel, pivot = (
-        jnp.where(basis, table[:, -1], 0.0),
-        jnp.where(basis, 0.0, table[:, -1]),
-        jnp.diagonal(table),
-    )
-    redundant = ~basis & (pivot <= eps**_RANK + 64 * eps * jnp.sum(jnp.abs(mix), axis=0) ** 2)
+    mix = jnp.where(basis[:, None] & ~basis & (jnp.abs(table[:, :-1]) > rank), table[:, :-1], 0.0)
+    alone, a_rel = jnp.where(basis, table[:, -1], 0.0), jnp.where(basis, 0.0, table[:, -1])
+    pivot = jnp.diagonal(table)
+    eps = jnp.finfo(G.dtype).eps
+    redundant = ~basis & (pivot <= rank + 64 * eps * jnp.sum(jnp.abs(mix), axis=0) ** 2)
     terms = jnp.abs(b) + jnp.abs(G) @ jnp.abs(at_limit)
-    prescribed = jnp.abs(a_rel) > eps**_CONSISTENT * (
+    prescribed = jnp.abs(a_rel) > tolerances.consistent * (
         terms + jnp.abs(mix).T @ terms
-    ) + _ROUNDING * eps * jnp.max(terms)
+    ) + tolerances.rounding * jnp.max(terms)
     push = jnp.where(redundant & prescribed, a_rel, 0.0)
     largest = jnp.max(jnp.abs(push))
     push = push / jnp.where(largest > 0, largest, 1.0) * beyond * jnp.max(weight)
@@ -282,29 +288,29 @@ def modes_by_torque(
     hold: BothWays,
     slide: BothWays,
     share: PerContact,
-    in_rest: Bool[Array, " k"],
-    given: tuple[Int[Array, " k"], PerContact],
+    motion: tuple[Bool[Array, " k"], Int[Array, " k"], PerContact],
     friction: Lines,
     redundant: bool,
 ) -> ContactModes:
     """Solve the problem of `modes_at_rest` where some contacts have a friction by torque.
 
     **Arguments:** those of `modes_at_rest`, except that `b` is without the forces of all contacts.
-    `given`: mode and force of the contacts that are not `in_rest`; the force counts for contacts
-    without friction by torque. `redundant`: whether G may be singular.
+    `motion`: which contacts are at rest, and mode and force of the other contacts; the force counts
+    for contacts without friction by torque. `redundant`: whether G may be singular.
 
     **Method:** the rule of least index of `modes_at_rest`. A sliding contact with friction by
     torque is on one of two lines. If it is on the lesser line, its state is wrong, and it changes
     the line.
     """
-    G, b, hold, slide, share, given, friction = jax.lax.stop_gradient(
-        (G, b, hold, slide, share, given, friction)
+    G, b, hold, slide, share, motion, lines = jax.lax.stop_gradient(
+        (G, b, hold, slide, share, motion, friction)
     )
-    eps, k, lines = jnp.finfo(G.dtype).eps, b.shape[0], friction
+    (in_rest, own_modes, own_forces), k = motion, b.shape[0]
+    tolerances = _Tolerances.for_numbers(G)
     own = jnp.diagonal(G)
     most, least = jnp.stack(hold), jnp.stack(slide)
     unit = jnp.where(own > 0, own, 1.0)
-    zero = _ZERO * eps * jnp.max(jnp.abs(b) / jnp.sqrt(unit)) / jnp.sqrt(unit)
+    zero = tolerances.zero * jnp.max(jnp.abs(b) / jnp.sqrt(unit)) / jnp.sqrt(unit)
     raised = _raise_of_limits(most, zero)
     most, least = most + raised, least + raised
 
@@ -312,7 +318,8 @@ def modes_by_torque(
         pick = lambda pair: jnp.where(line == 0, pair[0], pair[1])  # noqa: E731
         slope, offset = pick(lines.slope), pick(lines.offset)
         limit = jnp.where(modes > 0, limits[1], limits[0])
-        at_limit = jnp.where(in_rest, modes * jnp.where(jnp.isfinite(limit), limit, 0.0), given[1])
+        at_limit = modes * jnp.where(jnp.isfinite(limit), limit, 0.0)
+        at_limit = jnp.where(in_rest, at_limit, own_forces)
         # A contact on which no force can act does not hold.
         stuck, by_torque = in_rest & (modes == 0) & (own > 0), lines.is_by_torque & (modes != 0)
         row = jnp.eye(k) - jnp.where(by_torque, slope, 0.0)[:, None] * lines.by
@@ -320,17 +327,12 @@ def modes_by_torque(
         matrix, right = jnp.where(stuck[:, None], G, row), jnp.where(stuck, b, right)
         # The stuck contacts carry share*(G z). Where a singular G does not determine z, G z is 0.
         elastic = jnp.where(stuck, G, 0.0)
-        spread = (
-            jnp.where(stuck[:, None], share[:, None] * elastic, jnp.eye(k))
-            if redundant
-            else jnp.eye(k)
-        )
+        spread = jnp.eye(k)
+        if redundant:
+            spread = jnp.where(stuck[:, None], share[:, None] * elastic, spread)
         product = matrix @ spread
-        slack = (
-            jnp.where(stuck, eps**_REGULARIZATION * jnp.diagonal(product), 0.0)
-            if redundant
-            else jnp.zeros(k)
-        )
+        regular = tolerances.regularization * jnp.diagonal(product) if redundant else None
+        slack = jnp.zeros(k) if regular is None else jnp.where(stuck, regular, 0.0)
         product = product + jnp.diag(slack)
 
         def solve(right):
@@ -360,7 +362,7 @@ def modes_by_torque(
         turns = modes * a_rel < -little * own
         # A contact whose motion the others hold sticks if its share is below its limit.
         if redundant:
-            still = jnp.abs(a_rel) <= little * own + _ROUNDING * eps * (
+            still = jnp.abs(a_rel) <= little * own + tolerances.rounding * (
                 jnp.abs(b) + jnp.abs(G) @ jnp.abs(f)
             )
             turns = jnp.where(still, modes * (borne - f) < -little, turns)
@@ -371,12 +373,13 @@ def modes_by_torque(
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (
             jnp.abs(lines.at) + jnp.abs(lines.by) @ jnp.abs(f)
         ) + jnp.max(lines.offset, axis=0)
-        tie = jnp.where(wished == modes, _ROUNDING * eps * size, 0.0)
+        tie = jnp.where(wished == modes, tolerances.rounding * size, 0.0)
         kept = jnp.where(line == 0, values[0] - values[1], values[1] - values[0]) >= -tie
         better = jnp.where(lines.is_by_torque & ~kept, 1 - line, line)
         wrong = (wished != modes) | ((better != line) & (modes != 0))
-        # If the rule cycles, it begins at another contact each time.
-        order = (jnp.arange(k) - jnp.where(looks < _CYCLING * k, 0, looks)) % k
+        # If the rule cycles, as after 8 solutions per contact, it begins at another contact each
+        # time.
+        order = (jnp.arange(k) - jnp.where(looks < 8 * k, 0, looks)) % k
         first = jnp.argmin(jnp.where(wrong, order, k))
         fit = ~jnp.any(wrong)
         fallen = jnp.where((modes != 0) & in_rest, least, limits)
@@ -390,7 +393,7 @@ def modes_by_torque(
         )
 
     start = (
-        jnp.where(in_rest, 0, given[0]).astype(jnp.int32),
+        jnp.where(in_rest, 0, own_modes).astype(jnp.int32),
         jnp.zeros(k, jnp.int32),
         most,
         jnp.zeros((), jnp.int32),

@@ -5,10 +5,6 @@ import equinox as eqx
 from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, parameter
 
 
-def _names(value) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
 class HeatCapacitor(CheckedModule):
     """A body of one temperature that friction and dampers heat: C*dT/dt = sum of the loss powers
     and of the conducted heat flows.
@@ -37,7 +33,9 @@ class HeatCapacitor(CheckedModule):
     318.0
     """
 
-    sources: tuple[str, ...] = eqx.field(static=True, converter=_names)
+    sources: tuple[str, ...] = eqx.field(
+        static=True, converter=lambda value: (value,) if isinstance(value, str) else tuple(value)
+    )
     C: Scalar = parameter(Positive(), "J/K")
     T: Scalar = parameter(Positive(), "K", fit=False, default=293.15)
 

@@ -412,7 +412,14 @@ class AbstractLinkage(AbstractOwnMotion):
         q, u = y[:n], y[n : 2 * n]
         jacobian, turning = jax.jvp(self.jacobian, (q,), (u,))
         speeds = jacobian @ u
-        laid = _contact_layout(self.frictions, n, not self.is_by_joint)
+        entries, place = [], k
+        for c, friction in enumerate(self.frictions):
+            piece = place if has_breaks(friction) else None
+            place += piece is not None
+            flange, group = Flange(c, c, 0), tuple(range(k))
+            redundant = not self.is_by_joint
+            entries.append(Contact(c, flange, None, None, group, False, redundant, None, piece))
+        laid = Layout((), tuple(range(n)), (), (), tuple(entries), (), (), ())
         v_rel = [speeds[c] for c in range(k)]
         direction = [jnp.where(mode[c] == FREE, 0, mode[c]) for c in range(k)]
         pieces = [None if c.piece is None else mode[c.piece] for c in laid.contacts]
@@ -420,23 +427,11 @@ class AbstractLinkage(AbstractOwnMotion):
             {c: 1.0} if self.is_by_joint else {i: jacobian[c, i] for i in range(n)}
             for c in range(k)
         ]
-        modes, matrices = (
-            [mode[i] for i in range(mode.shape[0])],
-            (self.mass_matrix(q), self.force(t, q, u, args), turning @ u, self.jacobian),
-        )
-        return _LinkageSnapshot(
-            self.frictions,
-            laid,
-            t,
-            modes,
-            list(q),
-            list(u),
-            contact_jacobian,
-            v_rel,
-            direction,
-            pieces,
-            *matrices,
-        )
+        modes = [mode[i] for i in range(mode.shape[0])]
+        at = self.frictions, laid, t, modes, list(q), list(u)
+        contacts = contact_jacobian, v_rel, direction, pieces
+        matrices = self.mass_matrix(q), self.force(t, q, u, args), turning @ u, self.jacobian
+        return _LinkageSnapshot(*at, *contacts, *matrices)
 
     @property
     def is_by_joint(self) -> bool:
@@ -510,20 +505,6 @@ class _LinkageSnapshot(Snapshot):
     def given_acceleration(self, c: int) -> Any:
         """Return the relative acceleration of contact c by the change of J."""
         return self.turning[c]
-
-
-def _contact_layout(frictions: tuple[SupportFriction, ...], n: int, redundant: bool) -> Layout:
-    k = len(frictions)
-    contacts, place = [], k
-    for c, friction in enumerate(frictions):
-        piece = place if has_breaks(friction) else None
-        place += piece is not None
-        contacts.append(
-            Contact(
-                c, Flange(c, c, 0), None, None, tuple(range(k)), False, redundant, None, piece, None
-            )
-        )
-    return Layout((), tuple(range(n)), (), (), tuple(contacts), (), (), ())
 
 
 class Driven(AbstractHybridSystem):

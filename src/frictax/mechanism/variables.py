@@ -31,9 +31,6 @@ from .layout import Layout
 from .thermal import HeatCapacitor, ThermalConductor
 from .variable_table import VARIABLES, rotational_name
 
-_SPEED_AT_REST = 1e-10  # [m/s or rad/s] Modelica's tools change the mode above this speed.
-# [m/s2 or rad/s2] At breakaway an acceleration of 0 may be negative by this rounding error.
-_ACCELERATION_ERROR = 1e-6
 # Velocity and acceleration of the sliding faces on a part that slides, on one that turns, and of a
 # gear.
 _FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
@@ -66,7 +63,9 @@ class Breakaway:
         """Return whether the sliding faces are at rest and accelerate in `direction`."""
         has = vars(self)
         v, a = next((has[v], has[a]) for v, a in _FACES if v in has)
-        return (jnp.abs(v) <= _SPEED_AT_REST) & (direction * a >= -_ACCELERATION_ERROR)
+        # Modelica's tools change the mode above 1e-10 m/s or rad/s. At breakaway an acceleration of
+        # 0 may be negative by a rounding error of up to 1e-6 m/s2 or rad/s2.
+        return (jnp.abs(v) <= 1e-10) & (direction * a >= -1e-6)
 
 
 class NoBreakaway(Breakaway):
@@ -262,11 +261,19 @@ def variables_at(now: MachineSnapshot, part: int) -> Any:
         i = lay.bodies.index(part)
         return kind(now.s[i], now.v[i], now.accelerations[i])
     if isinstance(element, AbstractSource):
-        return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part), kind)
+        k = next(k for k, (i, _, _) in enumerate(lay.forces) if i == part)
+        _, flange, signal = lay.forces[k]
+        s = dynamics.position(now.mechanism, flange, now.s)
+        f = now.driven[k] + element.elastic(s)
+        if kind is not ControllerVariables:
+            return kind(s, f)
+        assert signal is not None
+        return kind(s, f, now.drive[signal])
     if isinstance(element, AbstractContact):
         if (b := _bristle_number(lay, part)) is not None:
             return _bristle_at(now, b, kind)
-        return _friction_at(now, _contact_number(lay, part), kind)
+        c = next(c for c, contact in enumerate(lay.contacts) if contact.part == part)
+        return _friction_at(now, c, kind)
     if isinstance(element, AbstractGear):
         return kind(*(now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies))
     if isinstance(element, AbstractMotion):
@@ -332,22 +339,8 @@ def _contact(lay: Layout, part: int) -> Any:
     return next(contact for contact in (*lay.contacts, *lay.bristles) if contact.part == part)
 
 
-def _contact_number(lay: Layout, part: int) -> int:
-    return next(c for c, contact in enumerate(lay.contacts) if contact.part == part)
-
-
 def _bristle_number(lay: Layout, part: int) -> int | None:
     return next((b for b, contact in enumerate(lay.bristles) if contact.part == part), None)
-
-
-def _source_at(now: MachineSnapshot, k: int, kind: Any) -> Any:
-    part, flange, signal = now.layout.forces[k]
-    source, s = now.mechanism.parts[part], dynamics.position(now.mechanism, flange, now.s)
-    f = now.driven[k] + source.elastic(s)
-    if kind is not ControllerVariables:
-        return kind(s, f)
-    assert signal is not None
-    return kind(s, f, now.drive[signal])
 
 
 def _friction_at(now: MachineSnapshot, c: int, kind: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.annotations import Checked
-from frictax.arguments import check_count
+from frictax.arguments import check_count, check_names, is_finite_number, lists_options
 from frictax.engine import Adaptive, Engine, OnSamples, Result
 from frictax.engine.options import ForwardAlone
 from frictax.fitting.problem.setup import (
@@ -26,10 +26,7 @@ from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, Parameter, check, parameters
 from frictax.text import align_columns, brief, figures, suggestion
 
-from .filters import FilterProblem, run_filters
-from .interval import Uncertainties
-
-_MOST_EVENTS = 20  # mode changes between two samples
+from .filters import FilterProblem, Uncertainties, run_filters
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -109,17 +106,34 @@ class Filtered:
         return f"Filtered({self.t.size} samples; {', '.join(self.names)})"
 
 
+class FilterOptions(TypedDict, total=False):
+    """The options of `kalman_filter`; see there for their meaning."""
+
+    drift: Mapping[str, float] | None
+    noise: Mapping[str, float] | None
+    members: int
+    saltation: bool
+    seed: int
+    engine: Engine | None
+
+
+_DEFAULTS: dict[str, Any] = {
+    "drift": None,
+    "noise": None,
+    "members": 30,
+    "saltation": True,
+    "seed": 0,
+    "engine": None,
+}
+
+
+@lists_options(FilterOptions, _DEFAULTS)
 def kalman_filter(
     model: Checked[Machine],
     record: Checked[Record],
     *,
     start_sd: Checked[Mapping[str, float]],
-    drift: Checked[Mapping[str, float] | None] = None,
-    noise: Checked[Mapping[str, float] | None] = None,
-    members: Checked[int] = 30,
-    saltation: Checked[bool] = True,
-    seed: int = 0,
-    engine: Checked[Engine | None] = None,
+    **options: Unpack[FilterOptions],
 ) -> Filtered:
     """Estimate states and slowly changing parameters of a machine at each sample of a record, by a
     bank of extended Kalman filters through stick and slip.
@@ -180,20 +194,33 @@ def kalman_filter(
     >>> round(float(found[F][-1]), 2), bool(found.sd[F][-1] < 0.01), float(found.sd["mass.v"][-1])
     (2.1, True, 0.0)
     """
-    drift, noise = ({} if given is None else given for given in (drift, noise))
+    check_names(kalman_filter, options)
+    chosen = {**_DEFAULTS, **options}
+    drift, noise = ({} if chosen[name] is None else chosen[name] for name in ("drift", "noise"))
+    members, saltation, engine = (chosen[name] for name in ("members", "saltation", "engine"))
     _check_arguments(model, record, members, saltation, engine)
     check(model)
     states = state_names(model)
     check_channels(model, record, states)
-    engine = _default_engine(record) if engine is None else engine
+    if engine is None:
+        substeps = max((k for _, k in OnSamples().over_gaps(record.t).finer), default=1)
+        forward: Any = ForwardAlone()
+        # There is room for 20 mode changes between two samples.
+        engine = OnSamples(substeps=substeps, max_events=20, adjoint=forward)
     known = {p.path: p for p in parameters(model)}
     for option, given in (("start_sd", start_sd), ("drift", drift), ("noise", noise)):
         others = states if option == "start_sd" else record.inputs if option == "noise" else ()
         _check_sizes(option, given, known, (*others,), states, zero=option == "start_sd")
     estimated = (*dict.fromkeys([*drift, *(name for name in start_sd if name not in states)]),)
     problem = _filter_problem(model, record, states, estimated, (start_sd, drift, noise), known)
-    found = run_filters(problem, engine, saltation, members, jax.random.key(seed))
-    _check_finite(found, record)
+    found = run_filters(problem, engine, saltation, members, jax.random.key(chosen["seed"]))
+    failed = ~np.all(np.isfinite(np.asarray(found.x)), axis=1)
+    if failed.any():
+        i = int(np.argmax(failed))
+        how = jax.tree.map(lambda a: a[i], found.result)
+        why = "What was found is not finite." if how == Result.successful else Result[how]
+        begin, end = record.t[max(i - 1, 0)], record.t[i]
+        raise RuntimeError(f"`kalman_filter` failed from {begin:g} s to {end:g} s: {why}")
     contacts = contact_names(model)[: problem.contacts]
     return Filtered(
         t=np.asarray(record.t),
@@ -235,6 +262,9 @@ def _filter_problem(
         estimated,
         tuple(noise),
     )
+    contacts = int(isinstance(model, AbstractAxis))
+    if isinstance(model, Mechanism):
+        contacts = len(MechanicalSystem(model).layout.contacts)
     outputs = tuple(record.outputs)
     sd = [np.broadcast_to(np.asarray(record.sd[name]), record.n) for name in outputs]
     return FilterProblem(
@@ -249,15 +279,8 @@ def _filter_problem(
         states,
         outputs,
         record.hold,
-        _contact_count(model),
+        contacts,
     )
-
-
-def _contact_count(model: Any) -> int:
-    """Return the number of contacts, whose modes come first."""
-    if isinstance(model, Mechanism):
-        return len(MechanicalSystem(model).layout.contacts)
-    return int(isinstance(model, AbstractAxis))
 
 
 def _domain_bounds(names: tuple[str, ...], known: Mapping[str, Parameter]) -> tuple[Any, Any]:
@@ -274,13 +297,6 @@ def _domain_bounds(names: tuple[str, ...], known: Mapping[str, Parameter]) -> tu
         low.append(least if inside else least + 1e-6 * float(value - least))
         high.append(domain.upper())
     return jnp.array(low, float), jnp.array(high, float)
-
-
-def _default_engine(record: Record) -> OnSamples:
-    finer = OnSamples().over_gaps(record.t).finer
-    substeps = max((k for _, k in finer), default=1)
-    forward: Any = ForwardAlone()
-    return OnSamples(substeps=substeps, max_events=_MOST_EVENTS, adjoint=forward)
 
 
 def _check_arguments(model: Any, record: Any, members: Any, saltation: Any, engine: Any) -> None:
@@ -354,23 +370,7 @@ def _check_sizes(
                     f" {np.shape(known[name].value)}. Write the law with a number for each."
                 )
         least = ">= 0" if zero else "> 0"
-        if not _is_number(size) or not np.isfinite(size) or size < 0 or (size == 0 and not zero):
+        if not is_finite_number(size) or size < 0 or (size == 0 and not zero):
             raise ValueError(
                 f"`kalman_filter`: `{option}` of {name!r} must be a number {least}, got {size!r}."
             )
-
-
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float | np.integer | np.floating)
-
-
-def _check_finite(found: Any, record: Record) -> None:
-    """Raise `RuntimeError` if a run from one sample to the next failed."""
-    failed = ~np.all(np.isfinite(np.asarray(found.x)), axis=1)
-    if not failed.any():
-        return
-    i = int(np.argmax(failed))
-    how = jax.tree.map(lambda a: a[i], found.result)
-    why = "What was found is not finite." if how == Result.successful else Result[how]
-    begin, end = record.t[max(i - 1, 0)], record.t[i]
-    raise RuntimeError(f"`kalman_filter` failed from {begin:g} s to {end:g} s: {why}")

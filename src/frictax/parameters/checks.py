@@ -73,11 +73,8 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
         return
     kind = "a number" if declaration.ndim == 0 else "a list of numbers"
     try:
-        array = (
-            np.asarray(value)
-            if value is None or isinstance(value, str | bool)
-            else np.asarray(value, dtype=float)
-        )
+        no_number = value is None or isinstance(value, str | bool)
+        array = np.asarray(value) if no_number else np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         array = np.asarray(None)
     if array.dtype != float:

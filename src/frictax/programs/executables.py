@@ -38,7 +38,6 @@ from frictax.xla import options_of_fits
 from .key import Unknown, key_text, surroundings
 from .store import config_of, device, is_safe, program_folder, read_entry, write_entry
 
-_MOST_AHEAD = 8  # programs that are read ahead and not yet used
 _reading: dict[Path, Future] = {}
 _read_before: set[Path] = set()
 _this_thread = threading.local()
@@ -50,11 +49,13 @@ def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
     """
     before, _this_thread.last = getattr(_this_thread, "last", None), path
     if before is not None and before.parent == path.parent and _follower(before) != path:
-        _write_follower(before, path)
+        with contextlib.suppress(OSError):
+            write_whole(_follower_file(before), path.name, replace=True, sync=False, mode=0o600)
     job = _reading.pop(path, None)
     _read_before.add(path)
     following = _follower(path)
-    while following is not None and following not in _reading and len(_reading) < _MOST_AHEAD:
+    # At most 8 programs that are not yet used are read ahead.
+    while following is not None and following not in _reading and len(_reading) < 8:
         if following in _read_before or not following.exists():
             break
         _reading[following] = start_job(read, following)
@@ -68,17 +69,11 @@ def _follower(path: Path) -> Path | None:
     return None
 
 
-def _write_follower(path: Path, following: Path) -> None:
-    with contextlib.suppress(OSError):
-        write_whole(_follower_file(path), following.name, replace=True, sync=False, mode=0o600)
-
-
 def _follower_file(path: Path) -> Path:
     return path.with_suffix(".program.then")
 
 
 _LEAST_COMPILE_TIME = 0.05  # [s] a program that compiles faster is not written to the cache
-_MOST_PROGRAMS = 200  # programs of one kind in the memory of a process
 # Settings of JAX that a program depends on.
 _SETTINGS = (
     "jax_default_device",
@@ -116,7 +111,7 @@ class Programs:
         with self.lock:
             program = self.made.setdefault(whole, SimpleNamespace(lock=threading.Lock(), run=None))
             self.made.move_to_end(whole)
-            if len(self.made) > _MOST_PROGRAMS:
+            if len(self.made) > 200:  # programs of one kind in the memory of a process
                 self.made.popitem(last=False)
         with Keys():
             with program.lock:
@@ -158,10 +153,15 @@ def cached_jit(function: Callable) -> Callable:
             hash(key)
         except TypeError:
             return plain(*args)
+
+        def flat(*arrays) -> Any:
+            rest = iter(arrays)
+            leaves = [next(rest) if x is None else x for x in fixed]
+            return function(*jax.tree.unflatten(structure, leaves))
+
+        flat.__name__ = function.__name__
         try:
-            return programs.run(
-                key, function, _function_of_arrays(function, structure, fixed), args, arrays
-            )
+            return programs.run(key, function, flat, args, arrays)
         except jax.errors.JaxRuntimeError:
             # An error such as that of `equinox.error_if`, which `filter_jit` raises with its text.
             return plain(*args)
@@ -188,17 +188,6 @@ def interruptible_jit(function: Callable) -> Callable:
         return result if same else plain(*args)
 
     return call
-
-
-def _function_of_arrays(function: Callable, structure, fixed: tuple[Any, ...]) -> Callable:
-    def flat(*arrays) -> Any:
-        rest = iter(arrays)
-        return function(
-            *jax.tree.unflatten(structure, [next(rest) if x is None else x for x in fixed])
-        )
-
-    flat.__name__ = function.__name__
-    return flat
 
 
 def _load_or_compile(
@@ -237,7 +226,9 @@ def _lower(
         # cache cannot be written to a file: on a CPU it would lack its functions. JAX's cache would
         # also keep a copy that is never read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
-    begin, least = time.perf_counter(), _least_compile_time()
+    begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
+    if config_of("jax_compilation_cache_dir"):
+        least = config_of("jax_persistent_cache_min_compile_time_secs")
     lowered = jax.jit(flat, compiler_options=options).lower(*arrays)
     if path is not None:
         # Source locations are two fifths of a program's file and a fifth of its reading time.
@@ -273,13 +264,6 @@ def _path(function: Callable, folder: Path, args: Any) -> Path | None:
     except Unknown:
         return None
     return folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
-
-
-def _least_compile_time() -> float:
-    """Return the compile time [s] below which a program is not written to the cache."""
-    if config_of("jax_compilation_cache_dir"):
-        return config_of("jax_persistent_cache_min_compile_time_secs")
-    return _LEAST_COMPILE_TIME
 
 
 def _read(path: Path) -> Any:

@@ -74,15 +74,11 @@ def key_text(thing: Any, fixed: bool = False) -> str:
     Raise `Unknown` for classes and functions of other packages.
     """
     if isinstance(thing, np.ndarray | np.generic | jax.Array):
-        content = (
-            hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
-            if fixed
-            else getattr(thing, "weak_type", False)
-        )
-        return (
-            f"{type(thing).__name__ if fixed else 'array'} {thing.dtype} {np.shape(thing)}"
-            f" {content}"
-        )
+        name, content = "array", getattr(thing, "weak_type", False)
+        if fixed:
+            name = type(thing).__name__
+            content = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
+        return f"{name} {thing.dtype} {np.shape(thing)} {content}"
     inside = functools.partial(key_text, fixed=fixed)
     kind = type(thing)
     if thing is None or kind in (bool, int, float, complex, str, bytes):

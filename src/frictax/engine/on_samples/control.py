@@ -14,20 +14,12 @@ from jaxtyping import Array, Bool, Int
 from frictax.parameters import Integer, Number, State
 from frictax.parameters.arrays import constant
 
-from ..implicit import rosenbrock2_differences, take_step as stepped
+from ..implicit import rosenbrock2_differences, take_step
 from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error
 
 PARTS = 4096  # the most parts of a step: a step of 1 s is divided into parts of 0.24 ms at most
-# The width of the parts is doubled if the error of a part is this many times below the tolerance.
-# The local error of a third-order step grows 16 times when its length doubles.
-_WIDENING_MARGIN = 24.0
-# [range of a state] Largest sum of the errors of parts of width 1 that exceed the tolerance. A run
-# with a larger sum is `Result.inaccurate`.
-_LARGEST_UNMET_ERROR = 1e-3
-# Smallest tolerance, in units of the rounding error of 1: a smaller one cannot be met.
-_SMALLEST_TOLERANCE = 100.0
 
 
 class Control(eqx.Module):
@@ -63,9 +55,11 @@ class Control(eqx.Module):
         The error is twice the sum of the estimated errors of a state over its range, the maximum
         over the states.
         """
+        # A run is inaccurate if the errors of the parts of width 1 that exceed the tolerance have a
+        # sum above 1e-3 of the range of a state.
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
-        return relative_error(self.errors, self.ranges, y), unmet > 2 * _LARGEST_UNMET_ERROR, finest
+        return relative_error(self.errors, self.ranges, y), unmet > 2e-3, finest
 
 
 class Judgement(eqx.Module):
@@ -91,8 +85,10 @@ def judged_states(system: Reused, y: State) -> list[Array]:
 
 
 def part_tolerance(options: OnSamples, dtype: Any) -> Any:
-    """Return the tolerance of a part, which is at least what numbers of type `dtype` can meet."""
-    least = _SMALLEST_TOLERANCE * float(jnp.finfo(dtype).eps)
+    """Return the tolerance of a part: at least 100 rounding errors of 1 in numbers of type `dtype`,
+    because a smaller tolerance cannot be met.
+    """
+    least = 100.0 * float(jnp.finfo(dtype).eps)
     return jnp.maximum(jnp.asarray(options.tolerance, dtype), jnp.asarray(least, dtype))
 
 
@@ -107,19 +103,14 @@ def step_with_differences(
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
-        return y1, _bosh3_differences(*constant((end - t, rates)))
-    y1 = stepped(system, options, mode, t, end, y, rate, sound=True)
+        # The differences are written entry by entry as XLA needs them.
+        h, rates = constant((end - t, rates))
+        stages = list(zip(*map(entries, rates), strict=True))
+        first = [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages]
+        return y1, (first, [h * (k2 - k1) for k1, k2, _ in stages])
+    y1 = take_step(system, options, mode, t, end, y, rate, holds=True)
     at = constant((t, end, y))
     return y1, tuple(map(entries, rosenbrock2_differences(constant(system), mode, *at)))
-
-
-def _bosh3_differences(h: Any, rates: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Return both differences of a Bosh3 step of length h [s], entry by entry as XLA needs them."""
-    stages = list(zip(*map(entries, rates), strict=True))
-    return (
-        [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages],
-        [h * (k2 - k1) for k1, k2, _ in stages],
-    )
 
 
 def widen_ranges(ranges: list[Array], y: list[Array], start: list[Array]) -> list[Array]:
@@ -136,7 +127,12 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     """
     if not inverse:
         return Judgement(jnp.zeros(()), [])
-    first, second = (_judged_entries(parts, inverse) for parts in differences)
+    first, second = differences
+    if len(first) == 1 and first[0].ndim:  # one long array instead of entries
+        count = inverse[0].shape[0] if inverse[0].ndim else len(inverse)
+        first, second = (parts[0][:count] for parts in differences)
+        first, second = ([x] if inverse[0].ndim else list(x) for x in (first, second))
+    first, second = first[: len(inverse)], second[: len(inverse)]
     whole, least = _sum(first, inverse), jnp.finfo(inverse[0].dtype).tiny
     share = jnp.minimum(1.0, 0.75 * whole / (_sum(second, inverse) + least))
     return Judgement(share * whole, [share * jnp.abs(e) for e in first])
@@ -159,15 +155,6 @@ def judge_by_halves(
 def _sum(parts: list[Array], inverse: list[Array]) -> Any:
     """Return the sum over the states, each relative to its scale."""
     return sum(jnp.sum(jnp.abs(x) * i) for x, i in zip(parts, inverse, strict=True))
-
-
-def _judged_entries(parts: list[Array], inverse: list[Array]) -> list[Array]:
-    """Return the judged entries of a difference, given entry by entry or as one long array."""
-    if len(parts) == 1 and parts[0].ndim:
-        return (
-            [parts[0][: inverse[0].shape[0]]] if inverse[0].ndim else list(parts[0][: len(inverse)])
-        )
-    return parts[: len(inverse)]
 
 
 def inverse_scales_of_part(
@@ -196,7 +183,8 @@ def update_control(
     ]
     is_divided = accepted & (width < PARTS)
     fits = ((u + width) % (2 * width) == 0) & (width < PARTS)
-    widens = accepted & fits & (part.error * _WIDENING_MARGIN < tol)
+    # The local error of a third-order step grows 16 times when its length doubles.
+    widens = accepted & fits & (part.error * 24.0 < tol)
     halved = jnp.where(refused, width // 2, width)
     return Control(
         jnp.where(widens, 2 * width, halved),

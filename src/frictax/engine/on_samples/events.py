@@ -26,7 +26,6 @@ from ..system import DEADLINE, END
 from .bookkeeping import write_row
 
 LOCATED = 1e-7  # [step] accuracy of the time of an event before the Newton step
-_PLACES = 8  # intervals of a step at whose ends a dip of a margin is looked for
 
 
 class Piece(eqx.Module):
@@ -83,8 +82,8 @@ def stays_up(start, middle, end) -> Bool[Array, ""]:
 class _Look(eqx.Module):
     """A search inside a piece.
 
-    - `place`: the next place; `values`: the smallest margin at the places evaluated so far (0 the
-      start, `_PLACES` the end).
+    - `place`: the next place; `values`: the smallest margin at the places evaluated so far (the
+      first is the start, the last the end).
     - `bracket`: the bracket of the fall, if some margin `fell`.
     - `at_once`: whether some margin is negative at the start.
     """
@@ -124,12 +123,13 @@ def search_end(
         active & attempt.may_be_up & ~attempt.is_up, before, jnp.array(False)
     )
     expired = ~(f0 > 0) | jnp.isnan(deadline)
-    width = (stop - t) / _PLACES
+    places = 8  # intervals of the piece at whose ends a dip of a margin is looked for
+    width = (stop - t) / places
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(stop)
 
     def aim(s: _Look) -> tuple[Any, Any]:
         """Return the time of the next evaluation, and the place before it."""
-        low = jnp.clip(jnp.argmin(s.values[1:-1]) + 1, 1, _PLACES - 1)
+        low = jnp.clip(jnp.argmin(s.values[1:-1]) + 1, 1, places - 1)
         left, middle, right = s.values[low - 1], s.values[low], s.values[low + 1]
         bend = left - 2 * middle + right
         turn = low + jnp.where(
@@ -137,7 +137,7 @@ def search_end(
             jnp.clip(0.5 * (left - right) / jnp.where(bend > 0, bend, 1.0), -0.99, 0.99),
             0.0,
         )
-        between = s.place < _PLACES
+        between = s.place < places
         at = jnp.where(between, s.place, turn)
         before = jnp.where(between, s.place - 1, jnp.floor(turn).astype(s.place.dtype))
         return jnp.where(s.fell, s.bracket.guess(LOCATED), t + at * width), before
@@ -161,13 +161,13 @@ def search_end(
         bracket = jax.tree.map(choose, narrowed, begun, s.bracket)
         values = write_row(s.values, s.place, jnp.where(s.fell, row_at(s.values, s.place), f))
         fell = s.fell | down
-        done = jnp.where(fell, is_located(bracket), s.place >= _PLACES)
+        done = jnp.where(fell, is_located(bracket), s.place >= places)
         return _Look(s.place + 1, values, bracket, s.at_once, fell, done | (s.place > 100))
 
     def is_located(bracket: Bracket) -> Bool[Array, ""]:
         return bracket.is_shorter_than(LOCATED) | (bracket.high - bracket.low <= finest)
 
-    values = jnp.full(_PLACES + 1, jnp.inf, t.dtype).at[0].set(f0).at[_PLACES].set(f1)
+    values = jnp.full(places + 1, jnp.inf, t.dtype).at[0].set(f0).at[places].set(f1)
     fell, bracket = ~(f1 > 0), Bracket.start(t, stop, f0, f1)
     idle = ~active | passed | expired | up | (fell & is_located(bracket))
     first = _Look(jnp.array(1), values, bracket, expired, fell, idle)
@@ -218,12 +218,23 @@ def cross_inside(
     the margin that `fired` is known. Return time, state, mode, the cause, and 0, 1 without a
     consistent mode, or `NONFINITE`.
     """
-    t, end, found = now.t, now.end, constant(found)
+    t, last, found = now.t, now.end, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
     none = jnp.zeros(margins.shape, margins.dtype)
-    slope, y = compute_if(
-        needed, lambda: _ends(system, options, now, found), (Slope(now.y, none, none), now.y)
-    )
+
+    def end(system: Reused, now: Piece, s) -> tuple[Any, Any]:
+        """Return margins and state at the end of the piece at time s."""
+        y = state_at(system, options, now, s)
+        return system.guard(s, y, now.mode), y
+
+    def ends() -> tuple[Slope, Any]:
+        still, piece = constant((system, now))  # The rates do not have derivatives.
+        along = (jnp.ones_like(found),)
+        _, (rate, speed) = jax.jvp(lambda s: end(still, piece, s), (found,), along)
+        g, y = end(system, now, found)
+        return Slope(speed, g, rate), y
+
+    slope, y = compute_if(needed, ends, (Slope(now.y, none, none), now.y))
     if fired is None:
         # A piece shorter than the accuracy of an event may end at its start with all margins up.
         first = first_to_fall(
@@ -239,18 +250,18 @@ def cross_inside(
         falling = rate < 0
         step = -g / jnp.where(falling, rate, 1.0)
         # The accuracy of the root bounds the value of the step, but not its derivative.
-        most = 1e3 * LOCATED * (end - t)
+        most = 1e3 * LOCATED * (last - t)
         # A margin that jumps, as at a pole, is not 0 where its sign changed. The margin that would
         # fall first is then another one, far away.
-        lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (end - t))
+        lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (last - t))
         # A margin that was negative before the piece, by a switch or another event, ends the piece
         # at its start.
         within = falling & (constant(step) >= jnp.where(found <= t, -most, -jnp.inf))
         step = step + constant(
-            jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step
+            jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, last - found)) - step
         )
         deadline = system.deadline(now.mode).astype(t.dtype)
-        known = jnp.where(fired == DEADLINE, found + deadline - constant(deadline), end)
+        known = jnp.where(fired == DEADLINE, found + deadline - constant(deadline), last)
         # Late in a run a time has too few digits for the state, which moves by the step itself.
         step = jnp.where(
             fired >= 0,
@@ -269,21 +280,6 @@ def cross_inside(
     status = jnp.where(jumped, jnp.where(lost & (fired >= 0), 1, status), 0)
     status = jnp.where(broken, NONFINITE, status)
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, status
-
-
-def _ends(system: Reused, options: OnSamples, now: Piece, s) -> tuple[Slope, Any]:
-    """Return rates, margins and state at the end of a piece at time `s`. The rates do not have
-    derivatives.
-    """
-
-    def end(system: Reused, now: Piece, s) -> tuple[Any, Any]:
-        y = state_at(system, options, now, s)
-        return system.guard(s, y, now.mode), y
-
-    still, piece = constant((system, now))
-    _, (rate, speed) = jax.jvp(lambda s: end(still, piece, s), (s,), (jnp.ones_like(s),))
-    g, y = end(system, now, s)
-    return Slope(speed, g, rate), y
 
 
 def state_at_fixed_time(system: Reused, t, y, mode) -> Any:

@@ -35,9 +35,6 @@ from .march import (
     whole_step,
 )
 
-_TILE = 2**18  # [bytes] samples that a block collects before it writes them to the result
-BLOCK = 64  # most lanes in a block
-
 
 class LaneResults(eqx.Module):
     """The results of all lanes, lanes first and seeds last; None for tangents and samples that are
@@ -74,7 +71,8 @@ class Plan:
     ) -> "Plan":
         y, mode = y0[0], mode0[0]
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
-        most = min(max(_TILE // max(row, 1), 4), 64, steps)
+        # A block collects samples of 256 KiB before it writes them to the result.
+        most = min(max(2**18 // max(row, 1), 4), 64, steps)
         # The tile size that leaves the fewest unused steps.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
@@ -134,15 +132,12 @@ class Plan:
             return floats, (made.d_ys[:, kept], made.d_t1), whole
         if not self.keeps:
             return floats, whole, None
-        # The same number of rows as in `march`.
-        full = lambda a: _pad_rows(a[:, : self.steps], self.steps + 2)  # noqa: E731
+
+        def full(a: Any) -> Array:
+            """Return the rows of steps, filled up to the number of rows as in `march`."""
+            return jnp.pad(a[:, : self.steps], [(0, 0), (0, 2), *[(0, 0)] * (a.ndim - 2)])
+
         return floats, whole, (full(made.ys), full(made.modes), log, made.count, made.parts)
-
-
-def _pad_rows(a: Array, rows: int) -> Array:
-    return jnp.concatenate(
-        [a, jnp.zeros((a.shape[0], rows - a.shape[1], *a.shape[2:]), a.dtype)], 1
-    )
 
 
 class Since(eqx.Module):
@@ -516,12 +511,22 @@ def march_lanes(
         d_y0 = jnp.broadcast_to(d_y0[:, None], (seeds, lanes, *d_y0.shape[1:]))
     clock, d_clock = ((grid, slacks), d_grid) if timed else (None, None)
 
-    blocks = -(-lanes // BLOCK)
+    blocks = -(-lanes // 64)  # A block has at most 64 lanes.
     size = -(-lanes // blocks)
     plan = Plan.for_run(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
-    split = lambda tree, axis: jax.tree.map(  # noqa: E731
-        lambda a: _in_blocks(a, axis, blocks, size), tree
-    )
+
+    def split(tree, axis: int) -> Any:
+        """Return lanes along `axis` as blocks of lanes, filled up with the last lane."""
+
+        def in_blocks(a: Array) -> Array:
+            more = blocks * size - a.shape[axis]
+            if more:
+                last = jax.lax.slice_in_dim(a, -1, None, axis=axis)
+                a = jnp.concatenate([a, jnp.repeat(last, more, axis)], axis)
+            return a.reshape(*a.shape[:axis], blocks, size, *a.shape[axis + 1 :])
+
+        return jax.tree.map(in_blocks, tree)
+
     apart, d_apart = split((moved, rest, y0, mode0, clock), 0), split((d_moved, d_y0, d_clock), 1)
 
     def block(b, made) -> Any:
@@ -534,10 +539,8 @@ def march_lanes(
         (moved, rest, y0, mode0, clock), (d_moved, d_y0, d_clock) = take(apart, 0), take(d_apart, 1)
         rest_by_lane = rest
         # A step reads one number of each lane's row, so lanes are the last axis.
-        (moved, rest, clock), (d_moved, d_clock) = (
-            last((moved, rest, clock), 0),
-            last((d_moved, d_clock), 1),
-        )
+        moved, rest, clock = last((moved, rest, clock), 0)
+        d_moved, d_clock = last((d_moved, d_clock), 1)
         times, slack = (grid, slacks) if clock is None else clock
         d_times = d_grid if d_clock is None else d_clock
         slack = _pad_steps(plan.beyond, slack, 0)
@@ -572,12 +575,3 @@ def _pad_steps(rows: int, a: Any, axis: int) -> Any:
     if a is None:
         return None
     return jnp.pad(a, [(0, rows if k == axis else 0) for k in range(a.ndim)])
-
-
-def _in_blocks(a: Array, axis: int, blocks: int, size: int) -> Array:
-    """Return lanes along `axis` as blocks of lanes, filled up with the last lane."""
-    more = blocks * size - a.shape[axis]
-    if more:
-        last = jax.lax.slice_in_dim(a, -1, None, axis=axis)
-        a = jnp.concatenate([a, jnp.repeat(last, more, axis)], axis)
-    return a.reshape(*a.shape[:axis], blocks, size, *a.shape[axis + 1 :])

@@ -13,7 +13,7 @@ from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant, row_at
 
-from ..implicit import keeps_bounds, take_step as stepped
+from ..implicit import keeps_bounds, take_step
 from ..options import OnSamples, room
 from ..result import CHATTER, NONFINITE, Result
 from ..reused import Reused
@@ -273,7 +273,7 @@ def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tu
     if is_controlled(options):
         y1, differences = step_with_differences(system, options, mode, t, end, y, rate)
     else:
-        y1 = stepped(system, options, mode, t, end, y, rate, sound=True)
+        y1 = take_step(system, options, mode, t, end, y, rate, holds=True)
         differences = None
     guard = lambda *at: still.guard(*constant(at), mode)  # noqa: E731
     return (
@@ -581,7 +581,7 @@ def two_halves(system: Reused, options: OnSamples, t, y, mode, attempt: Attempt)
 
     def half(k, y) -> Any:
         begin, end = jnp.where(k == 0, t, middle), jnp.where(k == 0, middle, attempt.end)
-        return stepped(system, options, mode, begin, end, y, holds=attempt.holds)
+        return take_step(system, options, mode, begin, end, y, holds=attempt.holds)
 
     return jax.lax.fori_loop(0, 2, half, y)
 

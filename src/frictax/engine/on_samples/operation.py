@@ -18,7 +18,6 @@ from ..options import OnSamples
 from .lanes import march_lanes, partition_lanes
 from .march import march, shapes_of
 
-_FEW = 8  # fewer lanes are run one after another
 # Positions in the results of a run: states; modes without and with tangents; tangents; number of
 # events and result of a run with tangents.
 _STATES, _MODES = 0, (2, 4)
@@ -125,7 +124,7 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
     of_lanes, _, along_of_lanes = put(many)
     in_seeds = put(seeded)[2]
     count = 0 if lanes is None else lanes
-    together = together and count >= _FEW
+    together = together and count >= 8  # fewer lanes are run one after another
     if not run.pushes:
         if together:
             *values, record = march_lanes(
