@@ -74,7 +74,7 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
     with _one_sentence(current):
         finish_interrupted(folder)
         path, journal = _create_locked(folder, "journal")
-        token, is_pending = _token(path), False
+        token, is_pending = path.name.removeprefix(".frictax-").removesuffix(".journal"), False
         try:
             names = [[target.name, not target.exists()] for target in targets]
             _append(journal, json.dumps(names).encode() + b"\n")
@@ -91,7 +91,11 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
                 current[0] = target
                 _check_absent(target, replace)
                 if not names[i][1]:
-                    _keep_old(target, _old(folder, token, i))
+                    old = _old(folder, token, i)
+                    try:
+                        os.link(target, old)
+                    except OSError:  # a file system without hard links
+                        shutil.copy2(target, old)
             _sync_folder(folder)
             _append(journal, _FORWARD)
             try:
@@ -130,7 +134,18 @@ def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
         for match in found:
             journal = _journal(folder, match[1])
             if match[2] != "journal" and not journal.exists():
-                _remove_if_abandoned(folder / match[0])
+                part = folder / match[0]
+                # Another user may have it, or another process may have removed it.
+                with contextlib.suppress(OSError):
+                    file = _open(part)
+                    try:
+                        is_abandoned = _is_abandoned(file)
+                        if is_abandoned and os.name != "nt":
+                            part.unlink(missing_ok=True)
+                    finally:
+                        os.close(file)
+                    if is_abandoned:
+                        part.unlink(missing_ok=True)
 
 
 # -- the steps
@@ -180,13 +195,6 @@ def _check_absent(target: Path, replace: bool) -> None:
         )
 
 
-def _keep_old(target: Path, old: Path) -> None:
-    try:
-        os.link(target, old)
-    except OSError:  # a file system without hard links
-        shutil.copy2(target, old)
-
-
 def _go_back(folder: Path, token: str, names: list[list]) -> None:
     """Put the old files in place again. The second time it changes nothing."""
     for i, (name, is_new) in enumerate(names):
@@ -194,14 +202,6 @@ def _go_back(folder: Path, token: str, names: list[list]) -> None:
             os.replace(_old(folder, token, i), folder / name)
         elif is_new and not _part(folder, token, i).exists():
             (folder / name).unlink(missing_ok=True)
-    _sync_folder(folder)
-
-
-def _go_forward(folder: Path, token: str, names: list[list]) -> None:
-    """Complete the renames. The second time it changes nothing."""
-    for i, (name, _) in enumerate(names):
-        if _part(folder, token, i).exists():
-            os.replace(_part(folder, token, i), folder / name)
     _sync_folder(folder)
 
 
@@ -226,7 +226,10 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
         if _BACK in lines:
             _go_back(folder, token, names)
         elif _FORWARD in lines:
-            _go_forward(folder, token, names)
+            for i, (name, _) in enumerate(names):
+                if _part(folder, token, i).exists():
+                    os.replace(_part(folder, token, i), folder / name)
+            _sync_folder(folder)
         is_finished = True
     finally:
         if is_finished:
@@ -263,24 +266,7 @@ def _remove_all(folder: Path, token: str, journal: int) -> None:
         os.close(journal)
 
 
-def _remove_if_abandoned(part: Path) -> None:
-    with contextlib.suppress(OSError):  # another user has it, or another process removed it
-        file = _open(part)
-        try:
-            is_abandoned = _is_abandoned(file)
-            if is_abandoned and os.name != "nt":
-                part.unlink(missing_ok=True)
-        finally:
-            os.close(file)
-        if is_abandoned:
-            part.unlink(missing_ok=True)
-
-
 # -- names, locks and the disk
-
-
-def _token(journal: Path) -> str:
-    return journal.name.removeprefix(".frictax-").removesuffix(".journal")
 
 
 def _journal(folder: Path, token: str) -> Path:

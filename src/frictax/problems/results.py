@@ -102,6 +102,10 @@ def result_json(made: Identification) -> str:
         found_json(made.found, made.comparison) if of_sweep else found_machine_json(made.found)
     )
 
+    missing = made.missing
+    u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
+    told = (*u.estimates, *u.tied)
+    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in told]
     whole = {
         "format": FORMAT,
         "kind": "identification",
@@ -118,8 +122,14 @@ def result_json(made: Identification) -> str:
         "fit": fit,
         "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
-        "errors": _errors(made),
-        "derived": [_derived_row(e) for e in made.derived],
+        "errors": {
+            "by": type(u.by).__name__,
+            "says": u.says,
+            "level": u.level,
+            "degrees_of_freedom": u.dof,
+            "estimates": rows,
+        },
+        "derived": [{k: v for k, v in estimate(e).items() if k != "path"} for e in made.derived],
         "profiles": {
             name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
             | {"says": p.sentence}
@@ -129,23 +139,16 @@ def result_json(made: Identification) -> str:
             {"name": f.name, "strong": f.strong, "says": f.sentence}
             for f in (() if made.study is None else made.study.findings)
         ],
-        "missing": None if made.missing is None else _missing(made.missing),
+        "missing": missing
+        and {
+            "says": list(missing.sentences),
+            "found": [term.name for term in missing.found],
+            "terms": [dataclasses.asdict(term) for term in missing.terms],
+            "untold": list(missing.untold),
+        },
         "validation": [_validation(score) for score in made.scores],
     }
     return json.dumps(to_json_types(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
-
-
-def _derived_row(e: fx.Estimate) -> dict[str, Any]:
-    return {k: v for k, v in estimate(e).items() if k != "path"}
-
-
-def _missing(missing: Any) -> dict[str, Any]:
-    return {
-        "says": list(missing.sentences),
-        "found": [term.name for term in missing.found],
-        "terms": [dataclasses.asdict(term) for term in missing.terms],
-        "untold": list(missing.untold),
-    }
 
 
 def _structure(made: Identification) -> Any:
@@ -180,19 +183,6 @@ def _outlook(outlook: Any) -> dict[str, Any]:
         "parameters": rows,
         "says": outlook.sentences,
         "notices": [notice.to_dict() for notice in outlook.notices],
-    }
-
-
-def _errors(made: Identification) -> dict[str, Any]:
-    u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
-    told = (*u.estimates, *u.tied)
-    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in told]
-    return {
-        "by": type(u.by).__name__,
-        "says": u.says,
-        "level": u.level,
-        "degrees_of_freedom": u.dof,
-        "estimates": rows,
     }
 
 

@@ -36,7 +36,7 @@ _UNPRINTED = re.compile(
 )  # characters that a text does not contain
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
-_HEAD = 50  # number of rows that decide whether a column contains words
+_HEAD = 50  # [rows] The first ones decide whether a column contains words; 50 read quickly.
 # Usual spellings of a missing number, for pandas. Others are found cell by cell.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
@@ -66,7 +66,31 @@ class Columns:
     _is_file: bool
     _start: int
     _delimiter: str
-    _read: dict[int, np.ndarray]
+    _read: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Let pandas read the columns with a number or an empty cell in one of the first rows."""
+        every = list(range(len(self.header)))
+        head = self._frame(every, dtype=str, na_filter=False, nrows=_HEAD)
+        worth = [
+            j
+            for j in every
+            if any(
+                is_missing(cell) or not np.isnan(read_number(cell.strip(), self.decimal))
+                for cell in head.iloc[:, j]
+            )
+        ]
+        if not worth:
+            return
+        frame = self._frame(worth, na_values=_NO_NUMBER, keep_default_na=False)
+        if len(frame) != self.n:
+            raise ValueError(
+                f"{self.path.name} cannot be split into lines of cells. Look for a quotation mark"
+                " without its partner."
+            )
+        for j in worth:
+            if frame[j].dtype.kind in "iuf":
+                self._read[j] = frame.pop(j).to_numpy()
 
     def numbers(self, j: int) -> np.ndarray | None:
         """Return column j, from 0, if pandas reads it as numbers; None otherwise."""
@@ -177,37 +201,10 @@ def read_columns(
             f" {'header names' if header else 'first line has'}. Check the delimiter."
         )
     skipped = np.array(sorted([*found.skipped, *found.broken]), dtype=int)
-    columns = Columns(
+    return Columns(
         path, names, found.n, number + text.offset, skipped, found.broken, decimal, rows_are,
-        raw, text.is_file, start, delimiter, {},
+        raw, text.is_file, start, delimiter,
     )  # fmt: skip
-    _read_numbers(columns)
-    return columns
-
-
-def _read_numbers(columns: Columns) -> None:
-    """Let pandas read the columns with a number or an empty cell in one of the first rows."""
-    pandas_reads = columns._frame
-    head = pandas_reads(list(range(len(columns.header))), dtype=str, na_filter=False, nrows=_HEAD)
-    worth = [
-        j
-        for j in range(head.shape[1])
-        if any(
-            is_missing(cell) or not np.isnan(read_number(cell.strip(), columns.decimal))
-            for cell in head.iloc[:, j]
-        )
-    ]
-    if not worth:
-        return
-    frame = pandas_reads(worth, na_values=_NO_NUMBER, keep_default_na=False)
-    if len(frame) != columns.n:
-        raise ValueError(
-            f"{columns.path.name} cannot be split into lines of cells. Look for a quotation mark"
-            " without its partner."
-        )
-    for j in worth:
-        if frame[j].dtype.kind in "iuf":
-            columns._read[j] = frame.pop(j).to_numpy()
 
 
 @dataclasses.dataclass
@@ -245,23 +242,19 @@ def _scan_lines(
             continue
         _check_signs(path, part, first + line)
         for text in part.decode("utf-8").split("\n")[:-1]:
-            if not text.strip() or is_comment(text):
-                out.skipped.append(line)
-            elif (cells := _width(path, text, first + line, delimiter)) != width:
-                out.broken[line] = cells
-            else:
-                out.n += 1
             line += 1
+            if not text.strip() or is_comment(text):
+                out.skipped.append(line - 1)
+                continue
+            if '"' in text:
+                cells = len(_cells(path, text, first + line - 1, delimiter))
+            else:
+                cells = len(text.split()) if delimiter == " " else text.count(delimiter) + 1
+            if cells == width:
+                out.n += 1
+            else:
+                out.broken[line - 1] = cells
     return out
-
-
-def _width(path: Path, text: str, number: int, delimiter: str) -> int:
-    """Return the number of cells of a line."""
-    if delimiter == " ":
-        return len(text.split()) if '"' not in text else len(_cells(path, text, number, delimiter))
-    return (
-        text.count(delimiter) + 1 if '"' not in text else len(_cells(path, text, number, delimiter))
-    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -283,46 +276,37 @@ def text_file(path: Path) -> TextFile:
 
     **Raises:** `ValueError` for a file that is not text.
     """
-    raw = path.read_bytes()
+    read = raw = path.read_bytes()
     if (document := document_as_csv(path, raw)) is not None:
         return TextFile(document[0], document[1], document[2] - 1)
-    text = _plain_text(path, raw)
-    return TextFile(text, is_file=text is raw and path.is_file())
-
-
-def _plain_text(path: Path, raw: bytes) -> bytes:
     marked = next((code for mark, code in _MARKS.items() if raw.startswith(mark)), None)
     if marked is None and raw.endswith(b"\x1a"):  # an old sign for the end of a file
         raw = raw.rstrip(b"\x1a")
     if marked is not None or not raw.isascii():
-        raw = _in_utf8(path, raw, marked)
+        for code in ("utf-8", "cp1252") if marked is None else (marked,):
+            with contextlib.suppress(UnicodeDecodeError):
+                text = raw.decode(code)
+                if marked is not None or code == "cp1252":
+                    _check_signs(path, text.encode("utf-8"))
+                raw = raw if code == "utf-8" else text.encode("utf-8")
+                break
+        else:
+            raise ValueError(
+                f"{path.name} is not a text file that can be read. Save it as CSV (UTF-8)."
+            )
     head = raw[:_AT_ONCE].removesuffix(b"\r")
     _check_signs(path, head)
     if b"\r" in head and head.count(b"\r") != head.count(b"\r\n"):
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if raw[:5].lower() in (
-        b"sep=,",
-        b"sep=;",
-        b"sep=\t",
-        b"sep=|",
-    ):  # a directive for spreadsheets, not a row
+    # The first line may be a directive for spreadsheets.
+    if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):
         raw = b"#" + raw
-    return raw
+    return TextFile(raw, is_file=raw is read and path.is_file())
 
 
 def text_of(path: Path) -> str:
     """Return the text of a file, as `text_file` reads it."""
     return text_file(path).raw.decode("utf-8")
-
-
-def _in_utf8(path: Path, raw: bytes, marked: str | None) -> bytes:
-    for code in ("utf-8", "cp1252") if marked is None else (marked,):
-        with contextlib.suppress(UnicodeDecodeError):
-            text = raw.decode(code)
-            if marked is not None or code == "cp1252":
-                _check_signs(path, text.encode("utf-8"))
-            return raw if code == "utf-8" else text.encode("utf-8")
-    raise ValueError(f"{path.name} is not a text file that can be read. Save it as CSV (UTF-8).")
 
 
 def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
@@ -369,7 +353,11 @@ def existing_file(path: str | Path, suffix: str) -> Path:
             f"The file to read must be named by its path, got {path!r}. Write 'run{suffix}', say."
         )
     path = Path(path)
-    if not _exists(path):
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # an impossible file name
+        exists = False
+    if not exists:
         there = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
         hint = suggestion(path.name, there) or " Check the folder you run from."
         raise FileNotFoundError(f"There is no file {path}.{hint}")
@@ -378,13 +366,6 @@ def existing_file(path: str | Path, suffix: str) -> Path:
         hint = f" It holds {', '.join(files[:5])}." if files else f" It holds no {suffix} file."
         raise ValueError(f"{path} is a folder, not a file: name the file.{hint}")
     return path
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # an impossible file name
-        return False
 
 
 def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
@@ -425,12 +406,15 @@ def _check_names(
         words = len(header[0].split())
         if words > 1 and kept and all(len(text.split()) == words for _, _, text in kept):
             raise ValueError(f'{path.name} seems to be separated by spaces. Give delimiter=" ".')
-    if all(_is_number(cell) for cell in header):
-        raise ValueError(
-            f"{path.name} must begin with a line of column names, got the numbers"
-            f" {', '.join(header[:4])}. Add one, or give header=False and name columns by their"
-            " numbers, the first being 1."
-        )
+    try:
+        [float(cell) for cell in header]
+    except ValueError:
+        return
+    raise ValueError(
+        f"{path.name} must begin with a line of column names, got the numbers"
+        f" {', '.join(header[:4])}. Add one, or give header=False and name columns by their"
+        " numbers, the first being 1."
+    )
 
 
 def _broken_line(
@@ -454,11 +438,3 @@ def _broken_line(
 def twice(names: Sequence[str]) -> list[str]:
     """Return the names that occur more than once."""
     return [name for name, many in collections.Counter(names).items() if many > 1]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -11,8 +11,6 @@ from typing import Any
 
 _WORKBOOKS = {b"PK\x03\x04": ".xlsx", b"\xd0\xcf\x11\xe0": ".xls"}  # first bytes of workbooks
 _JSON = (".json", ".jsonl", ".ndjson")
-_LARGEST = 400_000_000  # [bytes] largest unpacked size of a workbook
-_FEW = 200  # longest nested list of a JSON log that becomes columns
 
 
 def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
@@ -31,20 +29,23 @@ def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
 
 def _csv(rows: Iterable[Sequence[Any]]) -> bytes:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([_text(cell) for cell in row] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(
+        [
+            (
+                cell.isoformat()
+                if isinstance(cell, datetime.datetime | datetime.date | datetime.time)
+                else ("" if cell is None else " ".join(str(cell).split()))
+            )
+            for cell in row
+        ]
+        for row in rows
+    )
     return out.getvalue().encode("utf-8", "replace")
-
-
-def _text(cell: Any) -> str:
-    """Return a cell as CSV text. Line ends within a text become spaces."""
-    if isinstance(cell, datetime.datetime | datetime.date | datetime.time):
-        return cell.isoformat()
-    return "" if cell is None else " ".join(str(cell).split())
 
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
     """Return the rows of the first sheet with two rows or more."""
-    save = "Save its sheet as CSV (UTF-8)"
+    save, largest = "Save its sheet as CSV (UTF-8)", 400_000_000  # [bytes] when unpacked
     try:
         import openpyxl  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
     except ImportError:
@@ -55,28 +56,26 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as packed:
             size = sum(entry.file_size for entry in packed.infolist())
-        if size <= _LARGEST:
+        if size <= largest:
             book = openpyxl.load_workbook(io.BytesIO(raw), read_only=True, data_only=True)
             for sheet in book.worksheets:
                 rows = [list(row) for row in sheet.iter_rows(values_only=True)]
                 if sum(any(cell is not None for cell in row) for row in rows) > 1:
-                    wide = max(_width(row) for row in rows)
+                    wide = max(
+                        max((i + 1 for i, cell in enumerate(row) if cell is not None), default=0)
+                        for row in rows
+                    )
                     return [(row + [None] * wide)[:wide] for row in rows]
     except Exception:  # zipfile, openpyxl and the XML parser raise many kinds of errors
         raise ValueError(
             f"{path.name} is a workbook, not text, and no .xlsx that can be read. {save}."
         ) from None
-    if size > _LARGEST:
+    if size > largest:
         raise ValueError(
             f"{path.name} is a workbook, not text, of {size / 1e6:.0f} MB when unpacked, more than"
-            f" the {_LARGEST / 1e6:.0f} MB that are read. {save}."
+            f" the {largest / 1e6:.0f} MB that are read. {save}."
         )
     raise ValueError(f"{path.name} is a workbook, not text, without rows. {save}.")
-
-
-def _width(row: Sequence[Any]) -> int:
-    """Return the number of cells of a row up to the last that is not empty."""
-    return max((i + 1 for i, cell in enumerate(row) if cell is not None), default=0)
 
 
 def _log(path: Path, raw: bytes) -> list[list[Any]]:
@@ -85,7 +84,23 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not JSON in UTF-8. Save it as UTF-8.") from None
-    entries = _entries(path, text)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        entries, lines = list[Any](), [line for line in text.splitlines() if line.strip()]
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError):
+                entry = None  # a broken line
+            entries.append(entry if isinstance(entry, dict) else None)
+        if sum(entry is not None for entry in entries) <= len(lines) / 2:
+            raise ValueError(
+                f"{path.name} is not JSON that can be read: line {getattr(error, 'lineno', 1)} is"
+                " wrong. Write a list of objects, or one object a line."
+            ) from None
+    else:
+        entries = _table_in(content) or []
     flat = [{} if e is None else dict(_flat(e)) for e in entries]
     names = list(dict.fromkeys(name for entry in flat for name in entry))
     if not names:
@@ -98,31 +113,6 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
         for given, entry in zip(entries, flat, strict=True)
     )
     return [names, *rows]
-
-
-def _entries(path: Path, text: str) -> list[Any]:
-    """Return the entries of a log: objects, and None for a broken line."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        lines = [line for line in text.splitlines() if line.strip()]
-        found = [_object(line) for line in lines]
-        if sum(entry is not None for entry in found) > len(lines) / 2:
-            return found
-        line = getattr(error, "lineno", 1)
-        raise ValueError(
-            f"{path.name} is not JSON that can be read: line {line} is wrong. Write a list of"
-            " objects, or one object a line."
-        ) from None
-    return _table_in(content) or []
-
-
-def _object(line: str) -> dict[str, Any] | None:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
 
 
 def _table_in(content: Any) -> list[Any] | None:
@@ -154,7 +144,7 @@ def _flat(entry: Any, above: str = "") -> Iterable[tuple[str, Any]]:
         key = f"{above}{name}"
         if isinstance(value, dict):
             yield from _flat(value, f"{key}.")
-        elif isinstance(value, list) and len(value) <= _FEW:
+        elif isinstance(value, list) and len(value) <= 200:  # Longer lists are not columns.
             yield from _flat({f"[{i}]": x for i, x in enumerate(value)}, key)
         elif not isinstance(value, list):
             yield key, value

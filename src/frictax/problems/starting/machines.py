@@ -163,7 +163,16 @@ def _estimate(
         mean = inertia * drop * rate / max(v.size - 1, 1)
         return inertia, 0.5 * mean, 0.5 * mean / max(float(np.mean(np.abs(v))), 1e-30), 0.0, 0.0
     if draft.machine == "pendulum" and drive is None:
-        return (*_estimate_by_decay(draft.constants.get("mgl", 1.0), s, rate), 0.0)
+        # The period of a freely swinging arm gives its inertia, its loss a swing 4*dry/gravity.
+        gravity = draft.constants.get("mgl", 1.0)
+        swing = np.abs(np.fft.rfft((s - s[-1]) * np.hanning(s.size)))
+        swing[0] = 0.0
+        period = s.size / rate / max(int(np.argmax(swing)), 1)
+        size = np.abs(s - np.mean(s[-max(s.size // 20, 1) :]))
+        moving = np.flatnonzero(size > 0.1 * np.max(size))
+        swings = max(moving[-1] / rate / period, 0.5)
+        dry = gravity * np.max(size) / (4.0 * swings)
+        return gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity, 0.0
     if drive is None or draft.machine == "brake":
         return 1.0, 1.0, 0.0, 0.0, 0.0
     if draft.machine == "servo":  # the known controller gives the force
@@ -171,20 +180,6 @@ def _estimate(
         return _estimate_by_least_squares(kv * (kp * (drive - s) - v), s, v, a, None)
     hangs = {"pendulum": "down", "arm": "anywhere"}.get(draft.machine)
     return _estimate_by_least_squares(drive, s, v, a, hangs)
-
-
-def _estimate_by_decay(
-    gravity: float, s: np.ndarray, rate: float
-) -> tuple[float, float, float, float]:
-    """Estimate by the period of a freely swinging arm, and by its loss a swing, 4*dry/gravity."""
-    swing = np.abs(np.fft.rfft((s - s[-1]) * np.hanning(s.size)))
-    swing[0] = 0.0
-    period = s.size / rate / max(int(np.argmax(swing)), 1)
-    size = np.abs(s - np.mean(s[-max(s.size // 20, 1) :]))
-    moving = np.flatnonzero(size > 0.1 * np.max(size))
-    swings = max(moving[-1] / rate / period, 0.5)
-    dry = gravity * np.max(size) / (4.0 * swings)
-    return gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity
 
 
 def _estimate_by_least_squares(
@@ -477,6 +472,8 @@ J = {found.inertia!r} # kg.m2, known: without a drive, a record identifies only 
 kind = "Mass"
 m = {found.inertia!r} # kg, known: without a drive, a record identifies only friction/mass
 """
+    # The start value brakes as viscous friction does at the mean speed.
+    drag = max(found.viscous**2 / max(found.dry, 1e-300), 1e-12)
     note = "" if turns else ", and of a slope, which only a record of the other direction separates"
     text = f"""\
 {part}
@@ -492,14 +489,9 @@ given = "dry and viscous" # F_Coulomb is the sum of dry friction{note}
 [structures."dry and drag"] # drag grows with the square of the speed
 free = ["{contact}.{law}.F_Coulomb", "drag.{field}"]
 machine.{contact} = {{ kind = "{support}", body = "{body}", {law} = {dry} }}
-machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-_drag(found)!r} }} # {unit}
+machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-float(f"{drag:.2g}")!r} }} # {unit}
 {_slope(draft, contact, law, body)}"""
     return Template("", variable, text)
-
-
-def _drag(found: Sizes) -> float:
-    """Return a start value that brakes as viscous friction does at the mean speed."""
-    return float(f"{max(found.viscous**2 / max(found.dry, 1e-300), 1e-12):.2g}")
 
 
 def _slope(draft: Draft, contact: str, law: str, body: str) -> str:

@@ -159,7 +159,14 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
     stated = {j: role_of(shape, j) for j in columns}
     changing = [j for j in columns if j not in clocks and _changes(shape.values[:, j])]
     roles = _roles_by_name(shape, stated, changing)
-    rest = [j for j in changing if j not in roles.values() and _is_unnamed(shape, j, stated[j])]
+    rest = [
+        j
+        for j in changing
+        if j not in roles.values()
+        and stated[j] in (None, "time")
+        and not (_is_counter(shape, j) or _is_other(shape, j))
+        and shape.units[j] in (None, *ELECTRIC)
+    ]
     # Without a column that changes, a constant one with a unit of the role is used.
     for likely in (("current", "force", "reference", "pressing"), ("position", "velocity")):
         if not set(likely) & set(roles):
@@ -241,13 +248,6 @@ def clocks_of(shape: Shape) -> list[int]:
     return clocks
 
 
-def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
-    """Return whether the role of a column is unknown from its name and its unit."""
-    if said not in (None, "time") or _is_counter(shape, j) or _is_other(shape, j):
-        return False
-    return shape.units[j] is None or shape.units[j] in ELECTRIC
-
-
 def _is_other(shape: Shape, j: int) -> bool:
     """Return whether a name says that a column is not motion and not a drive."""
     return bool(_OTHER_WORDS & set(_tokens(shape.names[j])))
@@ -314,7 +314,12 @@ def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
             return position
         return dataclasses.replace(position, unit=unit, sure=True, doubt="", others=())
     if known.rotational and position.per_turn is None:
-        return dataclasses.replace(position, per_turn=_usual_counts(2 * np.pi / size))
+        counts = 2 * np.pi / size  # usually a power of two or a hundred
+        powers = [2.0**k for k in range(4, 25)]
+        hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
+        near = [n for n in powers + hundreds if abs(counts / n - 1) < _SAME_SCALE / 4]
+        usual = min(near, key=lambda n: abs(counts / n - 1), default=float(f"{counts:.4g}"))
+        return dataclasses.replace(position, per_turn=usual)
     return position
 
 
@@ -331,14 +336,6 @@ _PAIRS = {
     ("deg", "rpm"): 6.0,
     ("rad", "rpm"): np.pi / 30,
 }
-
-
-def _usual_counts(counts: float) -> float:
-    """Return the counts in a turn of a usual encoder: a power of two or a hundred nearby."""
-    powers = [2.0**k for k in range(4, 25)]
-    hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
-    near = [n for n in powers + hundreds if abs(counts / n - 1) < _SAME_SCALE / 4]
-    return min(near, key=lambda n: abs(counts / n - 1)) if near else float(f"{counts:.4g}")
 
 
 def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
@@ -419,7 +416,8 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
         doubt = f"{chosen.label} is in {unit}, which is no unit of a {role}."
         to = _likely_units(role, values, turns, t, set())[0]
         return dataclasses.replace(chosen, unit=to, sure=False, doubt=doubt, factor=1.0)
-    if _is_ros(shape) and role in _ROS:
+    words = {word for name in shape.names for word in _tokens(name)}
+    if ({"position", "velocity", "effort"} <= words) and role in _ROS:
         return dataclasses.replace(chosen, unit=_ROS[role])
     to, *others = _likely_units(role, values, turns, t, set(_tokens(name)))
     sure = role == "time" and role == role_of(shape, j) and not others
@@ -497,12 +495,6 @@ def _likely_units(
         return ("N",)
     unit = "A" if role == "current" else "N.m" if turns else "N"
     return (unit, f"m{unit}") if size > _USUAL[unit][1] else (unit,)
-
-
-def _is_ros(shape: Shape) -> bool:
-    """Return whether the columns are those of a JointState message of ROS."""
-    words = {word for name in shape.names for word in _tokens(name)}
-    return {"position", "velocity", "effort"} <= words
 
 
 def times_in_seconds(shape: Shape, time: Chosen | None, rate: float | None) -> Any:

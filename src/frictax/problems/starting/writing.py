@@ -11,7 +11,7 @@ from frictax.problems.problem import NAME, read
 from frictax.text import suggestion
 
 from .draft import Draft
-from .machines import Template, sizes, template
+from .machines import sizes, template
 from .roles import PRESSING, Chosen
 
 
@@ -45,19 +45,7 @@ def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
         thin = f"decimate = {found.decimate} # {found.rate:.4g} Hz is far above the motion\n"
     name = draft.file.stem
     code = " --allow-code" if made.files else ""
-    text = f"""\
-# What explains {draft.file.name}?   frictax identify {folder.name}{code}
-title = {_toml_text(f"The friction of {name}")}
-citation = "" # where the record is from
-
-[records.{_key(name)}]
-{_file(draft, folder)}{thin}{_channels(draft, made)}
-# The machine, with start values read from the record: what is not free below stays as it is here.
-{made.text}"""
-    return {NAME: text, **made.files}
-
-
-def _channels(draft: Draft, made: Template) -> str:
+    plain = name.replace("_", "").replace("-", "")
     time, drive, output = draft.columns.get("time"), draft.drive, draft.output
     assert output is not None
     if time is not None:
@@ -69,7 +57,16 @@ def _channels(draft: Draft, made: Template) -> str:
         lines.append(f"inputs.{made.drive} = {_column(drive, draft)}\n")
     key = f'"{made.output}"' if "." in made.output else made.output
     lines.append(f"outputs.{key} = {_column(output, draft)}\n")
-    return "".join(lines)
+    text = f"""\
+# What explains {draft.file.name}?   frictax identify {folder.name}{code}
+title = {_toml_text(f"The friction of {name}")}
+citation = "" # where the record is from
+
+[records.{(name if plain.isascii() and plain.isalnum() else _toml_text(name))}]
+{_file(draft, folder)}{thin}{"".join(lines)}
+# The machine, with start values read from the record: what is not free below stays as it is here.
+{made.text}"""
+    return {NAME: text, **made.files}
 
 
 def _file(draft: Draft, folder: Path) -> str:
@@ -193,7 +190,8 @@ def _sweep(draft: Draft, folder: Path) -> str:
         role: _key_of(column.number, draft)
         for role, column in (("velocity", velocity), ("force", force))
     }
-    both = _both_directions(draft)
+    v = draft.shape.values[:, draft.columns["velocity"].number - 1]
+    both = bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
     return f"""\
 # Which friction explains {draft.file.name}?   frictax identify {folder.name}
 title = {_toml_text(f"The friction of {draft.file.stem}")}
@@ -210,20 +208,9 @@ f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
 {'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
 
 
-def _both_directions(draft: Draft) -> bool:
-    """Return whether each direction has rows enough for a law of its own."""
-    v = draft.shape.values[:, draft.columns["velocity"].number - 1]
-    return bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
-
-
 def _number(value: float) -> str:
     """Return the text of a number."""
     return f"{value:.15g}"
-
-
-def _key(name: str) -> str:
-    plain = name.replace("_", "").replace("-", "")
-    return name if plain.isascii() and plain.isalnum() else _toml_text(name)
 
 
 def _toml_text(text: str) -> str:
