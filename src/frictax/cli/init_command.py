@@ -189,7 +189,7 @@ def _draft(record: Path, given: dict[str, Any]) -> "Draft":
 
 def _decide(draft: "Draft", yes: bool) -> "Draft":
     """Return the draft without open questions: by the options, by answers, or by its guesses."""
-    if not yes and sys.stdin.isatty() and sys.stdout.isatty():
+    if not yes and _can_ask():
         return _ask(draft)
     lack = draft.lacking()
     doubtful = [open_ for open_ in draft.open_questions() if open_.doubtful]
@@ -202,6 +202,11 @@ def _decide(draft: "Draft", yes: bool) -> "Draft":
         more = f" Give also: {'; '.join(one.flag for one in others)}." if others else ""
         end(first.says + more, DATA_FAILED if yes and doubtful else USAGE)
     return draft
+
+
+def _can_ask() -> bool:
+    """Return whether a user can answer questions."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _ask(draft: "Draft") -> "Draft":

@@ -139,7 +139,7 @@ def guess_columns(
     if clocks:
         own = _clock_of(clocks, base) if base is not None else clocks[0]
         out["time"] = _with_unit("time", shape, own, turns=True)
-    turns = not linear and _turns(shape, roles)
+    turns = not linear and _turns({role: shape.units[j] for role, j in roles.items()})
     for role, j in roles.items():
         chosen = _with_unit(role, shape, j, turns, t)
         if clocks and len(clocks) > 1 and (own := _clock_of(clocks, j)) + 1 != out["time"].number:
@@ -157,7 +157,9 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
     """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
-    changing = [j for j in columns if j not in clocks and _changes(shape.values[:, j])]
+    finite = [*map(_finite, shape.values.T)]
+    moving = [j for j in columns if finite[j].size > 3 and np.ptp(finite[j]) > 0]
+    changing = [j for j in moving if j not in clocks]
     roles = _roles_by_name(shape, stated, changing)
     rest = [
         j
@@ -175,8 +177,10 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
                     roles.setdefault(role, j)
     guessed = set(rest)
     if rest and not {"position", "velocity"} & set(roles):
-        # The motion is smoother than the drive.
-        smoothest = min(rest, key=lambda j: _roughness(shape.values[:, j]))
+        # The motion is smoother than the drive: its second differences are smaller.
+        smoothest = min(
+            rest, key=lambda j: np.sqrt(np.mean(np.diff(finite[j], 2) ** 2)) / np.ptp(finite[j])
+        )
         roles[_role_of_motion(shape, smoothest, roles, rest, t)] = smoothest
         rest.remove(smoothest)
     _without_speeds(shape, roles, rest, t)
@@ -206,9 +210,17 @@ def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int]
     position.
     """
     x = shape.values[:, j]
-    others = [shape.values[:, roles["force"] if "force" in roles else k] for k in rest]
-    is_sweep = t is None and any(_is_friction(x, y) for y in others)
-    return "velocity" if coasts(_finite(x)) or is_sweep else "position"
+    for k in rest if t is None else ():
+        # A force opposes the speed in both directions in the rows of a sweep.
+        y = shape.values[:, roles.get("force", k)]
+        whole = np.isfinite(x) & np.isfinite(y)
+        v, force = x[whole], y[whole]
+        if v.size < 8 or not min(np.max(v, initial=0), -np.min(v, initial=0)) > 0:
+            continue
+        moving = np.abs(v) > 0.05 * np.max(np.abs(v))
+        if abs(np.mean(np.sign(v[moving]) * np.sign(force[moving]))) > 0.9:
+            return "velocity"
+    return "velocity" if coasts(_finite(x)) else "position"
 
 
 def without_wraps(shape: Shape) -> Shape:
@@ -400,7 +412,13 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
     unit = _stated_unit(role, shape, j)
     chosen = Chosen(role, j + 1, shape.names[j], "", True)
     if role == "position" and j in shape.wraps and unit in (None, *COUNTS):
-        return _with_wrap(chosen, shape.wraps[j], unit)
+        wrap = shape.wraps[j]
+        known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
+        if known:
+            return dataclasses.replace(chosen, unit=known[0])
+        sure = wrap in _COUNTERS_OF_BITS  # A turn has another number of counts.
+        per_turn = None if sure else wrap
+        return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
     if unit is not None and unit in _UNITS[role]:
         chosen = dataclasses.replace(chosen, unit=unit)
         if unit in ("V", "mV", "%"):
@@ -447,16 +465,6 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
     return unit
 
 
-def _with_wrap(chosen: Chosen, wrap: float, unit: str | None) -> Chosen:
-    """Return a position that starts again at `wrap`, which is a turn in a unit or in counts."""
-    known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
-    if known:
-        return dataclasses.replace(chosen, unit=known[0])
-    sure = wrap in _COUNTERS_OF_BITS  # A turn has another number of counts.
-    per_turn = None if sure else wrap
-    return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
-
-
 def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.ndarray) -> str:
     """Return why a guessed unit must be confirmed by the user, or ""."""
     if others:
@@ -478,7 +486,7 @@ def _likely_units(
     """
     x = _finite(values)
     wide = float(np.ptp(x)) if x.size else 0.0
-    size = float(np.max(np.abs(x))) if x.size else 0.0
+    size = float(np.max(np.abs(x), initial=0.0))
     if role == "time":
         return time_units(values).units
     if role in ("position", "reference"):
@@ -546,10 +554,9 @@ def turns_by_words(shape: Shape, columns: dict[str, Chosen]) -> bool:
     return any(_TURNING_WORDS & set(_tokens(shape.names[c.number - 1])) for c in used)
 
 
-def _turns(shape: Shape, roles: dict[str, int]) -> bool:
-    """Return whether the machine turns, according to names and units; without either, it turns."""
-    for role, j in roles.items():
-        unit = shape.units[j]
+def _turns(units: dict[str, str | None]) -> bool:
+    """Return whether the machine turns, by the units of its roles; without any, it turns."""
+    for role, unit in units.items():
         for known in (POSITION, VELOCITY, FORCE):
             if unit in known and role != "pressing":
                 return known[unit].rotational
@@ -558,11 +565,7 @@ def _turns(shape: Shape, roles: dict[str, int]) -> bool:
 
 def is_linear(columns: dict[str, Chosen]) -> bool:
     """Return whether a unit of these columns is one of a translation."""
-    for chosen in columns.values():
-        for known in (POSITION, VELOCITY, FORCE):
-            if chosen.unit in known and chosen.role != "pressing":
-                return not known[chosen.unit].rotational
-    return False
+    return not _turns({chosen.role: chosen.unit for chosen in columns.values()})
 
 
 def _clock_of(clocks: list[int], j: int) -> int:
@@ -598,24 +601,3 @@ def _is_clock(values: np.ndarray) -> bool:
 
 def _is_counter(shape: Shape, j: int) -> bool:
     return bool(set(_tokens(shape.names[j])) & _COUNTERS) and _rises(shape.values[:, j])
-
-
-def _is_friction(v: np.ndarray, force: np.ndarray) -> bool:
-    """Return whether a force opposes a speed in both directions, as in the rows of a sweep."""
-    whole = np.isfinite(v) & np.isfinite(force)
-    v, force = v[whole], force[whole]
-    if v is force or v.size < 8 or not min(np.max(v, initial=0), -np.min(v, initial=0)) > 0:
-        return False
-    moving = np.abs(v) > 0.05 * np.max(np.abs(v))
-    return bool(abs(np.mean(np.sign(v[moving]) * np.sign(force[moving]))) > 0.9)
-
-
-def _changes(values: np.ndarray) -> bool:
-    x = _finite(values)
-    return x.size > 3 and bool(np.ptp(x) > 0)
-
-
-def _roughness(values: np.ndarray) -> float:
-    """Return the second differences of a column relative to its range."""
-    x = _finite(values)
-    return float(np.sqrt(np.mean(np.diff(x, 2) ** 2)) / np.ptp(x))
