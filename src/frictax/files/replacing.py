@@ -14,8 +14,6 @@ from pathlib import Path
 
 _OURS = re.compile(r"\.frictax-([0-9a-f]{16})\.(journal|\d+\.part|\d+\.old)")
 _FORWARD, _BACK = b"forward\n", b"back\n"
-_PATIENCE = 10.0  # [s] that a reader waits for a process that is between two renames
-_OLD_AGE = 3600.0  # [s] after which a file without lock is litter on a system that has no locks
 _FLAGS = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -214,7 +212,7 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
         return
     is_finished = False
     try:
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + 10.0  # [s] A process between two renames ends sooner.
         while not _is_abandoned(journal):
             if not reading or _FORWARD not in _lines(journal) or time.monotonic() > until:
                 return
@@ -222,7 +220,13 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
         if not is_at(path, journal):
             return  # another process has finished it
         lines = _lines(journal)
-        names = _names(lines)
+        try:
+            names = [[str(name), bool(is_new)] for name, is_new in json.loads(lines[0])]
+        except (ValueError, TypeError, IndexError):
+            names = []
+        # `write_together` writes plain names only; another journal has no effect.
+        if not all(os.path.basename(name) == name not in ("", ".", "..") for name, _ in names):
+            names = []
         if _BACK in lines:
             _go_back(folder, token, names)
         elif _FORWARD in lines:
@@ -241,16 +245,6 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
 def _lines(journal: int) -> list[bytes]:
     os.lseek(journal, 0, os.SEEK_SET)
     return os.read(journal, 2**20).splitlines(keepends=True)
-
-
-def _names(lines: list[bytes]) -> list[list]:
-    """Return the targets of a journal; none if it is not one that `write_together` writes."""
-    try:
-        names = [[str(name), bool(is_new)] for name, is_new in json.loads(lines[0])]
-    except (ValueError, TypeError, IndexError):
-        return []
-    plain = all(os.path.basename(name) == name not in ("", ".", "..") for name, _ in names)
-    return names if plain else []
 
 
 def _remove_all(folder: Path, token: str, journal: int) -> None:
@@ -322,7 +316,7 @@ def _is_abandoned(file: int) -> bool:
     """Return whether the process that wrote an open file is gone."""
     is_free = lock_file(file)
     if is_free is None:
-        return time.time() - os.fstat(file).st_mtime > _OLD_AGE
+        return time.time() - os.fstat(file).st_mtime > 3600.0  # [s] An older file is litter.
     return is_free
 
 

@@ -99,9 +99,7 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
 def _named_columns(
     table: Table, outputs: Any, given: Columns
 ) -> tuple[Column | None, dict[str, Column], dict[str, Column]]:
-    """Return the checked columns of the time (None if the samples come at a rate), the inputs and
-    the outputs.
-    """
+    """Return the checked columns of time (None for a rate), inputs and outputs."""
     if (given.time is None) == (given.rate is None):
         both = "both" if given.time is not None else "neither"
         raise ValueError(
@@ -149,10 +147,7 @@ def _named_columns(
 def _read_clock(
     table: Table, clock: Column | None, given: Columns, gaps: bool, found: list[str]
 ) -> tuple[Table, np.ndarray | None, str | None]:
-    """Return the rows to read, their times and the unit of the times: the rows of `where` and of
-    one part, without the few that repeat a time. Raise the error for a clock that starts again or
-    whose stamps repeat.
-    """
+    """Return the rows of `where` and `part`, their times and the unit of the times."""
     few = 0.01  # share of the rows that may repeat a time, or begin a part, as an accident
     if given.where:
         table = table.where(given.where)
@@ -225,9 +220,7 @@ def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any
 def _read_channel(
     table: Table, kind: str, name: str, column: Column, gaps: bool, found: list[str]
 ) -> Channel:
-    """Return the numbers of a channel, unwrapped if necessary, its standard deviation and its own
-    clock. Remaining jumps are noted in `found`.
-    """
+    """Return a channel, unwrapped if necessary; remaining jumps are noted in `found`."""
     role = f"{kind[:-1]} {name!r}"
     values = _numbers_of(table, column, role, table.column(column.name, role, gaps))
     position = name.rpartition(".")[2] in VELOCITY_OF
@@ -348,9 +341,7 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
 
 
 def _unit_of(column: Column, table: Table) -> str | None:
-    """Return the unit of a column after its gain: as given, from its cells, or from the brackets in
-    its name.
-    """
+    """Return a column's unit after its gain: as given, or by its cells, or by its name."""
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
 

@@ -89,9 +89,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
 def _saturation(
     kind: str, name: str, t: np.ndarray, x: np.ndarray, unit: Unit, then: str
 ) -> Iterator[Notice]:
-    """Yield a notice if the signal reaches its extreme at full speed and stays there: only a signal
-    that is cut off moves like that.
-    """
+    """Yield a notice if the signal reaches its extreme at full speed and stays there."""
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
         begin, end = (
@@ -109,9 +107,7 @@ def _saturation(
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Return whether the signal reaches or leaves samples begin...end at its usual speed, without
-    slowing down before.
-    """
+    """Return whether the signal does not slow down before or after samples begin...end."""
     step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
         if width > end - begin:
@@ -131,9 +127,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Return whether the samples, in order from the extreme, begin at the usual speed, not slower
-    than `width` samples later.
-    """
+    """Return whether the samples leave their first one at the usual speed."""
     if x.size < 2 * width:
         return False
     near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])
@@ -220,9 +214,7 @@ def _lone_samples(
 
 
 def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]:
-    """Yield a notice if a position is not the integral of the velocity of its part, or a velocity
-    not that of the acceleration.
-    """
+    """Yield a notice for each output that is not the integral of its recorded rate."""
     for name, y in outputs.items():
         part, _, last = name.rpartition(".")
         other = f"{part}.{RATE_OF.get(last)}"

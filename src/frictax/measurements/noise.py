@@ -111,9 +111,7 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
-    """Return the standard deviation of the residuals of cubics on stretches of `width` samples, the
-    median of `most` stretches.
-    """
+    """Return the median standard deviation of the residuals of cubics on `most` stretches."""
     indices, beyond_cubic = _stretches(x.size, width, most)
     stretches = x[indices]
     # The offset of a stretch is removed first, because a large one causes rounding errors.

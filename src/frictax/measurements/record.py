@@ -418,9 +418,7 @@ def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
-    """Return the record at the kept samples. They are checked again, because a part of a record may
-    stand still.
-    """
+    """Return the checked record at the kept samples: a part of a record may stand still."""
     outputs = {name: y[kept] for name, y in record.outputs.items()}
     sd = {
         name: s[kept] if isinstance(s, np.ndarray) and s.ndim else s

@@ -424,9 +424,7 @@ def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
 
 
 def _recognise_column(columns: Sequence[str], role: str) -> str | None:
-    """Return the column with a `role` in a sweep, by its unit or its name; None if an optional role
-    is missing.
-    """
+    """Return the column of a role by its unit or name; None if an optional role is missing."""
     kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
     by_unit = [c for c in columns if _unit_in(c, kinds) is not None]
     words = {c: set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", c).lower())) for c in columns}

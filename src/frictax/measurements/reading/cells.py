@@ -173,9 +173,7 @@ def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
 
 
 def _dates(cells: list[str]) -> np.ndarray:
-    """Return dates and times of day as timedelta64 from the first, durations from 0; NaT for other
-    cells.
-    """
+    """Return times from the first one, durations from 0; NaT for other cells."""
     import pandas as pd
 
     texts = pd.Series(cells, dtype=object)

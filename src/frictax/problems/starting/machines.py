@@ -11,11 +11,6 @@ from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
 from .draft import COASTING, Draft
 from .roles import COUNTS, Chosen
 
-_LEAST_SWING = 0.5  # [rad] range from which on the sine of gravity is visible
-_FEWEST_REVERSALS = 3  # reversals that separate gravity from friction
-_MANY = 60_000  # samples of a record from which on it is decimated: a fit of more takes minutes
-_ENOUGH = 20_000  # least samples of a decimated record
-_A_PERIOD = 100.0  # least samples in a period of the fastest motion of a decimated record
 _KNOWN = {**TIME, **POSITION, **VELOCITY, **FORCE}
 
 
@@ -46,9 +41,11 @@ class Sizes:
         """Return n to keep every n-th sample: 1 unless a record of more than `_MANY` samples has a
         rate far above the motion.
         """
-        if self.rate * self.duration < _MANY:
+        # A fit of more samples takes minutes.
+        if self.rate * self.duration < 60_000:
             return 1
-        enough = max(_A_PERIOD * self.fast, _ENOUGH / self.duration)
+        # At least 100 samples in a period of the fastest motion, and 20000 in all, stay.
+        enough = max(100.0 * self.fast, 20_000 / self.duration)
         return max(round(self.rate / enough), 1)
 
     @property
@@ -93,11 +90,13 @@ def has_gravity(draft: Draft) -> bool:
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
         return False
     t, s, u = series(draft)
-    if u is None or np.ptp(s) < _LEAST_SWING:
+    # [rad] From this range on the sine of gravity is visible.
+    if u is None or np.ptp(s) < 0.5:
         return False
     s, v, a, pushed = _smooth_motion(t, s, u, True)
     way = np.sign(v) * (np.abs(v) > 0.02 * np.max(np.abs(v)))
-    if np.count_nonzero(np.diff(way[way != 0])) < _FEWEST_REVERSALS:
+    # So many reversals separate gravity from friction.
+    if np.count_nonzero(np.diff(way[way != 0])) < 3:
         return False
     plain = [a, way, v, np.ones(s.size)]
 
@@ -154,9 +153,7 @@ def _estimate(
     drive: np.ndarray | None,
     rate: float,
 ) -> tuple[float, float, float, float, float]:
-    """Return inertia, dry and viscous friction, torque of gravity, and the angle of rest at phi =
-    0.
-    """
+    """Return inertia, dry and viscous friction, torque of gravity, and angle of rest."""
     if draft.machine in COASTING:
         inertia = draft.constants.get(COASTING[draft.machine], 1.0)
         drop = max(float(np.abs(v[0]) - np.abs(v[-1])), 1e-3 * float(np.max(np.abs(v))))
@@ -222,7 +219,14 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
             unit = draft.shape.units[clock - 1] if time is None or column.clock else time.unit
             t = _KNOWN[unit or "s"].si * values[:, clock - 1]
         whole = np.isfinite(t) & np.isfinite(y)
-        return t[whole], y[whole] * _size(column, draft)
+        if column.per_turn is not None:
+            size = 2 * np.pi / column.per_turn
+        elif column.role == "current":
+            size = draft.gain
+        else:
+            size = _KNOWN[column.unit].si if column.unit in _KNOWN else 1.0
+            size *= 1.0 if column.factor is None else column.factor
+        return t[whole], y[whole] * size
 
     t, y = read(out)
     if t.size < 8:
@@ -235,17 +239,6 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return (
         even, np.interp(even, t, y), None if drive is None else sign * np.interp(even, *read(drive))
     )  # fmt: skip
-
-
-def _size(column: Chosen, draft: Draft) -> float:
-    """Return the size of the column's unit in SI."""
-    if column.per_turn is not None:
-        return 2 * np.pi / column.per_turn
-    if column.factor is not None and column.role != "current":
-        return column.factor * _KNOWN[column.unit].si
-    if column.role == "current":
-        return draft.gain
-    return _KNOWN[column.unit].si if column.unit in _KNOWN else 1.0
 
 
 def _power(x: np.ndarray, rise: int) -> np.ndarray:
@@ -474,6 +467,17 @@ m = {found.inertia!r} # kg, known: without a drive, a record identifies only fri
 """
     # The start value brakes as viscous friction does at the mean speed.
     drag = max(found.viscous**2 / max(found.dry, 1e-300), 1e-12)
+    output, slope = draft.output, ""
+    assert output is not None
+    x = draft.shape.values[:, output.number - 1]
+    v = x[np.isfinite(x)] if output.role == "velocity" else np.diff(x[np.isfinite(x)])
+    # Motion in both directions identifies a constant force.
+    if not turns and min(np.max(v), -np.min(v)) > 0.05 * np.max(np.abs(v)):
+        slope = f"""
+[structures."dry, viscous and slope"]
+free = ["{contact}.{law}", "slope.f"]
+machine.slope = {{ kind = "Force", body = "{body}", f = 0.0 }} # N
+"""
     note = "" if turns else ", and of a slope, which only a record of the other direction separates"
     text = f"""\
 {part}
@@ -490,23 +494,8 @@ given = "dry and viscous" # F_Coulomb is the sum of dry friction{note}
 free = ["{contact}.{law}.F_Coulomb", "drag.{field}"]
 machine.{contact} = {{ kind = "{support}", body = "{body}", {law} = {dry} }}
 machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-float(f"{drag:.2g}")!r} }} # {unit}
-{_slope(draft, contact, law, body)}"""
+{slope}"""
     return Template("", variable, text)
-
-
-def _slope(draft: Draft, contact: str, law: str, body: str) -> str:
-    """Return a structure with a constant force, if motion in both directions identifies it."""
-    output = draft.output
-    assert output is not None
-    x = draft.shape.values[:, output.number - 1]
-    v = x[np.isfinite(x)] if output.role == "velocity" else np.diff(x[np.isfinite(x)])
-    if draft.turns or not min(np.max(v), -np.min(v)) > 0.05 * np.max(np.abs(v)):
-        return ""
-    return f"""
-[structures."dry, viscous and slope"]
-free = ["{contact}.{law}", "slope.f"]
-machine.slope = {{ kind = "Force", body = "{body}", f = 0.0 }} # N
-"""
 
 
 def _pendulum(draft: Draft, found: Sizes) -> Template:

@@ -152,9 +152,7 @@ def guess_columns(
 
 
 def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
-    """Return the column of each role except time, and the columns without a name or unit, whose
-    role only their numbers can show.
-    """
+    """Return the column of each role except time, and the columns that only numbers show."""
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
     finite = [*map(_finite, shape.values.T)]
@@ -193,9 +191,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return the roles that names and units state. The first column of a role has it; names of a
-    reference come last.
-    """
+    """Return the roles by name and unit: the first column has it, references come last."""
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -206,9 +202,7 @@ def _roles_by_name(
 
 
 def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int], t: Any) -> str:
-    """Return whether an unnamed motion is a velocity, as of coasting and of sweeps, or a
-    position.
-    """
+    """Return whether an unnamed motion is a velocity or a position."""
     x = shape.values[:, j]
     for k in rest if t is None else ():
         # A force opposes the speed in both directions in the rows of a sweep.
@@ -481,9 +475,7 @@ def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.nda
 def _likely_units(
     role: str, values: np.ndarray, turns: bool, t: Any, words: set[str]
 ) -> tuple[str, ...]:
-    """Return the units that the size of the numbers allows, the likeliest first; `words` of the
-    column's name.
-    """
+    """Return the units that numbers and `words` of a name allow, the likeliest first."""
     x = _finite(values)
     wide = float(np.ptp(x)) if x.size else 0.0
     size = float(np.max(np.abs(x), initial=0.0))

@@ -301,9 +301,7 @@ def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
 
 
 def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
-    """Return the names of a file of TwinCAT's Scope, where each channel has a column of times
-    before it, with lines of pairs: "Name  ActPos  Name  ActTorque".
-    """
+    """Return the names of a file of TwinCAT's Scope: pairs "Name  ActPos  Name  ActTorque"."""
     pairs = {
         cells[0]: cells[1::2]
         for cells in above
@@ -318,9 +316,7 @@ def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
 
 
 def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None:
-    """Return the names of a file of Rigol's oscilloscopes, whose second line has the time step of a
-    sample below "Increment".
-    """
+    """Return the names of a file of Rigol, with the time step below "Increment"."""
     small = [name.lower() for name in names]
     if "increment" not in small:
         return None
@@ -335,9 +331,7 @@ def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None
 
 
 def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...] | None:
-    """Return the units of a file that has a line with them above the numbers, which begins with
-    "Y_Unit_Label" (LabVIEW) or "unit" (ControlDesk).
-    """
+    """Return the units in a line with the label of LabVIEW or ControlDesk."""
     labels = {cells[0].lower(): cells[1:] for cells in above if cells}
     if above[-1][0] == "X_Value" and "y_unit_label" in labels:
         clock = "s" if labels.get("x_dimension", ["Time"])[0] == "Time" else None

@@ -37,7 +37,29 @@ def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) 
 def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
     """Return the texts of a problem's files, by name; paths are relative to `folder`."""
     if draft.machine == "sweep":
-        return {NAME: _sweep(draft, folder)}
+        velocity, force = draft.columns["velocity"], draft.columns["force"]
+        names = {
+            role: _key_of(column.number, draft)
+            for role, column in (("velocity", velocity), ("force", force))
+        }
+        v = draft.shape.values[:, draft.columns["velocity"].number - 1]
+        both = bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
+        return {
+            NAME: f"""\
+# Which friction explains {draft.file.name}?   frictax identify {folder.name}
+title = {_toml_text(f"The friction of {draft.file.stem}")}
+citation = "" # where the table is from
+
+[sweep] # one row for each steady speed
+{_file(draft, folder)}velocity = {names["velocity"]}
+force = {names["force"]}
+velocity_unit = "{velocity.unit}"
+force_unit = "{force.unit}"
+
+[law]
+f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
+{'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
+        }
     found = sizes(draft)
     made = template(draft, found)
     thin = ""
@@ -92,7 +114,7 @@ def _file(draft: Draft, folder: Path) -> str:
         return "".join(lines)
     if draft.part is not None:
         lines.append(f"part = {draft.part} # of the parts between which the clock starts again\n")
-    if shape.broken or _repeats(draft) or _lacks(draft):
+    if shape.broken or _drops_rows(draft):
         lines.append(
             "drop_missing = true # rows that lack a number, or repeat a time, are left out\n"
         )
@@ -107,21 +129,14 @@ def _value(text: str) -> str:
         return _toml_text(text)
 
 
-def _repeats(draft: Draft) -> bool:
-    """Return whether a few rows repeat the time before them."""
-    time = draft.columns.get("time")
-    if time is None:
-        return False
-    t = draft.shape.values[:, time.number - 1]
-    return bool((t[1:] == t[:-1]).any())
-
-
-def _lacks(draft: Draft) -> bool:
-    """Return whether a row of one clock lacks a number of its channels."""
+def _drops_rows(draft: Draft) -> bool:
+    """Return whether a row repeats a time, or lacks a number of a channel of its clock."""
     import numpy as np
 
     values, time = draft.shape.values, draft.columns.get("time")
     base = None if time is None else time.number
+    if base is not None and (values[1:, base - 1] == values[:-1, base - 1]).any():
+        return True
     own = any(column.clock for column in draft.used_columns)
     groups: dict[int | None, list[int]] = {}
     for column in draft.used_columns:
@@ -182,30 +197,6 @@ def _key_of(number: int, draft: Draft) -> str:
     name = names[number - 1]
     told = draft.shape.header and bool(name) and names.count(name) == 1
     return _toml_text(name) if told else str(number)
-
-
-def _sweep(draft: Draft, folder: Path) -> str:
-    velocity, force = draft.columns["velocity"], draft.columns["force"]
-    names = {
-        role: _key_of(column.number, draft)
-        for role, column in (("velocity", velocity), ("force", force))
-    }
-    v = draft.shape.values[:, draft.columns["velocity"].number - 1]
-    both = bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
-    return f"""\
-# Which friction explains {draft.file.name}?   frictax identify {folder.name}
-title = {_toml_text(f"The friction of {draft.file.stem}")}
-citation = "" # where the table is from
-
-[sweep] # one row for each steady speed
-{_file(draft, folder)}velocity = {names["velocity"]}
-force = {names["force"]}
-velocity_unit = "{velocity.unit}"
-force_unit = "{force.unit}"
-
-[law]
-f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
-{'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
 
 
 def _number(value: float) -> str:
