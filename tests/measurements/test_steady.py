@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.measurements.steady import steady_runs
+from frictax.measurements.sweep import steady_runs
 
 T = 0.005 * np.arange(1000)
 

@@ -10,7 +10,14 @@ _INTERRUPTED = b"frictax: Interrupted.\n"
 
 def main() -> None:
     """Run the command line; end with one sentence and code 130 if a key or SIGTERM stops it."""
-    _open_closed_streams()
+    # A file that is opened later would take the place of a closed standard stream.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w" if number else "r"))
     # The first process of a container gets only signals that it handles.
     signal.signal(signal.SIGTERM, _leave)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -25,19 +32,6 @@ def main() -> None:
 def _leave(number: int, frame: Any) -> None:
     os.write(2, _INTERRUPTED)
     os._exit(130)
-
-
-def _open_closed_streams() -> None:
-    """Give closed standard streams to the null device, or the next file that is opened takes their
-    place.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w" if number else "r"))
 
 
 def _unraisable(what: Any) -> None:

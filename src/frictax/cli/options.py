@@ -122,7 +122,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(group)
         for f in dataclasses.fields(group):
             default = inspect.Parameter.empty if f.default is dataclasses.MISSING else f.default
-            kind = Annotated[hints[f.name], _typer_option(f, hints[f.name])]
+            if "argument" in f.metadata:
+                typers = f.metadata["argument"]
+            else:
+                names = f.metadata["names"]
+                if hints[f.name] is bool and not names:  # a flag without a form with `--no-`
+                    names = (f"--{f.name.replace('_', '-')}",)
+                typers = typer.Option(*names, **f.metadata["how"])
+            kind = Annotated[hints[f.name], typers]
             parameters.append(
                 inspect.Parameter(
                     f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
@@ -141,16 +148,6 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
-
-
-def _typer_option(field: dataclasses.Field[Any], hint: Any) -> Any:
-    """Return typer's option or argument of a field. A flag has no form with `--no-`."""
-    if "argument" in field.metadata:
-        return field.metadata["argument"]
-    names = field.metadata["names"]
-    if hint is bool and not names:
-        names = (f"--{field.name.replace('_', '-')}",)
-    return typer.Option(*names, **field.metadata["how"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -400,7 +400,10 @@ def fleet(options: FleetRun) -> None:
         try:
             made = run(**vars(options), progress=doing)
         except FileExistsError as why:
-            end(_as_options(str(why.args[0])), DATA_FAILED)
+            sentence = str(why.args[0])
+            for name in ("resume", "overwrite"):
+                sentence = sentence.replace(f"{name}=True", f"--{name}")
+            end(sentence.replace("as `out`", "with --out"), DATA_FAILED)
         except KeyboardInterrupt:
             kept = out.with_name(f"{out.name}.parts")
             more = " Give --resume to go on with it." if kept.exists() else ""
@@ -420,10 +423,3 @@ def fleet(options: FleetRun) -> None:
     show("\n".join(said))
     if len(failed) == len(made.table):
         end("No record could be fitted: see the reasons above.", DATA_FAILED)
-
-
-def _as_options(sentence: str) -> str:
-    """Return a sentence of the library with its arguments as options."""
-    for name in ("resume", "overwrite"):
-        sentence = sentence.replace(f"{name}=True", f"--{name}")
-    return sentence.replace("as `out`", "with --out")

@@ -97,8 +97,7 @@ def fit(data: SweepFile, laws: Laws, choice: FitChoice, outputs: Outputs) -> Non
     choice = dataclasses.replace(
         choice, each_direction=choice.each_direction or laws.of_each_direction
     )
-    _check_laws(laws)
-    _check_outputs(outputs)
+    _check_combinations(laws, outputs)
     with _with_sweep(data, choice, outputs) as (sweep, doing):
         import frictax.fitting as fitting
         from frictax.report import found_json
@@ -176,8 +175,8 @@ def _written(*paths: Path | None) -> list[str]:
     return ["\n".join(files)] if files else []
 
 
-def _check_laws(laws: Laws) -> None:
-    """End with exit code 2 for an exponent of a law without one."""
+def _check_combinations(laws: Laws, outputs: Outputs) -> None:
+    """End with exit code 2 for options that have no effect."""
     if laws.exponent is not None and laws.law is not Law.STRIBECK:
         end(
             f"--exponent belongs to the Stribeck law, not to --law {laws.law.value}. Leave it out,"
@@ -188,10 +187,6 @@ def _check_laws(laws: Laws) -> None:
             f"--neg-exponent belongs to the Stribeck law, not to {laws.backward.value}. Leave it"
             " out, or write --neg-law stribeck."
         )
-
-
-def _check_outputs(outputs: Outputs) -> None:
-    """End with exit code 2 for options of outputs that are not written."""
     if outputs.title is not None and outputs.report is None:
         end("--title is the title of a report: give --report FILE too, or leave it out.")
     if outputs.citation and outputs.report is None and outputs.json is None:
@@ -209,7 +204,23 @@ def _with_sweep(
         _check_usage(data, choice)
         _check_files(data, outputs)
         doing("Reading")
-        yield _read(data, outputs.citation), doing
+        from frictax.measurements import Sweep
+
+        where = conditions(data.where or [])
+        rows = ", ".join(f"{column} = {value}" for column, value in where.items())
+        as_given = (
+            "velocity force sigma breakaway sign velocity_unit force_unit sigma_known decimal"
+        )
+        sweep = Sweep.from_csv(
+            data.sweep,
+            **{name: getattr(data, name) for name in as_given.split()},
+            where=where,
+            direction=data.direction.value,
+            delimiter=data.delimiter.replace("\\t", "\t"),
+            name=f"{data.sweep.stem} ({rows})" if rows else data.sweep.stem,
+            citation=outputs.citation,
+        )
+        yield sweep, doing
 
 
 def _check_usage(data: SweepFile, choice: FitChoice) -> None:
@@ -268,26 +279,6 @@ def _check_files(data: SweepFile, outputs: Outputs) -> None:
             from frictax.files.replacing import check_target
 
             check_target(path, "the JSON")
-
-
-def _read(data: SweepFile, citation: str) -> "Sweep":
-    """Return the sweep that the options describe."""
-    from frictax.measurements import Sweep
-
-    where = conditions(data.where or [])
-    rows = ", ".join(f"{column} = {value}" for column, value in where.items())
-    as_given = (
-        "velocity force sigma breakaway sign velocity_unit force_unit sigma_known decimal".split()
-    )
-    return Sweep.from_csv(
-        data.sweep,
-        **{name: getattr(data, name) for name in as_given},
-        where=where,
-        direction=data.direction.value,
-        delimiter=data.delimiter.replace("\\t", "\t"),
-        name=f"{data.sweep.stem} ({rows})" if rows else data.sweep.stem,
-        citation=citation,
-    )
 
 
 def _start(law: Law, sweep: "Sweep", exponent: float) -> Any:

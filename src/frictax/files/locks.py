@@ -17,7 +17,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from frictax.text import printable
 
@@ -40,8 +39,17 @@ def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
     **Raises:** `FileExistsError` with one sentence if another process has the lock;
     `PermissionError` if another user left it and only that user may remove it.
     """
+    while True:
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644)
+        except FileExistsError:
+            _remove_abandoned(path, what, remedy)
+            continue
+        if lock_file(file) is not False and is_at(path, file):
+            _write(file, 0)
+            break
+        os.close(file)
     ended = threading.Event()
-    file = _take_lock(path, what, remedy)
     beating = threading.Thread(target=_beat, args=(file, ended), daemon=True)
     try:
         beating.start()
@@ -59,24 +67,16 @@ def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
             os.close(file)
 
 
-def _take_lock(path: Path, what: str, remedy: str) -> int:
-    """Return the lock file, open and locked."""
-    while True:
-        try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644)
-        except FileExistsError:
-            _remove_abandoned(path, what, remedy)
-            continue
-        if lock_file(file) is not False and is_at(path, file):
-            _write(file, 0)
-            return file
-        os.close(file)
-
-
 def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
     """Remove a lock whose process has ended; raise `FileExistsError` if it works."""
     try:
-        file = _open_existing(path)
+        try:
+            file = os.open(path, os.O_RDWR | _FLAGS)
+        except PermissionError:  # The file belongs to another user.
+            file = os.open(path, os.O_RDONLY | _FLAGS)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError(0, "not a file")
     except FileNotFoundError:
         return
     except OSError as error:
@@ -85,12 +85,19 @@ def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
             f" file if no process writes there, or {remedy}."
         ) from None
     try:
-        is_free, owner = lock_file(file), _owner(path)
+        is_free, owner = lock_file(file), {}
+        with contextlib.suppress(ValueError, RecursionError):
+            owner = json.loads(_content(path))
+        owner = owner if isinstance(owner, dict) else {}
         is_known_dead = is_free is True and owner.get("system") == _system()
         if is_free is False or (not is_known_dead and _changes(path)):
+            host, process, began = (owner.get(name) for name in ("host", "process", "began"))
+            shown = "one that its lock does not name"
+            if isinstance(host, str) and isinstance(process, int) and isinstance(began, str):
+                shown = printable(f"process {process} on {host}, started {began}")
             raise FileExistsError(
-                f"{what} is at work in another process: {_owner_shown(owner)}. Wait for its end,"
-                f" end it, or {remedy}."
+                f"{what} is at work in another process: {shown}. Wait for its end, end it, or"
+                f" {remedy}."
             )
         if is_at(path, file):
             if os.name == "nt":
@@ -105,17 +112,6 @@ def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
     finally:
         if file >= 0:
             os.close(file)
-
-
-def _open_existing(path: Path) -> int:
-    try:
-        file = os.open(path, os.O_RDWR | _FLAGS)
-    except PermissionError:  # The file belongs to another user.
-        file = os.open(path, os.O_RDONLY | _FLAGS)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError(0, "not a file")
-    return file
 
 
 def _changes(path: Path) -> bool:
@@ -159,25 +155,8 @@ def _content(path: Path) -> bytes:
         os.close(file)
 
 
-def _owner(path: Path) -> dict[str, Any]:
-    try:
-        owner = json.loads(_content(path))
-    except (ValueError, RecursionError):
-        return {}
-    return owner if isinstance(owner, dict) else {}
-
-
-def _owner_shown(owner: dict[str, Any]) -> str:
-    host, process, began = (owner.get(name) for name in ("host", "process", "began"))
-    if not (isinstance(host, str) and isinstance(process, int) and isinstance(began, str)):
-        return "one that its lock does not name"
-    return printable(f"process {process} on {host}, started {began}")
-
-
 def _system() -> str:
-    """Return what names the running system: the same in all its containers, another after it was
-    started again.
-    """
+    """Return the name of the running system, which all its containers share."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return f"{platform.node()} {uuid.getnode()}"

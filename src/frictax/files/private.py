@@ -1,11 +1,11 @@
 """Check that other users cannot write to a folder or file, because its content runs as code."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-_MOST_LINKS = 40  # most links on the way to a folder, as in Linux
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _HAS_OWNERS = os.name == "posix"
 
@@ -26,7 +26,12 @@ def unsafe_part(folder: Path) -> tuple[Path, str] | None:
         if about is None:
             return None
         if about.st_uid not in (0, os.geteuid()):
-            return place, f"{place} belongs to {_name(about.st_uid)}, and not to you or root"
+            import pwd
+
+            owner = f"user {about.st_uid}"
+            with contextlib.suppress(KeyError):
+                owner = f"{pwd.getpwuid(about.st_uid).pw_name} ({owner})"
+            return place, f"{place} belongs to {owner}, and not to you or root"
         if stat.S_ISLNK(about.st_mode) or not about.st_mode & _OTHERS:
             continue
         if not about.st_mode & stat.S_ISVTX or i == len(steps) - 1:
@@ -57,9 +62,7 @@ def read_private(path: Path) -> bytes | None:
 
 
 def _steps(folder: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
-    """Yield every folder and link from the root to `folder`, and None at the first that is not
-    there.
-    """
+    """Yield folders and links from the root to `folder`, with None for the first missing one."""
     whole = Path.cwd() / folder
     place, links = Path(whole.anchor), 0
     yield place, _looked_at(place)
@@ -67,7 +70,7 @@ def _steps(folder: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
     while left:
         name = left.pop()
         here = place.parent if name == ".." else place / name
-        about = _looked_at(here) if links <= _MOST_LINKS else None
+        about = _looked_at(here) if links <= 40 else None  # as in Linux
         yield here, about
         if about is None:
             return
@@ -86,12 +89,3 @@ def _looked_at(place: Path) -> os.stat_result | None:
         return os.lstat(place)
     except OSError:
         return None
-
-
-def _name(uid: int) -> str:
-    import pwd
-
-    try:
-        return f"{pwd.getpwuid(uid).pw_name} (user {uid})"
-    except KeyError:
-        return f"user {uid}"

@@ -14,8 +14,6 @@ from pathlib import Path
 
 _OURS = re.compile(r"\.frictax-([0-9a-f]{16})\.(journal|\d+\.part|\d+\.old)")
 _FORWARD, _BACK = b"forward\n", b"back\n"
-_PATIENCE = 10.0  # [s] that a reader waits for a process that is between two renames
-_OLD_AGE = 3600.0  # [s] after which a file without lock is litter on a system that has no locks
 _FLAGS = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -74,7 +72,7 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
     with _one_sentence(current):
         finish_interrupted(folder)
         path, journal = _create_locked(folder, "journal")
-        token, is_pending = _token(path), False
+        token, is_pending = path.name.removeprefix(".frictax-").removesuffix(".journal"), False
         try:
             names = [[target.name, not target.exists()] for target in targets]
             _append(journal, json.dumps(names).encode() + b"\n")
@@ -91,7 +89,11 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
                 current[0] = target
                 _check_absent(target, replace)
                 if not names[i][1]:
-                    _keep_old(target, _old(folder, token, i))
+                    old = _old(folder, token, i)
+                    try:
+                        os.link(target, old)
+                    except OSError:  # a file system without hard links
+                        shutil.copy2(target, old)
             _sync_folder(folder)
             _append(journal, _FORWARD)
             try:
@@ -130,7 +132,18 @@ def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
         for match in found:
             journal = _journal(folder, match[1])
             if match[2] != "journal" and not journal.exists():
-                _remove_if_abandoned(folder / match[0])
+                part = folder / match[0]
+                # Another user may have it, or another process may have removed it.
+                with contextlib.suppress(OSError):
+                    file = _open(part)
+                    try:
+                        is_abandoned = _is_abandoned(file)
+                        if is_abandoned and os.name != "nt":
+                            part.unlink(missing_ok=True)
+                    finally:
+                        os.close(file)
+                    if is_abandoned:
+                        part.unlink(missing_ok=True)
 
 
 # -- the steps
@@ -180,13 +193,6 @@ def _check_absent(target: Path, replace: bool) -> None:
         )
 
 
-def _keep_old(target: Path, old: Path) -> None:
-    try:
-        os.link(target, old)
-    except OSError:  # a file system without hard links
-        shutil.copy2(target, old)
-
-
 def _go_back(folder: Path, token: str, names: list[list]) -> None:
     """Put the old files in place again. The second time it changes nothing."""
     for i, (name, is_new) in enumerate(names):
@@ -194,14 +200,6 @@ def _go_back(folder: Path, token: str, names: list[list]) -> None:
             os.replace(_old(folder, token, i), folder / name)
         elif is_new and not _part(folder, token, i).exists():
             (folder / name).unlink(missing_ok=True)
-    _sync_folder(folder)
-
-
-def _go_forward(folder: Path, token: str, names: list[list]) -> None:
-    """Complete the renames. The second time it changes nothing."""
-    for i, (name, _) in enumerate(names):
-        if _part(folder, token, i).exists():
-            os.replace(_part(folder, token, i), folder / name)
     _sync_folder(folder)
 
 
@@ -214,7 +212,7 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
         return
     is_finished = False
     try:
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + 10.0  # [s] A process between two renames ends sooner.
         while not _is_abandoned(journal):
             if not reading or _FORWARD not in _lines(journal) or time.monotonic() > until:
                 return
@@ -222,11 +220,20 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
         if not is_at(path, journal):
             return  # another process has finished it
         lines = _lines(journal)
-        names = _names(lines)
+        try:
+            names = [[str(name), bool(is_new)] for name, is_new in json.loads(lines[0])]
+        except (ValueError, TypeError, IndexError):
+            names = []
+        # `write_together` writes plain names only; another journal has no effect.
+        if not all(os.path.basename(name) == name not in ("", ".", "..") for name, _ in names):
+            names = []
         if _BACK in lines:
             _go_back(folder, token, names)
         elif _FORWARD in lines:
-            _go_forward(folder, token, names)
+            for i, (name, _) in enumerate(names):
+                if _part(folder, token, i).exists():
+                    os.replace(_part(folder, token, i), folder / name)
+            _sync_folder(folder)
         is_finished = True
     finally:
         if is_finished:
@@ -238,16 +245,6 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
 def _lines(journal: int) -> list[bytes]:
     os.lseek(journal, 0, os.SEEK_SET)
     return os.read(journal, 2**20).splitlines(keepends=True)
-
-
-def _names(lines: list[bytes]) -> list[list]:
-    """Return the targets of a journal; none if it is not one that `write_together` writes."""
-    try:
-        names = [[str(name), bool(is_new)] for name, is_new in json.loads(lines[0])]
-    except (ValueError, TypeError, IndexError):
-        return []
-    plain = all(os.path.basename(name) == name not in ("", ".", "..") for name, _ in names)
-    return names if plain else []
 
 
 def _remove_all(folder: Path, token: str, journal: int) -> None:
@@ -263,24 +260,7 @@ def _remove_all(folder: Path, token: str, journal: int) -> None:
         os.close(journal)
 
 
-def _remove_if_abandoned(part: Path) -> None:
-    with contextlib.suppress(OSError):  # another user has it, or another process removed it
-        file = _open(part)
-        try:
-            is_abandoned = _is_abandoned(file)
-            if is_abandoned and os.name != "nt":
-                part.unlink(missing_ok=True)
-        finally:
-            os.close(file)
-        if is_abandoned:
-            part.unlink(missing_ok=True)
-
-
 # -- names, locks and the disk
-
-
-def _token(journal: Path) -> str:
-    return journal.name.removeprefix(".frictax-").removesuffix(".journal")
 
 
 def _journal(folder: Path, token: str) -> Path:
@@ -336,7 +316,7 @@ def _is_abandoned(file: int) -> bool:
     """Return whether the process that wrote an open file is gone."""
     is_free = lock_file(file)
     if is_free is None:
-        return time.time() - os.fstat(file).st_mtime > _OLD_AGE
+        return time.time() - os.fstat(file).st_mtime > 3600.0  # [s] An older file is litter.
     return is_free
 
 

@@ -7,15 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_LARGEST = 3e8  # [bytes] of numbers and texts, which take 1 GB while they are read
-_TIMES = 4.0  # [size of the file] largest unpacked size of a larger file
-_MATRICES = 300_000  # variables, cells and fields of a MAT-file, each of which takes up to 1 kB
-_STEP = 1 << 20  # [bytes] that are unpacked at a time
-_HEAD, _COMPRESSED, _MATRIX = (
-    128,
-    15,
-    14,
-)  # format of MAT-files: bytes of the head, types of elements
+_COMPRESSED, _MATRIX = 15, 14  # types of the elements of a MAT-file
 
 
 def check_size(path: Path, size: int | float, remedy: str) -> None:
@@ -23,7 +15,8 @@ def check_size(path: Path, size: int | float, remedy: str) -> None:
 
     **Arguments:** `size` [bytes] that it takes; `remedy`: how it can be read nevertheless.
     """
-    most = max(_LARGEST, _TIMES * path.stat().st_size)
+    # Numbers and texts of 300 MB take 1 GB while they are read. A larger file grows by four.
+    most = max(3e8, 4.0 * path.stat().st_size)
     if size > most:
         raise ValueError(
             f"{path.name} takes more than {most / 1e6:.0f} MB when it is unpacked, for"
@@ -34,38 +27,39 @@ def check_size(path: Path, size: int | float, remedy: str) -> None:
 def check_mat(path: Path) -> None:
     """Raise `ValueError` if a MAT-file becomes too large, or has too many variables and cells."""
     remedy = "If it is yours, read it by `scipy.io.loadmat` and hand its arrays to `Record`."
-    size, matrices = 0, 0
+    size, matrices, largest = 0, 0, 300_000  # each takes up to 1 kB
     for part in _mat_parts(path):
         size += len(part)
         check_size(path, size, remedy)
         words = np.frombuffer(part[: len(part) // 8 * 8], np.uint32)[::2]
         matrices += int(np.sum((words == _MATRIX) | (words == _MATRIX << 24)))
-        if matrices > _MATRICES:
-            raise ValueError(f"{path.name} has more than {_MATRICES} variables and cells. {remedy}")
+        if matrices > largest:
+            raise ValueError(f"{path.name} has more than {largest} variables and cells. {remedy}")
 
 
 def _mat_parts(path: Path) -> Iterator[bytes]:
     """Yield the unpacked content of a MAT-file of version 5, in parts aligned to 8 bytes."""
+    step = 1 << 20  # [bytes] that are unpacked at a time
     with path.open("rb") as file:
-        head = file.read(_HEAD)
+        head = file.read(128)
         order = "big" if head[126:128] == b"MI" else "little"
         while len(tag := file.read(8)) == 8:
             yield tag
             kind = int.from_bytes(tag[:4], order)
             left = int.from_bytes(tag[4:], order)
             stream = zlib.decompressobj() if kind == _COMPRESSED else None
-            while left > 0 and (packed := file.read(min(left, _STEP))):
+            while left > 0 and (packed := file.read(min(left, step))):
                 left -= len(packed)
-                yield from [packed] if stream is None else _inflate(stream, packed)
-
-
-def _inflate(stream: Any, packed: bytes) -> Iterator[bytes]:
-    while packed:
-        try:
-            yield stream.decompress(packed, _STEP)
-        except zlib.error:  # said when it is read
-            return
-        packed = stream.unconsumed_tail
+                if stream is None:
+                    yield packed
+                    continue
+                while packed:
+                    try:
+                        part = stream.decompress(packed, step)
+                    except zlib.error:  # said when it is read
+                        break
+                    yield part
+                    packed = stream.unconsumed_tail
 
 
 def check_parquet(path: Path) -> None:
@@ -74,9 +68,11 @@ def check_parquet(path: Path) -> None:
     """
     try:
         import pyarrow as pa  # pyright: ignore[reportMissingImports]
+        import pyarrow.compute as pa_compute  # pyright: ignore[reportMissingImports]
         import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
         return  # said when it is read
+    compute: Any = pa_compute
     remedy = "If it is yours, read it by `pandas.read_parquet` and hand over the table."
     try:
         file = parquet.ParquetFile(path)
@@ -100,20 +96,13 @@ def check_parquet(path: Path) -> None:
         for group in range(about.num_row_groups):
             for column in file.read_row_group(group, texts).columns:
                 for chunk in column.chunks:
-                    size += _length(chunk)
+                    if not hasattr(chunk, "dictionary"):
+                        size += float(chunk.nbytes)
+                    else:  # the lengths of all texts
+                        lengths = compute.binary_length(chunk.dictionary)
+                        lengths = compute.fill_null(lengths, 0).to_numpy()
+                        used = chunk.indices.drop_null().to_numpy()
+                        size += float(np.bincount(used, minlength=len(lengths)) @ lengths)
                     check_size(path, size, remedy)
     except (pa.ArrowException, OSError):
         return
-
-
-def _length(texts: Any) -> float:
-    """Return the length [bytes] of all texts of an array that is kept as a dictionary."""
-    import pyarrow.compute  # pyright: ignore[reportMissingImports]
-
-    compute: Any = pyarrow.compute
-
-    if not hasattr(texts, "dictionary"):
-        return float(texts.nbytes)
-    lengths = compute.fill_null(compute.binary_length(texts.dictionary), 0).to_numpy()
-    counts = np.bincount(texts.indices.drop_null().to_numpy(), minlength=len(lengths))
-    return float(counts @ lengths)

@@ -17,7 +17,6 @@ from .reading.tables import Table
 from .reading.wraps import find_seams, find_wrap, unwrap_column
 from .units import TIME, VELOCITY_OF, named_in, normalize_unit
 
-_FEW = 0.01  # share of the rows that may repeat a time, or begin a part, to be taken as an accident
 _ENDINGS = ("ms", "us", "mm", "cm", "um", "deg", "rpm", "kN", "mA")
 
 
@@ -50,63 +49,38 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
     """Return the arguments of a record: times, channels and their declared units, standard
     deviations, whether inputs are held, and words for messages.
     """
-    clock = _clock_of(given.time, given.rate)
-    drives, measured = columns_of("inputs", given.inputs or {}), columns_of("outputs", outputs)
-    hold, drop_missing = given.hold, given.drop_missing
-    _each_once(table, clock, drives, measured)
-    if given.where:
-        table = table.where(given.where)
-    if given.part is not None:
-        table = _part_of(table, clock, given.part)
-    if not isinstance(drop_missing, bool):
-        raise ValueError(
-            f"`drop_missing` must be True or False, got {drop_missing!r}. True leaves rows out in"
-            " which a number is missing."
-        )
-    if clock is not None and (clock.sign != 1 or clock.sd is not None or clock.time is not None):
-        raise ValueError(
-            f"`Column` {clock.name!r} of the time takes neither `sign` nor `sd` nor `time`. Leave"
-            " them out."
-        )
-    for name, column in drives.items():
-        if column.sd is not None:
-            raise ValueError(
-                f"`Column` {column.name!r} of input {name!r} takes no `sd`, got {column.sd!r}:"
-                " inputs are taken as exact. Leave it out."
-            )
-    own = any(column.time is not None for column in (*drives.values(), *measured.values()))
-    declared, labels, found = dict[str, str](), dict[str, str](), list[str]()
-    t = None
-    if clock is not None:
-        t, unit = _times(table, clock, "the time", own or drop_missing, found)
-        if unit is not None:
-            declared["time"] = unit
-        if drop_missing:
-            table, t = _without_repeats(table, t, found)
-        _check_parts(table, clock, t)
-    channels = list[Channel]()
-    for kind, columns in (("inputs", drives), ("outputs", measured)):
-        for name, column in columns.items():
-            values = _values(table, column, f"{kind[:-1]} {name!r}", own or drop_missing)
-            values = _without_wraps(table, column, name, values, found)
-            sd = _deviation(table, name, column, own or drop_missing)
-            on = None if column.time is None else _own_clock(table, column, name)
-            channels.append(Channel(name, kind, values, sd, on))
+    clock, drives, measured = _named_columns(table, outputs, given)
+    every = [*drives.values(), *measured.values()]
+    own = any(column.time is not None for column in every)
+    gaps = own or given.drop_missing
+    found = list[str]()
+    table, t, unit = _read_clock(table, clock, given, gaps, found)
+    declared = {} if unit is None else {"time": unit}
+    channels = [
+        _read_channel(table, kind, name, column, gaps, found)
+        for kind, columns in (("inputs", drives), ("outputs", measured))
+        for name, column in columns.items()
+    ]
     if t is None:
-        t = _by_rate(given.rate, channels)
+        n = next((np.size(c.values) for c in channels if c.clock is None), 0)
+        if not n:
+            raise ValueError(
+                "`rate` is that of the channels without a `time` of their own, got none of these."
+                " Name the time column of the record instead."
+            )
+        t = np.arange(n) / float(given.rate)
+    labels = dict[str, str]()
     for name, column in (*drives.items(), *measured.items()):
         labels[name] = f" (column {table.name(column.name)!r} of {table.source})"
-        _declare(declared, name, column, table)
-    size = (
-        TIME[normalize_unit(declared["time"])].si
-        if normalize_unit(declared.get("time", "")) in TIME
-        else 1.0
-    )
-    base = Clock(t, size, "time")
+        if (unit := _unit_of(column, table)) is not None:
+            declared[name] = unit
+    tick = TIME.get(normalize_unit(declared.get("time", "")))
+    base = Clock(t, 1.0 if tick is None else tick.si, "time")
+    hold = given.hold
     if hold is None:  # here, because interpolation to other times adds levels
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
-    made = resample_channels(table, base, channels, hold=bool(hold), drop=drop_missing, own=own)
-    every = [*drives.values(), *measured.values()]
+    drop = given.drop_missing
+    made = resample_channels(table, base, channels, hold=bool(hold), drop=drop, own=own)
     every = [*([] if clock is None else [clock]), *every, *(c.time for c in every if c.time)]
     notes = tuple(note for column in every for note in _contradiction(column, table))
     return {
@@ -122,42 +96,24 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
     }
 
 
-def _clock_of(time: Any, rate: Any) -> Column | None:
-    """Return the column of the time; None if the samples come at a rate."""
-    if (time is None) == (rate is None):
-        both = "both" if time is not None else "neither"
+def _named_columns(
+    table: Table, outputs: Any, given: Columns
+) -> tuple[Column | None, dict[str, Column], dict[str, Column]]:
+    """Return the checked columns of time (None for a rate), inputs and outputs."""
+    if (given.time is None) == (given.rate is None):
+        both = "both" if given.time is not None else "neither"
         raise ValueError(
             f"A record needs the column of its `time`, or the `rate` of its samples in Hz, got"
             f" {both}. Give one of the two."
         )
-    if rate is None:
-        return column_of("`time`", time)
-    if not is_finite_number(rate) or rate <= 0:
+    if given.time is None and (not is_finite_number(given.rate) or given.rate <= 0):
         raise ValueError(
-            f"`rate` must be a number of samples in a second > 0, got {brief(rate)}. 1000 is one"
-            " each millisecond."
+            f"`rate` must be a number of samples in a second > 0, got {brief(given.rate)}. 1000 is"
+            " one each millisecond."
         )
-    return None
-
-
-def _by_rate(rate: Any, channels: list[Channel]) -> np.ndarray:
-    """Return the times of samples that come at a rate."""
-    size = next((np.size(c.values) for c in channels if c.clock is None), 0)
-    if not size:
-        raise ValueError(
-            "`rate` is that of the channels without a `time` of their own, got none of these. Name"
-            " the time column of the record instead."
-        )
-    return np.arange(size) / float(rate)
-
-
-def _each_once(
-    table: Table,
-    clock: Column | None,
-    drives: Mapping[str, Column],
-    measured: Mapping[str, Column],
-) -> None:
-    """Raise an error if a column is used twice, except for one force that drives two parts."""
+    clock = None if given.time is None else column_of("`time`", given.time)
+    drives, measured = columns_of("inputs", given.inputs or {}), columns_of("outputs", outputs)
+    # A column is used once, except for one force that drives two parts.
     used = {} if clock is None else {table.name(clock.name): "the time"}
     for kind, columns in (("output", measured), ("input", drives)):
         for name, column in columns.items():
@@ -169,10 +125,151 @@ def _each_once(
                 )
             if kind == "output":
                 used[told] = f"output {name!r}"
+    if not isinstance(given.drop_missing, bool):
+        raise ValueError(
+            f"`drop_missing` must be True or False, got {given.drop_missing!r}. True leaves rows"
+            " out in which a number is missing."
+        )
+    if clock is not None and (clock.sign != 1 or clock.sd is not None or clock.time is not None):
+        raise ValueError(
+            f"`Column` {clock.name!r} of the time takes neither `sign` nor `sd` nor `time`. Leave"
+            " them out."
+        )
+    for name, column in drives.items():
+        if column.sd is not None:
+            raise ValueError(
+                f"`Column` {column.name!r} of input {name!r} takes no `sd`, got {column.sd!r}:"
+                " inputs are taken as exact. Leave it out."
+            )
+    return clock, drives, measured
 
 
-def _values(table: Table, column: Column, role: str, gaps: bool) -> np.ndarray:
-    return _numbers_of(table, column, role, table.column(column.name, role, gaps))
+def _read_clock(
+    table: Table, clock: Column | None, given: Columns, gaps: bool, found: list[str]
+) -> tuple[Table, np.ndarray | None, str | None]:
+    """Return the rows of `where` and `part`, their times and the unit of the times."""
+    few = 0.01  # share of the rows that may repeat a time, or begin a part, as an accident
+    if given.where:
+        table = table.where(given.where)
+    if clock is None:
+        if given.part is not None:
+            raise ValueError(
+                "`part` is one between which the clock starts again, and a record by `rate` has no"
+                " clock. Name the column of its `time`."
+            )
+        return table, None, None
+    if given.part is not None:
+        whole = isinstance(given.part, int | np.integer) and not isinstance(given.part, bool)
+        t, _ = _times(table, clock, "the time", True, [])
+        ends = np.concatenate([[0], _starts_of(t), [t.size]])
+        if not whole or not 1 <= given.part < ends.size:
+            raise ValueError(
+                f"`part` must be a number from 1 to {ends.size - 1}, got {given.part!r}. The clock"
+                f" of {table.source} starts again {ends.size - 2} times."
+            )
+        table = table.rows(np.arange(ends[given.part - 1], ends[given.part]))
+    t, unit = _times(table, clock, "the time", gaps, found)
+    again = np.flatnonzero(np.diff(t) == 0) + 1
+    if given.drop_missing and 0 < again.size <= few * t.size:
+        found.append(
+            f"{again.size} rows of {table.source} repeat the time before them, the first"
+            f" {table.place(int(again[0]))}: they are left out."
+        )
+        kept = np.delete(np.arange(t.size), again)
+        table, t = table.rows(kept), t[kept]
+    starts = _starts_of(t)
+    if 0 < starts.size <= few * t.size:
+        by = _column_of_parts(table, starts, t.size)
+        remedy = f"where={{{by[0]!r}: {by[1]}}}, or " if by else ""
+        raise ValueError(
+            f"The clock {table.name(clock.name)!r} of {table.source} starts again in"
+            f" {table.place(int(starts[0]))}, so the file holds {starts.size + 1} parts. Give"
+            f" {remedy}part=1 to read the first of them."
+        )
+    step = np.diff(t)
+    if np.sum(step == 0) > max(2, few * t.size) and not np.any(step < 0):
+        if t[-1] == t[0]:
+            raise ValueError(
+                f"Column {table.name(clock.name)!r} of {table.source} has the same time in all"
+                " rows. Check how it was exported, or give rate=... in Hz in place of `time`."
+            )
+        tick = TIME.get(normalize_unit(unit or "s"))
+        rate = mean_rate(t) / (1.0 if tick is None else tick.si)
+        raise ValueError(
+            f"Column {table.name(clock.name)!r} of {table.source} repeats the time of the"
+            f" row before {np.sum(step == 0)} times: it has too few digits for its samples. Give"
+            f" rate={rate:.15g}, their mean rate in Hz, in place of `time` if they are evenly"
+            " spaced."
+        )
+    return table, t, unit
+
+
+def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
+    """Return a column with one value in each part, and its value in the first part."""
+    for j, name in enumerate(table.header):
+        cells = table.read(j)
+        cells = cells if table.chosen is None else cells[table.chosen]
+        firsts = [str(cells[i]) for i in (0, *starts)]
+        ends = [str(cells[i]) for i in (*(starts - 1), n - 1)]
+        if firsts == ends and len(set(firsts)) == len(firsts) and table.header.count(name) == 1:
+            first = cells[0].item() if hasattr(cells[0], "item") else cells[0]
+            return name, repr(first)
+    return None
+
+
+def _read_channel(
+    table: Table, kind: str, name: str, column: Column, gaps: bool, found: list[str]
+) -> Channel:
+    """Return a channel, unwrapped if necessary; remaining jumps are noted in `found`."""
+    role = f"{kind[:-1]} {name!r}"
+    values = _numbers_of(table, column, role, table.column(column.name, role, gaps))
+    position = name.rpartition(".")[2] in VELOCITY_OF
+    if column.unwrap is not False and (column.unwrap is not None or position):
+        raw, told = values / column.factor, table.name(column.name)
+        wrap = find_wrap(raw, None if column.per_turn is None else float(column.per_turn))
+        if column.unwrap is None and wrap is not None:
+            raise ValueError(
+                f"Column {told!r} of {table.source} wraps at {wrap.range:.6g}, as an encoder does:"
+                f" it jumps {wrap.samples.size} times, the first time in"
+                f" {table.place(int(wrap.samples[0]))}. Give unwrap=True in its `Column`, or"
+                " unwrap=False to keep the jumps."
+            )
+        size = float(column.unwrap) if _is_range(column.unwrap) else wrap and wrap.range
+        if size:
+            smooth = unwrap_column(raw, size)
+            for at in find_seams(smooth, size)[:3]:
+                found.append(
+                    f"Column {told!r} of {table.source} jumps by {smooth[at] - smooth[at - 1]:.6g}"
+                    f" in {table.place(int(at))} when unwrapped at {size:.6g}, which no speed"
+                    " beside it explains. Trim the record there."
+                )
+            values = column.factor * smooth
+        elif column.unwrap:
+            there = raw[np.isfinite(raw)]
+            step = np.abs(np.diff(there))
+            if step.size and np.max(step) > 0.5 * np.ptp(there):
+                at = int(np.argmax(step)) + 1
+                found.append(
+                    f"Column {told!r} of {table.source} jumps by {step[at - 1]:.6g} in"
+                    f" {table.place(at)}, and no range explains it. Give the range as unwrap=4096,"
+                    " or trim the record there."
+                )
+    sd: Any = column.sd
+    if isinstance(sd, str):
+        sd = numbers(f"Column {sd!r} of {table.source}", table.column(sd, f"sd of {name!r}", gaps))
+    if sd is not None:
+        sd = abs(column.factor) * sd
+    if column.time is None:
+        return Channel(name, kind, values, sd, None)
+    assert isinstance(column.time, Column)
+    times, unit = _times(table, column.time, f"{name!r} as the time", True, [])
+    told, unit = table.name(column.time.name), normalize_unit(unit or "s")
+    if unit not in TIME:
+        raise ValueError(
+            f"Column {told!r} of {table.source}, the clock of {name!r}, must be in a unit of time"
+            f" ({', '.join(TIME)}), got {unit!r}. Name one of these."
+        )
+    return Channel(name, kind, values, sd, Clock(times, TIME[unit].si, told))
 
 
 def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np.ndarray:
@@ -204,7 +301,7 @@ def _times(
                 " the size of its numbers."
             )
         if epoch != "s" or clock.nanoseconds is not None:
-            first = read[np.isfinite(read)][0] if read.dtype.kind == "f" else read[0]
+            first = read[np.isfinite(read)][0]
             read = read.astype(float) - first if read.dtype.kind == "u" else read - first
     values = _numbers_of(table, clock, role, read)
     if clock.nanoseconds is not None:
@@ -235,61 +332,6 @@ def _is_range(unwrap: Any) -> TypeGuard[float]:
     return unwrap is not None and not isinstance(unwrap, bool)
 
 
-def _without_wraps(
-    table: Table, column: Column, name: str, values: np.ndarray, found: list[str]
-) -> np.ndarray:
-    """Return a channel, unwrapped if necessary. Remaining jumps are noted in `found`."""
-    position = name.rpartition(".")[2] in VELOCITY_OF
-    if column.unwrap is False or (column.unwrap is None and not position):
-        return values
-    raw, told = values / column.factor, table.name(column.name)
-    wrap = find_wrap(raw, None if column.per_turn is None else float(column.per_turn))
-    if column.unwrap is None:
-        if wrap is not None:
-            raise ValueError(
-                f"Column {told!r} of {table.source} wraps at {wrap.range:.6g}, as an encoder does:"
-                f" it jumps {wrap.samples.size} times, the first time in"
-                f" {table.place(int(wrap.samples[0]))}. Give unwrap=True in its `Column`, or"
-                " unwrap=False to keep the jumps."
-            )
-        return values
-    if _is_range(column.unwrap):
-        size = float(column.unwrap)
-    elif wrap is not None:
-        size = wrap.range
-    else:
-        step = np.abs(np.diff(raw[np.isfinite(raw)]))
-        if step.size and np.max(step) > 0.5 * np.ptp(raw[np.isfinite(raw)]):
-            at = int(np.argmax(step)) + 1
-            found.append(
-                f"Column {told!r} of {table.source} jumps by {step[at - 1]:.6g} in"
-                f" {table.place(at)}, and no range explains it. Give the range as unwrap=4096, or"
-                " trim the record there."
-            )
-        return values
-    smooth = unwrap_column(raw, size)
-    for at in find_seams(smooth, size)[:3]:
-        found.append(
-            f"Column {told!r} of {table.source} jumps by {smooth[at] - smooth[at - 1]:.6g} in"
-            f" {table.place(int(at))} when unwrapped at {size:.6g}, which no speed beside it"
-            " explains. Trim the record there."
-        )
-    return column.factor * smooth
-
-
-def _without_repeats(table: Table, t: np.ndarray, found: list[str]) -> tuple[Table, np.ndarray]:
-    """Remove the rows that repeat the time before, if they are few."""
-    again = np.flatnonzero(np.diff(t) == 0) + 1
-    if not again.size or again.size > _FEW * t.size:
-        return table, t
-    found.append(
-        f"{again.size} rows of {table.source} repeat the time before them, the first"
-        f" {table.place(int(again[0]))}: they are left out."
-    )
-    kept = np.delete(np.arange(t.size), again)
-    return table.rows(kept), t[kept]
-
-
 def _starts_of(t: np.ndarray) -> np.ndarray:
     """Return the rows at which a clock starts again."""
     if np.all(np.diff(t) >= 0):
@@ -298,106 +340,9 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
     return there[np.flatnonzero(np.diff(t[there]) < 0) + 1]
 
 
-def _part_of(table: Table, clock: Column | None, part: Any) -> Table:
-    """Return the rows of one part. The clock starts again at the next part."""
-    if clock is None:
-        raise ValueError(
-            "`part` is one between which the clock starts again, and a record by `rate` has no"
-            " clock. Name the column of its `time`."
-        )
-    whole = isinstance(part, int | np.integer) and not isinstance(part, bool)
-    t, _ = _times(table, clock, "the time", True, [])
-    ends = np.concatenate([[0], _starts_of(t), [t.size]])
-    if not whole or not 1 <= part < ends.size:
-        raise ValueError(
-            f"`part` must be a number from 1 to {ends.size - 1}, got {part!r}. The clock of"
-            f" {table.source} starts again {ends.size - 2} times."
-        )
-    return table.rows(np.arange(ends[part - 1], ends[part]))
-
-
-def _check_parts(table: Table, clock: Column, t: np.ndarray) -> None:
-    """Raise the error for a clock that starts again or whose stamps repeat."""
-    starts = _starts_of(t)
-    if 0 < starts.size <= _FEW * t.size:
-        at, many = int(starts[0]), starts.size + 1
-        by = _column_of_parts(table, starts, t.size)
-        remedy = f"where={{{by[0]!r}: {by[1]}}}, or " if by else ""
-        raise ValueError(
-            f"The clock {table.name(clock.name)!r} of {table.source} starts again in"
-            f" {table.place(at)}, so the file holds {many} parts. Give {remedy}part=1 to read the"
-            " first of them."
-        )
-    step = np.diff(t)
-    if np.sum(step == 0) > max(2, _FEW * t.size) and not np.any(step < 0):
-        if t[-1] == t[0]:
-            raise ValueError(
-                f"Column {table.name(clock.name)!r} of {table.source} has the same time in all"
-                " rows. Check how it was exported, or give rate=... in Hz in place of `time`."
-            )
-        unit = TIME.get(normalize_unit(_unit_of(clock, table) or "s"))
-        rate = mean_rate(t) / (1.0 if unit is None else unit.si)
-        raise ValueError(
-            f"Column {table.name(clock.name)!r} of {table.source} repeats the time of the"
-            f" row before {np.sum(step == 0)} times: it has too few digits for its samples. Give"
-            f" rate={rate:.15g}, their mean rate in Hz, in place of `time` if they are evenly"
-            " spaced."
-        )
-
-
-def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
-    """Return a column with one value in each part, and its value in the first part."""
-    for j, name in enumerate(table.header):
-        cells = table.read(j)
-        cells = cells if table.chosen is None else cells[table.chosen]
-        firsts = [str(cells[i]) for i in (0, *starts)]
-        ends = [str(cells[i]) for i in (*(starts - 1), n - 1)]
-        if firsts == ends and len(set(firsts)) == len(firsts) and table.header.count(name) == 1:
-            first = cells[0].item() if hasattr(cells[0], "item") else cells[0]
-            return name, repr(first)
-    return None
-
-
-def _own_clock(table: Table, channel: Column, name: str) -> Clock:
-    """Return the clock of a channel with a time column of its own."""
-    column = channel.time
-    assert isinstance(column, Column)
-    values, unit = _times(table, column, f"{name!r} as the time", True, [])
-    told = table.name(column.name)
-    unit = normalize_unit(unit or "s")
-    if unit not in TIME:
-        raise ValueError(
-            f"Column {told!r} of {table.source}, the clock of {name!r}, must be in a unit of time"
-            f" ({', '.join(TIME)}), got {unit!r}. Name one of these."
-        )
-    return Clock(values, TIME[unit].si, told)
-
-
-def _deviation(table: Table, name: str, column: Column, gaps: bool) -> Any:
-    if isinstance(column.sd, str):
-        label = f"Column {column.sd!r} of {table.source}"
-        return abs(column.factor) * numbers(label, table.column(column.sd, f"sd of {name!r}", gaps))
-    return None if column.sd is None else abs(column.factor) * column.sd
-
-
-def _declare(declared: dict[str, str], name: str, column: Column, table: Table) -> None:
-    """Store the unit of a column after its gain in `declared`, if it is known."""
-    unit = _unit_of(column, table)
-    if unit is not None:
-        declared[name] = unit
-
-
 def _unit_of(column: Column, table: Table) -> str | None:
-    """Return the unit of a column after its gain: as given, from its cells, or from the brackets in
-    its name.
-    """
+    """Return a column's unit after its gain: as given, or by its cells, or by its name."""
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
-
-
-def _in_brackets(name: str) -> str:
-    """Return the text in square brackets at the end of a column's name."""
-    text = name.strip()
-    return text[text.rindex("[") + 1 : -1].strip() if text.endswith("]") and "[" in text else ""
 
 
 def _contradiction(column: Column, table: Table) -> Iterator[str]:
@@ -409,7 +354,11 @@ def _contradiction(column: Column, table: Table) -> Iterator[str]:
             f"Column {name!r} of {table.source} has {cells} behind its numbers, `unit` says"
             f" {column.unit}, which counts: correct it if the cells are right."
         )
-    said, inside = named_in(name), _in_brackets(name)
+    text = name.strip()
+    said, inside = (
+        named_in(name),
+        (text[text.rindex("[") + 1 : -1].strip() if text.endswith("]") and "[" in text else ""),
+    )
     this, untold = f"Column {name!r} of {table.source}", column.unit is None and column.to is None
     if column.gain is not None and untold and said is not None:
         yield (

@@ -1,7 +1,8 @@
 """Checks of a motion record: each refusal is one sentence with its remedy."""
 
+import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from .diagnostics import are_held
 
 # Samples of a motion: position, velocity and acceleration need three, and the fourth checks them.
 FEWEST = 4
-_LARGEST = 1e100  # [SI] The squares of larger numbers overflow soon.
 
 Place = Callable[[int], str]
 
@@ -22,39 +22,51 @@ def row(i: int) -> str:
     return f"row {i} (counted from 0)"
 
 
-def record_fields(
-    t: Any,
-    inputs: Any,
-    outputs: Any,
-    sd: Any,
-    declared: Any,
-    *,
-    hold: Any,
-    name: Any,
-    citation: Any,
-    place: Place = row,
-    labels: Mapping[str, str] | None = None,
-    notes: tuple[str, ...] = (),
-) -> dict[str, Any]:
-    """Return the checked fields of a record in SI.
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class RecordArguments:
+    """The arguments of a `Record`, not yet checked.
 
-    **Arguments:** `declared`: unit of each channel and of ``"time"``; `place` and `labels`: source
-    of a row and of a channel, for messages; `notes`: doubts of the reader.
+    - `declared`: unit of each channel and of ``"time"``.
+    - `place`, `labels`: source of a row and of a channel, for messages.
+    - `notes`: doubts of the reader.
     """
-    inputs, outputs = dict_of_texts("inputs", inputs), dict_of_texts("outputs", outputs)
-    sd, declared = dict_of_texts("sd", sd), dict_of_texts("units", declared)
-    for what, value, example in (("name", name, "emps"), ("citation", citation, "Janot 2019")):
-        if not isinstance(value, str):
+
+    t: Any
+    inputs: Any
+    outputs: Any
+    sd: Any
+    declared: Any
+    hold: Any
+    name: Any
+    citation: Any
+    place: Place = row
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def record_fields(given: RecordArguments) -> dict[str, Any]:
+    """Return the checked fields of a record in SI."""
+    inputs, outputs = _channels("inputs", given.inputs), _channels("outputs", given.outputs)
+    sd, declared = _channels("sd", given.sd), _channels("units", given.declared)
+    for what, text, example in (
+        ("name", given.name, "emps"),
+        ("citation", given.citation, "Janot 2019"),
+    ):
+        if not isinstance(text, str):
             raise ValueError(
-                f"`Record` {what} must be a text, got {brief(value)}. Write {what}={example!r}."
+                f"`Record` {what} must be a text, got {brief(text)}. Write {what}={example!r}."
             )
-    if not (hold is None or isinstance(hold, bool | np.bool_)):
+    if not (given.hold is None or isinstance(given.hold, bool | np.bool_)):
         raise ValueError(
-            f"`Record` hold must be True or False, got {brief(hold)}. Inputs of a digital"
+            f"`Record` hold must be True or False, got {brief(given.hold)}. Inputs of a digital"
             " controller are held: hold=True."
         )
-    check_outputs(outputs)
-    both = [key for key in inputs if key in outputs]
+    if not outputs:
+        raise ValueError(
+            "`Record` outputs must name at least one measured variable, got none. Write"
+            ' outputs={"mass.s": ...}.'
+        )
+    both = [*filter(outputs.__contains__, inputs)]
     if both:
         raise ValueError(
             f"`Record` {both[0]!r} must be an input or an output, got it as both. Name an input by"
@@ -62,36 +74,50 @@ def record_fields(
         )
     check_names("sd", sd, list(outputs))
     check_names("units", declared, ["time", *inputs, *outputs])
-    unit_of = channel_units(inputs, outputs, declared)
+    unit_of = _channel_units(inputs, outputs, declared)
     clock = units.channel_unit("`Record` time", declared.get("time", "s"), ("s",))
-    check_unit_of_dates("`Record` time", t, declared.get("time"))
-    seconds = numbers("`Record` time", t) * clock.si
-    notes = (*notes, *_coarse(t))
-    check_times(seconds, place)
+    check_unit_of_dates("`Record` time", given.t, declared.get("time"))
+    t = numbers("`Record` time", given.t) * clock.si
+    notes, kind = given.notes, getattr(given.t, "dtype", None)
+    if kind in (np.float32, np.float16):
+        step = float(np.median(np.diff(np.asarray(given.t, dtype=float))))
+        digit = float(np.spacing(np.max(np.abs(np.asarray(given.t)))))
+        if digit > 1e-2 * step:
+            notes += (
+                f"Time is given in {kind}, whose steps there are {digit:.2g}, for samples"
+                f" {step:.3g} apart: give it in 64 bits.",
+            )
+    check_times(t, given.place)
     rows: dict[str, np.ndarray] = {}
     for kind, channels in (("input", inputs), ("output", outputs)):
         for key, values in channels.items():
-            label = f"`Record` {kind} {key!r}{(labels or {}).get(key, '')}"
+            label = f"`Record` {kind} {key!r}{given.labels.get(key, '')}"
             check_no_dates(label, values)
             rows[key] = numbers(label, values) * unit_of[key].si
-            check_channel(label, rows[key], seconds, place)
+            check_channel(label, rows[key], t, given.place)
             if kind == "output":
                 check_moves(label, rows[key], unit_of[key])
     inputs, outputs = {key: rows[key] for key in inputs}, {key: rows[key] for key in outputs}
-    check_channels_differ(inputs, outputs)
+    for (drive, u), (name, y) in itertools.product(inputs.items(), outputs.items()):
+        if np.array_equal(u, y) and np.any(u != u[0]):
+            raise ValueError(
+                f"`Record` input {drive!r} and output {name!r} must differ, got the same numbers in"
+                " both. Check which column is which."
+            )
     deviations = {
-        key: None if sd.get(key) is None else deviation(key, sd[key], seconds.size, unit_of[key])
+        key: None if sd.get(key) is None else _deviation(key, sd[key], t.size, unit_of[key])
         for key in outputs
     }
-    fields = {"t": seconds, "inputs": inputs, "outputs": outputs, "sd": deviations}
-    texts = {"name": name, "citation": citation, "notes": notes}
-    units_told = {"units": unit_of, "declared": frozenset(declared)}
-    held = are_held(inputs.values()) if hold is None else bool(hold)
-    holds = {"hold": held, "hold_is_chosen": hold is None}
-    return {**read_only(fields), **units_told, **holds, **texts}
+    held = are_held(inputs.values()) if given.hold is None else bool(given.hold)
+    return {
+        **read_only({"t": t, "inputs": inputs, "outputs": outputs, "sd": deviations}),
+        **{"units": unit_of, "declared": frozenset(declared)},
+        **{"hold": held, "hold_is_chosen": given.hold is None},
+        **{"name": given.name, "citation": given.citation, "notes": notes},
+    }
 
 
-def channel_units(
+def _channel_units(
     inputs: Mapping[str, Any], outputs: Mapping[str, Any], declared: Mapping[str, str]
 ) -> dict[str, units.Unit]:
     """Return the unit of each channel: the declared one, or SI.
@@ -117,7 +143,18 @@ def channel_units(
                 choices[name][-1 if units.split_channel(name)[0] in turning else 0],
                 choices[name],
             )
-    check_rotation(found)
+    first: dict[str, str] = {}
+    for name, unit in found.items():
+        part, last = units.split_channel(name)
+        if last in ("fn", "lossPower"):  # both kinds of motion have them
+            continue
+        other = first.setdefault(part, name)
+        if found[other].rotational != unit.rotational:
+            raise ValueError(
+                f"`Record` outputs of {part!r} must all be of a rotation or all of a translation,"
+                f" got {other!r} in {found[other].name!r} and {name!r} in {unit.name!r}. Correct"
+                " one of the units."
+            )
     default = "N.m" if all(unit.rotational for unit in found.values()) else "N"
     drives = {
         name: units.channel_unit(
@@ -128,7 +165,7 @@ def channel_units(
     return {**drives, **{name: found[name] for name in outputs}}
 
 
-def dict_of_texts(what: str, given: Any) -> dict[str, Any]:
+def _channels(what: str, given: Any) -> dict[str, Any]:
     """Return the mapping as a dict with texts as keys; an empty dict for None."""
     example = {
         "inputs": '{"drive": F}',
@@ -172,14 +209,6 @@ def variable(name: str) -> str:
     return last
 
 
-def check_outputs(outputs: Mapping[str, Any]) -> None:
-    if not outputs:
-        raise ValueError(
-            "`Record` outputs must name at least one measured variable, got none. Write"
-            ' outputs={"mass.s": ...}.'
-        )
-
-
 def check_names(what: str, given: Mapping[str, Any], names: list[str]) -> None:
     """Raise an error if a key of `given` is not one of `names`."""
     for name in given:
@@ -187,35 +216,6 @@ def check_names(what: str, given: Mapping[str, Any], names: list[str]) -> None:
             hint = suggestion(name, names, 0.5) or f" Name one of these: {', '.join(names)}."
             raise ValueError(
                 f"`Record` {what} must belong to a channel of the record, got {name!r}.{hint}"
-            )
-
-
-def check_rotation(units_of: Mapping[str, units.Unit]) -> None:
-    """Raise an error if a part turns in one channel and moves along a line in another."""
-    first: dict[str, str] = {}
-    for name, unit in units_of.items():
-        part, last = units.split_channel(name)
-        if last in ("fn", "lossPower"):  # both kinds of motion have them
-            continue
-        other = first.setdefault(part, name)
-        if units_of[other].rotational != unit.rotational:
-            raise ValueError(
-                f"`Record` outputs of {part!r} must all be of a rotation or all of a translation,"
-                f" got {other!r} in {units_of[other].name!r} and {name!r} in {unit.name!r}. Correct"
-                " one of the units."
-            )
-
-
-def _coarse(t) -> Iterator[str]:
-    """Yield a sentence if the type of the times has too few digits for their steps."""
-    kind = getattr(t, "dtype", None)
-    if kind in (np.float32, np.float16):
-        step = float(np.median(np.diff(np.asarray(t, dtype=float))))
-        digit = float(np.spacing(np.max(np.abs(np.asarray(t)))))
-        if digit > 1e-2 * step:
-            yield (
-                f"Time is given in {kind}, whose steps there are {digit:.2g}, for samples"
-                f" {step:.3g} apart: give it in 64 bits."
             )
 
 
@@ -334,7 +334,7 @@ def check_channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -
             " such rows: time need not be uniform."
         )
 
-    large = np.flatnonzero(np.abs(values) > _LARGEST)
+    large = np.flatnonzero(np.abs(values) > 1e100)  # [SI] The squares of larger numbers overflow.
     if large.size:
         i = int(large[0])
         raise ValueError(
@@ -351,7 +351,7 @@ def check_moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
         )
 
 
-def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
+def _deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
     """Return a standard deviation in SI: one positive number, or one for each sample."""
     label = f"`Record` sd of {name!r}"
     if np.ma.is_masked(given):
@@ -391,15 +391,3 @@ def read_only(value: Any) -> Any:
         value = value.copy()
         value.setflags(write=False)
     return value
-
-
-def check_channels_differ(
-    inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]
-) -> None:
-    """Raise an error if an input and an output contain the same numbers."""
-    for (drive, u), (name, y) in itertools.product(inputs.items(), outputs.items()):
-        if np.array_equal(u, y) and np.any(u != u[0]):
-            raise ValueError(
-                f"`Record` input {drive!r} and output {name!r} must differ, got the same numbers in"
-                " both. Check which column is which."
-            )

@@ -3,7 +3,7 @@ an input without changing its impulse.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -73,17 +73,9 @@ def resample_channels(
         if c.clock is None:
             resampled[c.name] = c.values[rows], _at(c.sd, rows)
             continue
-        kept, more = _rows(table, c.clock, [c], drop, True)
-        times = c.clock.times[kept] * c.clock.size
-        notes += [*more, *_losses(table, c, times, base.size * t)]
-        _check_increasing(table, c.clock, times)
+        resampled[c.name], times, more = _resample(table, c, base.size * t, hold, drop)
+        notes += more
         low, high = max(low, times[0]), min(high, times[-1])
-        sd = _at(c.sd, kept)
-        fresh = _resample(c.kind, hold, times, c.values[kept], base.size * t)
-        resampled[c.name] = (
-            fresh,
-            np.interp(base.size * t, times, sd) if isinstance(sd, np.ndarray) else sd,
-        )
     inside = np.flatnonzero((base.size * t >= low) & (base.size * t <= high))
     if own and inside.size < t.size:
         if inside.size < 4:
@@ -150,43 +142,19 @@ def _rows(
 
 
 def _resample(
-    kind: str,
-    hold: bool,
-    times: Float[np.ndarray, " m"],
-    values: Float[np.ndarray, " m"],
-    t: Float[np.ndarray, " n"],
-) -> Float[np.ndarray, " n"]:
-    """Return a channel at other times. The impulse of an input stays the same; an output is
+    table: Table, channel: Channel, t: Float[np.ndarray, " n"], hold: bool, drop: bool
+) -> tuple[tuple[np.ndarray, Any], np.ndarray, list[str]]:
+    """Return values and standard deviation of a channel with its own clock at the times `t` [s],
+    its own times [s], and a note on each loss. The impulse of an input stays the same; an output is
     interpolated linearly.
     """
-    if kind == "outputs":
-        return np.interp(t, times, values)
-    union = np.union1d(times, t)
-    union = union[(union >= t[0]) & (union <= t[-1])]
-    kept = np.searchsorted(union, t)
-    if not hold:
-        return nearest_line(union, np.interp(union, times, values), kept)
-    last = np.clip(np.searchsorted(times, union, side="right") - 1, 0, None)
-    return held_means(union, values[last], kept)
-
-
-def _check_increasing(table: Table, clock: Clock, times: np.ndarray) -> None:
-    back = np.flatnonzero(np.diff(times) <= 0)
-    if back.size:
-        i = int(back[0])
-        raise ValueError(
-            f"The clock {clock.name!r} of {table.source} must increase, got {times[i + 1]:.9g} s"
-            f" after {times[i]:.9g} s. Sort its rows, or cut where it starts again."
-        )
-
-
-def _losses(table: Table, channel: Channel, times: np.ndarray, t: np.ndarray) -> Iterator[str]:
-    """Yield a sentence on each loss of a channel at other times."""
     assert channel.clock is not None
+    kept, notes = _rows(table, channel.clock, [channel], drop, True)
+    times, values = channel.clock.times[kept] * channel.clock.size, channel.values[kept]
     this = f"Channel {channel.name!r} on its clock {channel.clock.name!r} of {table.source}"
     step, at = float(np.median(np.diff(times))), float(np.median(np.diff(t)))
     if channel.kind == "outputs" and step > 1.01 * at:
-        yield (
+        notes.append(
             f"{this} has a sample each {amount(step, 's')}, the record's times are"
             f" {amount(at, 's')} apart: what is read between its samples is not a measurement. Take"
             " its clock as `time`."
@@ -194,11 +162,31 @@ def _losses(table: Table, channel: Channel, times: np.ndarray, t: np.ndarray) ->
     wide = gaps(times)
     if wide.size:
         i = int(wide[np.argmax(np.diff(times)[wide])])
-        yield (
+        notes.append(
             f"{this} has {wide.size} gaps, the longest of {times[i + 1] - times[i]:.3g} s at"
             f" {times[i]:.6g} s, where it is joined by a straight line: trim the record if that is"
             " not what happened."
         )
+    back = np.flatnonzero(np.diff(times) <= 0)
+    if back.size:
+        i = int(back[0])
+        raise ValueError(
+            f"The clock {channel.clock.name!r} of {table.source} must increase, got"
+            f" {times[i + 1]:.9g} s after {times[i]:.9g} s. Sort its rows, or cut where it starts"
+            " again."
+        )
+    sd = _at(channel.sd, kept)
+    if isinstance(sd, np.ndarray):
+        sd = np.interp(t, times, sd)
+    if channel.kind == "outputs":
+        return (np.interp(t, times, values), sd), times, notes
+    union = np.union1d(times, t)
+    union = union[(union >= t[0]) & (union <= t[-1])]
+    on = np.searchsorted(union, t)
+    if not hold:
+        return (nearest_line(union, np.interp(union, times, values), on), sd), times, notes
+    last = np.clip(np.searchsorted(times, union, side="right") - 1, 0, None)
+    return (held_means(union, values[last], on), sd), times, notes
 
 
 def _at(sd: Any, rows: np.ndarray) -> Any:

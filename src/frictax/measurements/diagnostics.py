@@ -11,12 +11,6 @@ from frictax.notice import Notice
 from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, split_channel
 
 GAP = 5.0  # [median steps] A longer step is a gap.
-_MOST_LEVELS = 5  # Most values of an input that jumps between levels.
-_MOST_CHANGES = 0.2  # [samples] Largest share of samples at which such an input changes.
-_NAMED = 20  # Most times of lone samples in a notice.
-_LONGEST = 50.0  # [m] A longer travel of a machine is doubted.
-_FASTEST = 100.0  # [m/s] A higher speed is doubted.
-_WIDEST = 20.0  # [rad] A wider motion to and fro is doubted.
 # Ratios of a position to the integral of its velocity that are usual mistakes of units.
 _SLIPS = {
     1e3: "a factor of 1000: m and mm, or s and ms",
@@ -54,8 +48,7 @@ def record_notices(record: Any) -> tuple[Notice, ...]:
         then = "trim the record, if that is the end of the sensor's range and no stop"
         found += _saturation("Output", name, t, y, unit, then)
         found += [] if name in record.ticks else _resolution(name, y, record.sd.get(name), unit)
-        found += [] if name in declared else _size(name, y, unit)
-        found += _wraps(name, t, y, unit)
+        found += _size(name, t, y, unit, name in declared)
         found += _lone_samples(name, t, y, unit, record.glitches[name][0])
     return (*found, *_rates(t, record.outputs))
 
@@ -96,9 +89,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
 def _saturation(
     kind: str, name: str, t: np.ndarray, x: np.ndarray, unit: Unit, then: str
 ) -> Iterator[Notice]:
-    """Yield a notice if the signal reaches its extreme at full speed and stays there: only a signal
-    that is cut off moves like that.
-    """
+    """Yield a notice if the signal reaches its extreme at full speed and stays there."""
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
         begin, end = (
@@ -116,9 +107,7 @@ def _saturation(
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Return whether the signal reaches or leaves samples begin...end at its usual speed, without
-    slowing down before.
-    """
+    """Return whether the signal does not slow down before or after samples begin...end."""
     step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
         if width > end - begin:
@@ -138,9 +127,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Return whether the samples, in order from the extreme, begin at the usual speed, not slower
-    than `width` samples later.
-    """
+    """Return whether the samples leave their first one at the usual speed."""
     if x.size < 2 * width:
         return False
     near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])
@@ -169,7 +156,10 @@ def _resolution(name: str, y: np.ndarray, sd, unit: Unit) -> Iterator[Notice]:
         yield Notice("record-sd-too-large", name, numbers)
 
 
-def _size(name: str, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
+def _size(
+    name: str, t: np.ndarray, y: np.ndarray, unit: Unit, is_declared: bool
+) -> Iterator[Notice]:
+    """Yield notices on motions too large for an undeclared unit, and on angles that wrap."""
     reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
     fastest = float(np.max(np.abs(y)))
 
@@ -177,29 +167,25 @@ def _size(name: str, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
         numbers = {"moves": moves, "other": other, "whose": whose, "unit": unit.si_name}
         return Notice("record-unit-doubted", name, numbers)
 
-    if unit.si_name == "m" and reach > _LONGEST:
+    if unit.si_name == "m" and reach > 50.0 and not is_declared:
         yield unit_doubt(f"moves over {reach:.4g} m", "mm", "millimetres")
-    if unit.si_name == "m/s" and fastest > _FASTEST:
+    if unit.si_name == "m/s" and fastest > 100.0 and not is_declared:
         yield unit_doubt(f"reaches {fastest:.4g} m/s", "mm/s", "millimetres a second")
     # A rotor that turns in one direction has the right unit. A swing over many turns is doubted.
     if (
         unit.si_name == "rad"
-        and reach > _WIDEST
+        and reach > 20.0
         and abs(y[-1] - y[0]) < 0.5 * reach
         and moved > 1.2 * reach
+        and not is_declared
     ):
         turns = reach / (2 * math.pi)
         yield unit_doubt(
             f"moves to and fro over {reach:.4g} rad ({turns:.3g} turns)", "deg", "degrees"
         )
-
-
-def _wraps(name: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[Notice]:
-    if unit.si_name != "rad":
-        return
     jump = np.abs(np.diff(y))
     wrapped = np.flatnonzero(np.abs(jump - 2 * math.pi) < 0.05 * 2 * math.pi)
-    if wrapped.size and np.median(jump) < 1.0:
+    if unit.si_name == "rad" and wrapped.size and np.median(jump) < 1.0:
         yield Notice("record-wrapped", name, {"time": float(t[wrapped[0]])})
 
 
@@ -216,20 +202,19 @@ def _lone_samples(
     lone = lone + 1 if y.size > 100 else lone[:0]
     if split_channel(name)[1] in (*VELOCITY_OF, *POSITION_OF):  # a force may be a pulse
         lone = np.union1d(lone, glitches)
+    named = 20  # most times in a notice
     if lone.size:
         i, *others = lone.tolist()
         count = "One sample" if lone.size == 1 else f"{lone.size} samples"
-        more = "".join(f", {t[k]:.6g} s" for k in others[:_NAMED])
-        more += f" and {len(others) - _NAMED} other times" * (len(others) > _NAMED)
+        more = "".join(f", {t[k]:.6g} s" for k in others[:named])
+        more += f" and {len(others) - named} other times" * (len(others) > named)
         numbers = {"count": count, "value": y[i] / unit.si, "unit": unit.name, "time": t[i]}
         numbers["more"] = more
         yield Notice("record-lone-samples", name, numbers)
 
 
 def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]:
-    """Yield a notice if a position is not the integral of the velocity of its part, or a velocity
-    not that of the acceleration.
-    """
+    """Yield a notice for each output that is not the integral of its recorded rate."""
     for name, y in outputs.items():
         part, _, last = name.rpartition(".")
         other = f"{part}.{RATE_OF.get(last)}"
@@ -263,10 +248,10 @@ def jumps_between_levels(u: np.ndarray) -> bool:
     samples.
     """
     changes = np.flatnonzero(np.diff(u))
-    if not 0 < changes.size < _MOST_CHANGES * u.size:
+    if not 0 < changes.size < 0.2 * u.size:
         return False
     # Every value is that before a change or the last one; sorting all samples would take longer.
-    return np.unique(np.append(u[changes], u[-1])).size <= _MOST_LEVELS
+    return np.unique(np.append(u[changes], u[-1])).size <= 5
 
 
 def are_held(inputs: Iterable[np.ndarray]) -> bool:

@@ -12,8 +12,6 @@ from jaxtyping import Float
 
 from . import checks
 
-_END = 1.0  # [1/cutoff] Length of both ends from which the slope and curvature there are read.
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Smoothed:
@@ -55,59 +53,6 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     checks.check_times(times, checks.row)
     checks.check_channel("`smooth` x", values, times, checks.row)
     step = float(times[-1] - times[0]) / (times.size - 1)
-    _check_filter(cutoff, order, times, step)
-
-    from scipy.interpolate import CubicSpline
-    from scipy.signal import butter, sosfiltfilt
-
-    grid = times[0] + step * np.arange(times.size)
-    uniform = bool(np.max(np.abs(times - grid)) <= 1e-3 * step)
-    sections = butter(order, cutoff, fs=1.0 / step, output="sos")
-    # The padding is as long as the impulse response, and at most as long as the record.
-    reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
-    even = values if uniform else CubicSpline(times, values)(grid)
-    trend = (
-        _trend(even, max(8, round(_END / (cutoff * step)))) if order > 2 else np.zeros_like(even)
-    )
-    clean = trend + sosfiltfilt(sections, even - trend, padlen=reach)
-    v = np.gradient(clean, step, edge_order=2)
-    a = np.empty_like(clean)
-    a[1:-1] = (clean[2:] - 2.0 * clean[1:-1] + clean[:-2]) / step**2
-    a[0], a[-1] = 2.0 * a[1] - a[2], 2.0 * a[-2] - a[-3]
-    return Smoothed(
-        *((clean, v, a) if uniform else (CubicSpline(grid, y)(times) for y in (clean, v, a)))
-    )
-
-
-def _trend(x: Float[np.ndarray, " n"], k: int) -> Float[np.ndarray, " n"]:
-    """Return the polynomial of degree 5 that has the value, slope and curvature of `x` at both
-    ends, from cubics through `k` samples.
-
-    A filter of order 3 or more does not change it, because its gain is flat to order 5. The rest of
-    `x` begins and ends without curvature, as the reflection about the ends assumes. Without this
-    step the derivatives are wrong at the ends of a motion with curvature there.
-    """
-    if x.size < 2 * k:
-        return np.zeros_like(x)
-    s, width = np.linspace(0.0, 1.0, x.size), (k - 1) / (x.size - 1)
-    cubics = [
-        np.polynomial.polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (x[:k], x[::-1][:k])
-    ]
-    (a, da, dda), (b, db, ddb) = (c[:3] * [1.0, 1.0 / width, 2.0 / width**2] for c in cubics)
-    ends = [
-        [1, 0, 0, 0, 0, 0],
-        [0, 1, 0, 0, 0, 0],
-        [0, 0, 2, 0, 0, 0],
-        [1, 1, 1, 1, 1, 1],
-        [0, 1, 2, 3, 4, 5],
-        [0, 0, 2, 6, 12, 20],
-    ]
-    return np.polynomial.polynomial.polyval(
-        s, np.linalg.solve(np.array(ends, dtype=float), [a, da, dda, b, -db, ddb])
-    )
-
-
-def _check_filter(cutoff, order, t: np.ndarray, step: float) -> None:
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= 12:
         raise ValueError(
             f"`smooth` order must be a whole number from 1 to 12, got {order!r}. Leave it out"
@@ -123,7 +68,7 @@ def _check_filter(cutoff, order, t: np.ndarray, step: float) -> None:
             f"`smooth` cutoff must be a frequency > 0 in hertz, got {cutoff!r}. Take several times"
             " the fastest motion's."
         )
-    highest, lowest = 0.5 / step, 1.0 / float(t[-1] - t[0])
+    highest, lowest = 0.5 / step, 1.0 / float(times[-1] - times[0])
     if cutoff >= highest:
         raise ValueError(
             f"`smooth` cutoff must lie below half the sampling rate, {highest:.6g} Hz, got"
@@ -134,3 +79,46 @@ def _check_filter(cutoff, order, t: np.ndarray, step: float) -> None:
             f"`smooth` cutoff must be at least 1/duration, {lowest:.4g} Hz, got {cutoff:g} Hz. Such"
             " a filter removes the whole motion."
         )
+
+    from scipy.interpolate import CubicSpline
+    from scipy.signal import butter, sosfiltfilt
+
+    grid = times[0] + step * np.arange(times.size)
+    uniform = bool(np.max(np.abs(times - grid)) <= 1e-3 * step)
+    sections = butter(order, cutoff, fs=1.0 / step, output="sos")
+    # The padding is as long as the impulse response, and at most as long as the record.
+    reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
+    even = values if uniform else CubicSpline(times, values)(grid)
+    # The slope and curvature at an end are read from one period of the cutoff.
+    trend, k = np.zeros_like(even), max(8, round(1.0 / (cutoff * step)))
+    if order > 2 and even.size >= 2 * k:
+        # The polynomial of degree 5 with the value, slope and curvature of cubics through k samples
+        # at both ends. A filter of order 3 or more does not change it, because its gain is flat to
+        # order 5. The rest begins and ends without curvature, as the reflection about the ends
+        # assumes. Otherwise derivatives are wrong at the ends of a motion with curvature there.
+        width, polynomial = (k - 1) / (times.size - 1), np.polynomial.polynomial
+        cubics = [
+            polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (even[:k], even[::-1][:k])
+        ]
+        left, right = (c[:3] * [1.0, 1.0 / width, 2.0 / width**2] for c in cubics)
+        ends = [
+            [1, 0, 0, 0, 0, 0],
+            [0, 1, 0, 0, 0, 0],
+            [0, 0, 2, 0, 0, 0],
+            [1, 1, 1, 1, 1, 1],
+            [0, 1, 2, 3, 4, 5],
+            [0, 0, 2, 6, 12, 20],
+        ]
+        values_there = [*left, right[0], -right[1], right[2]]
+        trend = polynomial.polyval(
+            np.linspace(0.0, 1.0, times.size),
+            np.linalg.solve(np.array(ends, dtype=float), values_there),
+        )
+    clean = trend + sosfiltfilt(sections, even - trend, padlen=reach)
+    v = np.gradient(clean, step, edge_order=2)
+    a = np.empty_like(clean)
+    a[1:-1] = (clean[2:] - 2.0 * clean[1:-1] + clean[:-2]) / step**2
+    a[0], a[-1] = 2.0 * a[1] - a[2], 2.0 * a[-2] - a[-3]
+    return Smoothed(
+        *((clean, v, a) if uniform else (CubicSpline(grid, y)(times) for y in (clean, v, a)))
+    )

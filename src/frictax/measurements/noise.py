@@ -13,25 +13,7 @@ from jaxtyping import Float, Int
 from .diagnostics import GAP, quantum
 
 _WIDTHS = (5, 9, 17, 33, 65)  # [samples] Widths of the stretches that cubics are fitted to.
-# Residuals that grow by more than this ratio at twice the width are motion: noise grows by less.
-_MOTION = 2.5
-_STRETCHES = 200  # Number of stretches of each width; more do not improve the median.
-# A filter may remove motion of this size [noise], because `without_rounding` restores it.
-_WORTH = 3.0
-_PERIODS = 4.0  # Least number of periods of the cutoff in a record.
-_FEWEST_TICKS = 20  # [samples] Fewer do not show the noise of their times.
-_EQUAL = 0.01  # [steps] largest distance of a difference from a whole number of steps
-_SINGLE = 0.5  # share of the intervals that have one step; the others have lost ticks
-_EVEN = 0.01  # [intervals] largest unevenness of times that come from a clock
-_LOST = 1.5  # [intervals] least duration of two steps if a tick is lost; usual: 2
-_ACCURATE = 0.02  # relative error of a speed that determines the width of smoothing
 _SMOOTHED = (5, 201)  # [ticks] narrowest and widest smoothing
-_BESIDE_TICK = 7  # [ticks] length of a stretch; its residuals from a cubic are noise
-_FEWEST_SAMPLES = 100  # least number of samples in a search for glitches
-_DOUBTED = 4.0  # [noise] distance from the line of both neighbours that is tested further
-_FAR = 8.0  # [standard errors] distance of a glitch from the cubic of six neighbours
-_ON_CUBIC = 3.0  # [noise] largest distance of the neighbours from their cubic
-_MOST_GLITCHES = 0.05  # share of the samples; more are a motion, such as pulses
 _NEIGHBOURS = np.array([-3, -2, -1, 1, 2, 3])
 
 
@@ -57,8 +39,9 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
         return float("nan")
     left = 0.0
     for width in [w for w in _WIDTHS if w == _WIDTHS[0] or 8 * w <= n]:
-        wider = _beside_cubics(x, width, _STRETCHES)
-        if left and wider > _MOTION * left:
+        wider = _beside_cubics(x, width, most=200)  # More do not improve the median.
+        # Residuals of motion grow by more than 2.5 at twice the width, those of noise by less.
+        if left and wider > 2.5 * left:
             break
         left = max(left, wider)
         if left >= enough:
@@ -121,17 +104,18 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     window = np.hanning(n)
     power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
     f = np.arange(power.size) * (n - 1) / (n * span)
-    gain = np.cumsum(((1.0 + _WORTH) * noise**2 - power) * f ** (2 * derivative))
-    return float(max(f[int(np.argmin(gain))], _PERIODS / span))
+    motion = 3.0  # [noise] motion that the filter may remove; `without_rounding` restores it
+    gain = np.cumsum(((1.0 + motion) * noise**2 - power) * f ** (2 * derivative))
+    # A record contains at least four periods of the cutoff.
+    return float(max(f[int(np.argmin(gain))], 4.0 / span))
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
-    """Return the standard deviation of the residuals of cubics on stretches of `width` samples, the
-    median of `most` stretches.
-    """
-    stretches = x[_stretches(x.size, width, most)]
+    """Return the median standard deviation of the residuals of cubics on `most` stretches."""
+    indices, beyond_cubic = _stretches(x.size, width, most)
+    stretches = x[indices]
     # The offset of a stretch is removed first, because a large one causes rounding errors.
-    left = (stretches - stretches[:, :1]) @ _beyond_cubic(width)
+    left = (stretches - stretches[:, :1]) @ beyond_cubic
     squares = np.sort(np.einsum("ij,ij->i", left, left))
     half = squares.size // 2
     freedom = width - 4
@@ -141,17 +125,15 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 
 
 @functools.lru_cache(maxsize=8)
-def _stretches(n: int, width: int, most: int) -> Int[np.ndarray, "k w"]:
-    """Return the indices of at most `most` stretches, evenly spaced or overlapping by half."""
+def _stretches(
+    n: int, width: int, most: int
+) -> tuple[Int[np.ndarray, "k w"], Float[np.ndarray, "w w"]]:
+    """Return the indices of at most `most` stretches, evenly spaced or overlapping by half, and the
+    matrix that subtracts the best cubic from one.
+    """
     first = np.linspace(0, n - width, min(n // width * 2 - 1, most)).astype(int)
-    return first[:, None] + np.arange(width)
-
-
-@functools.cache
-def _beyond_cubic(width: int) -> Float[np.ndarray, "k k"]:
-    """Return the matrix that subtracts the best cubic from `width` samples."""
     basis = np.linalg.qr(np.linspace(-1.0, 1.0, width)[:, None] ** np.arange(4))[0]
-    return np.eye(width) - basis @ basis.T
+    return first[:, None] + np.arange(width), np.eye(width) - basis @ basis.T
 
 
 def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
@@ -204,30 +186,45 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     >>> find_ticks(0.1 * n, 0.5 * n) is None
     True
     """
-    if t.size < _FEWEST_TICKS:
+    if t.size < 20:  # Fewer ticks do not show the noise of their times.
         return None
     moved, took = np.diff(x), np.diff(t)
     step = float(np.median(moved))
     if step == 0 or np.any(moved * step <= 0):
         return None
     counts = np.rint(moved / step).astype(int)
-    is_equal = np.abs(moved / step - counts) <= _EQUAL
-    if not is_equal.all() or np.mean(counts == 1) < _SINGLE:
+    equal = 0.01  # [steps] largest distance of a difference from a whole number of steps
+    is_equal = np.abs(moved / step - counts) <= equal
+    # At least half of the intervals have one step; the others have lost ticks.
+    if not is_equal.all() or np.mean(counts == 1) < 0.5:
         return None
     periods = took / np.median(took)
-    if np.all(np.abs(periods - np.rint(periods)) <= _EVEN):
+    # Times that are even to a hundredth come from a clock.
+    if np.all(np.abs(periods - np.rint(periods)) <= 0.01):
         return None
     lost = counts > 1
+    beside = 7  # [ticks] length of a stretch; its residuals from a cubic are noise
     if lost.any():
         from scipy.ndimage import median_filter
 
-        if np.median((took / median_filter(took, _BESIDE_TICK))[lost]) < _LOST:
+        # Two steps take twice as long if a tick is lost.
+        if np.median((took / median_filter(took, beside))[lost]) < 1.5:
             return None
     n = np.concatenate([[0], np.cumsum(counts)])
-    noise = _noise_of_times(n, t)
+    count, time = _windows(n, t, beside)
+    basis = np.linalg.qr((count / np.ptp(count, axis=1)[:, None])[..., None] ** np.arange(4))[0]
+    left = time - np.einsum("kwi,kvi,kv->kw", basis, basis, time)
+    freedom = beside - 4
+    # the median of chi-square after Wilson and Hilferty
+    middle = np.median(np.sum(left**2, axis=1)) / (freedom * (1 - 2 / (9 * freedom)) ** 3)
+    clock = quantum(np.diff(t))  # period of a counting timer
+    beats = np.diff(t) / clock if clock else np.full(1, 0.5)
+    is_counted = np.abs(beats - np.rint(beats)).max() < equal
+    noise = max(float(np.sqrt(middle)), is_counted * clock / np.sqrt(12.0))
     period = float(np.quantile(took / counts, 0.1))
     # The standard error of a slope over `width` ticks is noise * (12 / width**3)**0.5.
-    width = int((12.0 * (noise / period / _ACCURATE) ** 2) ** (1 / 3)) // 2 * 2 + 1
+    accuracy = 0.02  # relative error of a speed
+    width = int((12.0 * (noise / period / accuracy) ** 2) ** (1 / 3)) // 2 * 2 + 1
     width = min(int(np.clip(width, *_SMOOTHED)), (t.size - 1) // 2 * 2 + 1)
     return Ticks(abs(step), counts, abs(step) / _smooth_periods(n, t, width), noise)
 
@@ -244,20 +241,6 @@ def _windows(
     counts, times = (np.lib.stride_tricks.sliding_window_view(x, width) for x in (n, t))
     middle = slice(width // 2, width // 2 + 1)
     return (counts - counts[:, middle]).astype(float), times - times[:, middle]
-
-
-def _noise_of_times(n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"]) -> float:
-    """Return the standard deviation of the times [s] from cubics of the counts, by the median."""
-    counts, times = _windows(n, t, _BESIDE_TICK)
-    basis = np.linalg.qr((counts / np.ptp(counts, axis=1)[:, None])[..., None] ** np.arange(4))[0]
-    left = times - np.einsum("kwi,kvi,kv->kw", basis, basis, times)
-    freedom = _BESIDE_TICK - 4
-    # the median of chi-square after Wilson and Hilferty
-    middle = np.median(np.sum(left**2, axis=1)) / (freedom * (1 - 2 / (9 * freedom)) ** 3)
-    clock = quantum(np.diff(t))  # period of a counting timer
-    beats = np.diff(t) / clock if clock else np.full(1, 0.5)
-    is_counted = np.abs(beats - np.rint(beats)).max() < _EQUAL
-    return max(float(np.sqrt(middle)), is_counted * clock / np.sqrt(12.0))
 
 
 def _smooth_periods(
@@ -290,14 +273,15 @@ def find_glitches(
     A kink or a step is not a glitch, since its neighbours do not lie on one cubic.
     """
     none = np.zeros(0, int), np.zeros(0)
-    if t.size < _FEWEST_SAMPLES:
+    if t.size < 100:
         return none
     line = x[:-2] + (x[2:] - x[:-2]) * (t[1:-1] - t[:-2]) / (t[2:] - t[:-2])
     off = np.abs(x[1:-1] - line)
     noise = max(float(np.median(off)) / 0.6745 / np.sqrt(1.5), quantum(x) / np.sqrt(12.0))
     if not noise > 0:
         return none
-    at = np.flatnonzero(off > _DOUBTED * noise) + 1
+    # Samples that are 4 [noise] from the line of both neighbours are tested further.
+    at = np.flatnonzero(off > 4.0 * noise) + 1
     at = at[(at >= 3) & (at < t.size - 3)]
     beside = at[:, None] + _NEIGHBOURS
     s = t[beside] - t[at, None]
@@ -306,9 +290,11 @@ def find_glitches(
     shown = np.einsum("kiw,kw->ki", pseudo, x[beside])
     left = x[beside] - np.einsum("kwi,ki->kw", powers, shown)
     error = noise * np.sqrt(1.0 + np.sum(pseudo[:, 0] ** 2, axis=1))
-    far = np.abs(x[at] - shown[:, 0]) > _FAR * error
-    far &= np.sqrt(np.sum(left**2, axis=1) / 2.0) < _ON_CUBIC * noise
-    return (at[far], shown[far, 0]) if 0 < far.sum() <= _MOST_GLITCHES * t.size else none
+    # A glitch is 8 standard errors from the cubic of six neighbours, which are near that cubic.
+    far = np.abs(x[at] - shown[:, 0]) > 8.0 * error
+    far &= np.sqrt(np.sum(left**2, axis=1) / 2.0) < 3.0 * noise
+    # If more than 5 % of the samples are far, they are a motion, such as pulses.
+    return (at[far], shown[far, 0]) if 0 < far.sum() <= 0.05 * t.size else none
 
 
 def without_glitches(record: Any) -> dict[str, Float[np.ndarray, " n"]]:

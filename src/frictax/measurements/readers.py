@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Union
 
-import numpy as np
-
 from frictax.arguments import is_finite_number
 from frictax.text import brief
 
@@ -76,9 +74,7 @@ class Column:
             raise ValueError(
                 f"{own} `sign` must be 1 or -1, got {self.sign!r}. A factor is given as `gain`."
             )
-        if self.gain is not None and not (
-            _is_number(self.gain) and np.isfinite(self.gain) and self.gain != 0
-        ):
+        if self.gain is not None and not (is_finite_number(self.gain) and self.gain != 0):
             raise ValueError(
                 f"{own} `gain` must be a finite number other than 0, got {self.gain!r}. Leave it"
                 " out for a factor of 1."
@@ -99,7 +95,7 @@ class Column:
         if not (
             self.unwrap is None
             or isinstance(self.unwrap, bool)
-            or (_is_number(self.unwrap) and np.isfinite(self.unwrap) and self.unwrap > 0)
+            or (is_finite_number(self.unwrap) and self.unwrap > 0)
         ):
             raise ValueError(
                 f"{own} `unwrap` must be True, False or a range > 0, got {self.unwrap!r}. True"
@@ -121,7 +117,7 @@ class Column:
         if (
             self.sd is not None
             and not isinstance(self.sd, str)
-            and not (_is_number(self.sd) and np.isfinite(self.sd) and self.sd > 0)
+            and not (is_finite_number(self.sd) and self.sd > 0)
         ):
             raise ValueError(
                 f"{own} `sd` must be a number > 0 or the name of a column, got {self.sd!r}. Leave"
@@ -174,7 +170,3 @@ def _names(name: Any) -> bool:
     if isinstance(name, str):
         return bool(name.strip())
     return isinstance(name, int) and not isinstance(name, bool) and name >= 1
-
-
-def _is_number(value) -> bool:
-    return is_finite_number(value)

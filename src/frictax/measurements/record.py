@@ -118,8 +118,17 @@ class Record(RecordVerbs):
         name: str = "record",
         citation: str = "",
     ) -> None:
-        given = {"t": t, "inputs": inputs, "outputs": outputs, "sd": sd, "declared": units}
-        _set(self, checks.record_fields(**given, hold=hold, name=name, citation=citation))
+        given = checks.RecordArguments(
+            t=t,
+            inputs=inputs,
+            outputs=outputs,
+            sd=sd,
+            declared=units,
+            hold=hold,
+            name=name,
+            citation=citation,
+        )
+        _set(self, checks.record_fields(given))
 
     @classmethod
     @lists_options(CsvOptions, _TABLE | _CSV)
@@ -293,8 +302,18 @@ class Record(RecordVerbs):
 
         **Raises:** `ValueError` where fewer than four samples are left.
         """
-        low, high = (_bound(self, what, x) for what, x in (("start", start), ("end", end)))
-        low, high = -np.inf if low is None else low, np.inf if high is None else high
+        low, high = -np.inf if start is None else start, np.inf if end is None else end
+        for what, bound in (("start", low), ("end", high)):
+            try:
+                number = float(bound)
+            except (TypeError, ValueError, OverflowError):
+                number = np.nan
+            if np.isnan(number):
+                raise ValueError(
+                    f"`Record.trim` {what} must be a time in seconds, got {bound!r}. "
+                    f"{self.name!r} lasts from {self.t[0]:g} s to {self.t[-1]:g} s."
+                )
+        low, high = float(low), float(high)
         if low >= high:
             raise ValueError(
                 f"`Record.trim` start must lie before end, got {low:g} s and {high:g} s. Swap them."
@@ -353,15 +372,25 @@ class Record(RecordVerbs):
 
     _repr_html_ = Verb("frictax.report.cards:record_html")
 
-    _text = Verb("frictax.measurements.summary:channel_table")
-
     def __str__(self) -> str:
-        return self._text()
-
-    _one_line = Verb("frictax.measurements.summary:one_line")
+        """Return the headline, a line for each channel in its declared unit, and the warnings."""
+        between = "held between samples" if self.hold else "interpolated linearly"
+        rows = [("input", name, u, between) for name, u in self.inputs.items()]
+        rows += [
+            ("output", name, y, deviation(self.sd[name], self.units[name]))
+            for name, y in self.outputs.items()
+        ]
+        spans = [span(values, self.units[name]) for _, name, values, _ in rows]
+        names, width = max(len(name) for _, name, _, _ in rows), max(map(len, spans))
+        lines = [
+            f"  {kind:<8}{name:<{names}}  {text:<{width}}  {more}"
+            for (kind, name, _, more), text in zip(rows, spans, strict=True)
+        ]
+        return "\n".join([headline(self), *lines, *(f"  ! {text}" for text in self.warnings)])
 
     def __repr__(self) -> str:
-        return self._one_line()
+        inputs = f"; inputs {', '.join(self.inputs)}" if self.inputs else ""
+        return f"Record({headline(self)}{inputs}; outputs {', '.join(self.outputs)})"
 
 
 def replace_fields(record: Record, **fields: Any) -> Record:
@@ -382,14 +411,14 @@ def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -
     if about["name"] is None:
         about["name"] = name
     columns = Columns(**given)
-    fields = checks.record_fields(**assemble(source, outputs, columns), **about)
+    fields = checks.record_fields(
+        checks.RecordArguments(**assemble(source, outputs, columns), **about)
+    )
     return _set(object.__new__(Record), fields | {"hold_is_chosen": columns.hold is None})
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
-    """Return the record at the kept samples. They are checked again, because a part of a record may
-    stand still.
-    """
+    """Return the checked record at the kept samples: a part of a record may stand still."""
     outputs = {name: y[kept] for name, y in record.outputs.items()}
     sd = {
         name: s[kept] if isinstance(s, np.ndarray) and s.ndim else s
@@ -405,16 +434,38 @@ def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.
     return replace_fields(record, **checks.read_only(fields))
 
 
-def _bound(record: Record, what: str, value) -> float | None:
-    if value is None:
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = np.nan
-    if np.isnan(number):
-        raise ValueError(
-            f"`Record.trim` {what} must be a time in seconds, got {value!r}. "
-            f"{record.name!r} lasts from {record.t[0]:g} s to {record.t[-1]:g} s."
-        )
-    return number
+def headline(record: Record) -> str:
+    """Return the headline: name, number of samples, duration, sampling rate."""
+    step = "uniform" if record.uniform else "not uniform"
+    return (
+        f"{record.name}: {record.n} samples, {record.duration:.4g} s, {record.rate:.4g} Hz, {step}"
+    )
+
+
+def span(values: np.ndarray, unit: units_.Unit) -> str:
+    """Return the least and the greatest value as text.
+
+    >>> from frictax.measurements.units import force_unit
+    >>> span(np.array([1.0, -20.0]), force_unit("kN"))
+    '-0.02 to 0.001 kN'
+    """
+    return f"{number_text(values.min(), unit)} to {number_text(values.max(), unit)} {unit.name}"
+
+
+def deviation(sd: Any, unit: units_.Unit) -> str:
+    """Return the standard deviation of an output as text.
+
+    >>> from frictax.measurements.units import force_unit
+    >>> deviation(0.25, force_unit("N")), deviation(None, force_unit("N"))
+    ('sd 0.25 N', 'sd not known')
+    """
+    if sd is None:
+        return "sd not known"
+    if np.ndim(sd):
+        return f"sd {span(sd, unit)}"
+    return f"sd {number_text(sd, unit)} {unit.name}"
+
+
+def number_text(value: Any, unit: units_.Unit) -> str:
+    """Return an SI value in `unit`, to four figures."""
+    return f"{float(value) / unit.si:.4g}"

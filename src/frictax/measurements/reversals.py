@@ -12,7 +12,19 @@ def rises(
     """Return, for each reversal in full sliding, the distances after which friction has changed by
     `shares` of its change from one limit to the other; the last column is half of that change.
     """
-    turns, limit = _turns(s.tolist(), 0.05 * float(np.ptp(s))), 0.4 * float(np.ptp(f))
+    path = s.tolist()
+    reach = 0.05 * float(np.ptp(s))
+    best, direction, turned = 0, 0, []
+    for i, here in enumerate(path):
+        if direction == 0:
+            direction = 1 if here - path[0] > reach else -1 if path[0] - here > reach else 0
+            best = i if direction else best
+        elif direction * (here - path[best]) >= 0:
+            best = i
+        elif direction * (path[best] - here) > reach:
+            turned.append(best)
+            best, direction = i, -direction
+    turns, limit = [*turned, best], 0.4 * float(np.ptp(f))
     middle, found = 0.5 * (float(np.max(f)) + float(np.min(f))), []
     for begin, end in zip(turns[:-1], turns[1:], strict=True):
         way, force = np.abs(s[begin:end] - s[begin]), f[begin:end] - middle
@@ -25,18 +37,3 @@ def rises(
         if min(ways) > 0:
             found.append([*ways, 0.5 * abs(float(force[-1] - force[0]))])
     return np.reshape(np.array(found), (len(found), len(shares) + 1))
-
-
-def _turns(s: list[float], reach: float) -> list[int]:
-    """Return the samples of all reversals by more than `reach` [m], and of the last extreme."""
-    best, direction, found = 0, 0, []
-    for i, here in enumerate(s):
-        if direction == 0:
-            direction = 1 if here - s[0] > reach else -1 if s[0] - here > reach else 0
-            best = i if direction else best
-        elif direction * (here - s[best]) >= 0:
-            best = i
-        elif direction * (s[best] - here) > reach:
-            found.append(best)
-            best, direction = i, -direction
-    return [*found, best]

@@ -1,27 +1,72 @@
 """The measurement: friction force at steady speeds."""
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.annotations import ArrayLike, Checked, DataFrame
+from frictax.arguments import check_names, lists_options
 from frictax.handover import Verb
-from frictax.text import brief
+from frictax.text import brief, suggestion
 from frictax.verbs import SweepVerbs
 
 from . import units
+from .noise import integrated_autocorrelation_time
 from .reading.columns import Decimal
 from .reading.tables import csv_table, pandas_table
-
-if TYPE_CHECKING:
-    from .record import Record
+from .record import Record
 
 Direction = Literal["both", "positive", "negative"]
+
+
+class ForceOptions(TypedDict, total=False):
+    """The options of each way to make a sweep; see `Sweep`."""
+
+    sigma_known: bool
+    sign: Checked[Literal[1, -1]]
+    citation: str
+
+
+class SweepOptions(ForceOptions, total=False):
+    """The options of a sweep of arrays."""
+
+    velocity_unit: str
+    force_unit: str
+    name: str
+    notes: tuple[str, ...]
+
+
+class SweepCsvOptions(ForceOptions, total=False):
+    """The options of a sweep that is read from a text file."""
+
+    velocity_unit: str
+    force_unit: str
+    name: str | None
+    delimiter: str
+    decimal: Checked[Decimal]
+    skip: int
+    header: bool
+
+
+class SweepTableOptions(ForceOptions, total=False):
+    """The options of a sweep that is taken from a `DataFrame`."""
+
+    velocity_unit: str | None
+    force_unit: str | None
+    name: str
+
+
+_ARRAYS: dict[str, Any] = {
+    **{"sigma_known": False, "velocity_unit": "rad/s", "force_unit": "N.m", "sign": 1},
+    **{"name": "sweep", "citation": "", "notes": ()},
+}
+_TEXT: dict[str, Any] = {"delimiter": ",", "decimal": ".", "skip": 0, "header": True}
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -62,23 +107,21 @@ class Sweep(SweepVerbs):
     citation: str
     notes: tuple[str, ...]
 
+    @lists_options(SweepOptions, _ARRAYS)
     def __init__(
         self,
         velocity: ArrayLike,
         force: ArrayLike,
         sigma: ArrayLike | None = None,
         breakaway: ArrayLike | None = None,
-        *,
-        sigma_known: bool = False,
-        velocity_unit: str = "rad/s",
-        force_unit: str = "N.m",
-        sign: Checked[Literal[1, -1]] = 1,
-        name: str = "sweep",
-        citation: str = "",
-        notes: tuple[str, ...] = (),
+        **options: Unpack[SweepOptions],
     ) -> None:
-        v_unit, f_unit = units.velocity_unit(velocity_unit), units.force_unit(force_unit)
+        check_names(Sweep, options)
+        given = _ARRAYS | options
+        v_unit = units.velocity_unit(given["velocity_unit"])
+        f_unit = units.force_unit(given["force_unit"])
         units.same_kind(v_unit, f_unit)
+        sign, sigma_known = given["sign"], given["sigma_known"]
         if sign not in (1, -1):
             raise ValueError(
                 f"`Sweep` sign must be 1 or -1, got {sign!r}. It multiplies the force; units are"
@@ -99,12 +142,14 @@ class Sweep(SweepVerbs):
                 "`Sweep` sigma_known=True needs `sigma`, got None. Give the standard deviation of"
                 " each row."
             )
-        fields = (v, f, s, b, sigma_known, v_unit, f_unit, name, citation, tuple(notes))
+        about = given["name"], given["citation"], tuple(given["notes"])
+        fields = (v, f, s, b, sigma_known, v_unit, f_unit, *about)
         for field, value in zip(dataclasses.fields(self), fields, strict=True):
             object.__setattr__(self, field.name, value)
         _check_rows(self, sign)
 
     @classmethod
+    @lists_options(SweepCsvOptions, _ARRAYS | _TEXT | {"name": None})
     def from_csv(
         cls,
         path: str | Path,
@@ -115,16 +160,7 @@ class Sweep(SweepVerbs):
         breakaway: str | int | None = None,
         where: Mapping[str, str | Checked[float]] | None = None,
         direction: Checked[Direction] = "both",
-        sign: Checked[Literal[1, -1]] = 1,
-        velocity_unit: str = "rad/s",
-        force_unit: str = "N.m",
-        sigma_known: bool = False,
-        delimiter: str = ",",
-        decimal: Checked[Decimal] = ".",
-        skip: int = 0,
-        header: bool = True,
-        name: str | None = None,
-        citation: str = "",
+        **options: Unpack[SweepCsvOptions],
     ) -> "Sweep":
         """Read a sweep from the columns of a text file.
 
@@ -139,11 +175,14 @@ class Sweep(SweepVerbs):
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
+        check_names(Sweep.from_csv, options)
         if velocity == force:
             raise ValueError(
                 f"`velocity` and `force` both name column {force!r}. Name the column of each."
             )
-        table = csv_table(path, delimiter, decimal, skip, header)
+        given: dict[str, Any] = {**options}
+        text = [given.pop(name, default) for name, default in _TEXT.items()]
+        table = csv_table(path, *text)
         if where:
             table = table.where(where)
         began = None if breakaway is None else table.flags(breakaway, "breakaway")
@@ -157,22 +196,12 @@ class Sweep(SweepVerbs):
                 f" speed, got {velocity} = 0. Delete it, or mark rows where motion began in a"
                 " column and give breakaway=<its name>."
             )
-        sweep = cls(
-            v,
-            f,
-            s,
-            began,
-            sigma_known=sigma_known,
-            velocity_unit=velocity_unit,
-            force_unit=force_unit,
-            sign=sign,
-            name=Path(path).stem if name is None else name,
-            citation=citation,
-            notes=table.doubts(),
-        )
-        return sweep.select(direction)
+        if given.get("name") is None:
+            given["name"] = Path(path).stem
+        return cls(v, f, s, began, notes=table.doubts(), **given).select(direction)
 
     @classmethod
+    @lists_options(SweepTableOptions, _ARRAYS | {"velocity_unit": None, "force_unit": None})
     def from_pandas(
         cls,
         frame: DataFrame,
@@ -183,12 +212,7 @@ class Sweep(SweepVerbs):
         breakaway: str | None = None,
         where: Mapping[str, Any] | None = None,
         direction: Checked[Direction] = "both",
-        sign: Checked[Literal[1, -1]] = 1,
-        velocity_unit: str | None = None,
-        force_unit: str | None = None,
-        sigma_known: bool = False,
-        name: str = "sweep",
-        citation: str = "",
+        **options: Unpack[SweepTableOptions],
     ) -> "Sweep":
         """Take a sweep from the columns of a `DataFrame`, as `from_csv` does.
 
@@ -207,6 +231,7 @@ class Sweep(SweepVerbs):
         >>> sweep, sweep.force
         (Sweep(sweep: 3 rows, 30 to 120 rpm), array([0.002, 0.003, 0.004]))
         """
+        check_names(Sweep.from_pandas, options)
         if not hasattr(frame, "iloc"):
             raise ValueError(
                 f"`Sweep.from_pandas` needs a DataFrame, got a {type(frame).__name__}. Arrays go to"
@@ -221,37 +246,33 @@ class Sweep(SweepVerbs):
                 f"`Sweep.from_pandas`: where={dict(where or {})!r} must leave rows, got none of"
                 f" {len(frame)}. Look at the values of that column."
             )
-
-        def read(given: str | None, role: str) -> tuple[Any, Any]:
-            found = _recognise_column(table.header, role) if given is None else given
-            return found, None if found is None else np.asarray(table.column(found, role))[rows]
-
-        (of_v, v), (of_f, f) = read(velocity, "velocity"), read(force, "force")
+        named = {"velocity": velocity, "force": force, "sigma": sigma, "breakaway": breakaway}
+        columns: dict[str, Any] = {
+            role: _recognise_column(table.header, role) if name is None else name
+            for role, name in named.items()
+        }
+        v, f, s, began = (
+            None if name is None else np.asarray(table.column(name, role))[rows]
+            for role, name in columns.items()
+        )
+        of_v, of_f = columns["velocity"], columns["force"]
         if of_v == of_f:
             raise ValueError(
                 f"`velocity` and `force` both name column {of_f!r}. Name the column of each."
             )
         declared = frame.attrs.get("units", {})
-        v_unit = velocity_unit or declared.get(of_v) or _unit_in(of_v, units.VELOCITY)
-        f_unit = force_unit or declared.get(of_f) or _unit_in(of_f, units.FORCE)
+        given: dict[str, Any] = {**options}
+        v_unit = given.get("velocity_unit") or declared.get(of_v) or _unit_in(of_v, units.VELOCITY)
+        f_unit = given.get("force_unit") or declared.get(of_f) or _unit_in(of_f, units.FORCE)
         slides = v_unit in _SLIDING or f_unit in _SLIDING
-        return cls(
-            v,
-            f,
-            read(sigma, "sigma")[1],
-            read(breakaway, "breakaway")[1],
-            sigma_known=sigma_known,
-            velocity_unit=v_unit or ("m/s" if slides else "rad/s"),
-            force_unit=f_unit or ("N" if slides else "N.m"),
-            sign=sign,
-            name=name,
-            citation=citation,
-        ).select(direction)
+        given["velocity_unit"] = v_unit or ("m/s" if slides else "rad/s")
+        given["force_unit"] = f_unit or ("N" if slides else "N.m")
+        return cls(v, f, s, began, **given).select(direction)
 
     @classmethod
     def from_records(
         cls,
-        records: "Iterable[Record] | Mapping[str, Record]",
+        records: Checked[Iterable[Record] | Mapping[str, Record]],
         velocity: str,
         force: str,
         *,
@@ -295,8 +316,6 @@ class Sweep(SweepVerbs):
         >>> print(sweep.notes[0])
         run 3 is unsteady and left out: its speed drifts by 22% of its mean, ...
         """
-        from .steady import steady_runs
-
         runs, v_unit, f_unit = steady_runs(records, velocity, force, settle)
         done = "kept" if keep_unsteady else "left out"
         notes = tuple(f"{r.name} is unsteady and {done}: {r.unsteady}." for r in runs if r.unsteady)
@@ -405,9 +424,7 @@ def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
 
 
 def _recognise_column(columns: Sequence[str], role: str) -> str | None:
-    """Return the column with a `role` in a sweep, by its unit or its name; None if an optional role
-    is missing.
-    """
+    """Return the column of a role by its unit or name; None if an optional role is missing."""
     kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
     by_unit = [c for c in columns if _unit_in(c, kinds) is not None]
     words = {c: set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", c).lower())) for c in columns}
@@ -501,3 +518,114 @@ def _check_rows(sweep: Sweep, sign: int) -> None:
                 " friction, so that no breakaway row tells its direction. Subtract the constant"
                 " force first."
             )
+
+
+@dataclasses.dataclass(frozen=True)
+class SteadyRun:
+    """The averages of one run: `velocity` and `force` [SI], standard `error` of the mean force, and
+    `unsteady`: why the run is not steady, or "".
+    """
+
+    name: str
+    velocity: float
+    force: float
+    error: float
+    unsteady: str
+
+
+def steady_runs(
+    records: Any, velocity: str, force: str, settle: Any
+) -> tuple[list[SteadyRun], units.Unit, units.Unit]:
+    """Average each record from `settle` [s] after its start. Return the units of both channels too.
+
+    **Raises:** `ValueError` for anything else than a record with these channels.
+    """
+    named = _records_by_name(records)
+    if (
+        not isinstance(settle, int | float | np.integer | np.floating)
+        or isinstance(settle, bool)
+        or not 0 <= settle < math.inf
+    ):
+        raise ValueError(
+            f"`settle` must be a time >= 0 in seconds, got {settle!r}. It is left out at the start"
+            " of each run."
+        )
+    out, channel_units = list[SteadyRun](), list[tuple[units.Unit, units.Unit]]()
+    for name, record in named.items():
+        v, f = _channel(name, record, velocity), _channel(name, record, force)
+        kept = record.t >= record.t[0] + settle
+        if kept.sum() < 4:
+            raise ValueError(
+                f"Run {name!r} has {int(kept.sum())} samples after the {settle:g} s that it is"
+                f" given to settle, of {record.duration:g} s. Give a smaller `settle`."
+            )
+        t, v, f = record.t[kept], v[kept], f[kept]
+        speed, mean_force = float(np.mean(v)), float(np.mean(f))
+        independent = f.size / integrated_autocorrelation_time(f - mean_force)
+        error = float(np.std(f) / math.sqrt(max(independent - 1.0, 1.0)))
+        reasons = []
+        if np.std(v) > 0.5 * abs(speed):  # as in stick-slip
+            reasons.append(
+                f"its speed scatters by {np.std(v) / max(abs(speed), 1e-300):.0%} of its mean, as"
+                " of a motion that sticks and slips"
+            )
+        u = (t - np.mean(t)) / (t[-1] - t[0])
+        # The noise of a drift is the residual of a polynomial of degree 7. Otherwise a run that
+        # still settles would count as autocorrelated noise.
+        degree = min(7, t.size // 4)
+        for what, x in (("speed", v), ("force", f)):
+            drift, mean = abs(float(u @ x / (u @ u))), abs(float(np.mean(x)))
+            left = x - np.polynomial.Chebyshev.fit(t, x, degree)(t)
+            freedom = max(x.size / integrated_autocorrelation_time(left) - degree - 1.0, 1.0)
+            chance = float(np.std(left) / math.sqrt(np.mean(u**2) * freedom))
+            # A drift counts from three standard errors and 2 % of the mean.
+            if drift > 3.0 * chance and drift > 0.02 * mean:
+                reasons.append(
+                    f"its {what} drifts by {drift / max(mean, 1e-300):.0%} of"
+                    f" its mean, {drift / max(chance, 1e-300):.0f} standard errors"
+                )
+        fewest = 10  # independent samples for the error of a mean
+        if independent < fewest and not reasons:
+            reasons.append(
+                f"its force is correlated for so long that it carries the information of"
+                f" {independent:.0f} independent samples, fewer than {fewest}"
+            )
+        out.append(SteadyRun(name, speed, mean_force, error, " and ".join(reasons)))
+        channel_units.append((record.units[velocity], record.units[force]))
+    return out, *channel_units[0]
+
+
+def _records_by_name(records: Any) -> dict[str, Record]:
+    if isinstance(records, Record) or not isinstance(records, Iterable):
+        raise ValueError(
+            "`Sweep.from_records` needs the records of several runs, got a"
+            f" {type(records).__name__}. Give a list of them, one for each speed."
+        )
+    if isinstance(records, Mapping):
+        named = {str(name): record for name, record in records.items()}
+    else:
+        all_of_them = list(records)
+        names = [getattr(record, "name", "") for record in all_of_them]
+        named = {
+            name if names.count(name) == 1 else f"{name} {i + 1}": record
+            for i, (name, record) in enumerate(zip(names, all_of_them, strict=True))
+        }
+    for name, record in named.items():
+        if not isinstance(record, Record):
+            raise ValueError(
+                f"`Sweep.from_records` needs `Record`s, got a {type(record).__name__} for {name!r}."
+                " Read each run with `Record.from_csv`."
+            )
+    if not named:
+        raise ValueError("`Sweep.from_records` needs the records of several runs, got none.")
+    return named
+
+
+def _channel(name: str, record: Record, channel: str) -> Float[np.ndarray, " n"]:
+    channels = {**record.inputs, **record.outputs}
+    if channel not in channels:
+        raise ValueError(
+            f"Run {name!r} has no channel {channel!r}.{suggestion(channel, channels, 0.5)} It has:"
+            f" {', '.join(channels)}."
+        )
+    return channels[channel]

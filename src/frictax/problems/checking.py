@@ -1,4 +1,4 @@
-"""Check before the work that everything in a problem can be built."""
+"""Check before the work that everything in a problem can be built; derived quantities."""
 
 import dataclasses
 import functools
@@ -9,7 +9,8 @@ import equinox as eqx
 
 import frictax as fx
 from frictax.analysis import Guarded
-from frictax.analysis.derived.common import common
+from frictax.analysis.derived.common import common, expression
+from frictax.analysis.derived.derived import common_estimates, is_title
 from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.build_problem import build_problem
 from frictax.fitting.checks import check_data
@@ -17,12 +18,14 @@ from frictax.fitting.limits import shared_limits
 from frictax.fitting.options import DEFAULTS, FitOptions
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
+from frictax.parameters import parameters
 from frictax.text import suggestion
 
 from .building import LAWS, Place, build, call_checked
-from .deriving import check_derived
 from .problem import Problem, paths_of
-from .schema import LawEntry
+from .schema import DerivedEntry, LawEntry
+
+Asked = Mapping[str, str | DerivedEntry]
 
 
 def check(problem: Problem) -> None:
@@ -35,7 +38,22 @@ def check(problem: Problem) -> None:
         return
     place, names, paths, titles = problem.place, [], [], []
     for here, structure in _structures(problem).values():
-        names += _fitted_numbers(problem, here, structure)
+        settings, _ = shared_settings(problem)
+        own = {f.name: getattr(structure, f.name) for f in dataclasses.fields(structure)}
+        options = FitOptions(**{**settings, **{k: v for k, v in own.items() if k in DEFAULTS}})
+        stages = [options]
+        if options.start is not None:
+            bounds = shared_limits(structure.bounds, structure.own)
+            first = {"objective": options.start, "own": (), "priors": (), "bounds": bounds}
+            stages.insert(0, dataclasses.replace(options, **first))
+        posed: Any = None
+        for stage in stages:
+            given = structure.model, problem.fitted_records
+            call_checked(functools.partial(check_data, *given), here)
+            posed = call_checked(functools.partial(build_problem, *given, stage), here)[0]
+        account = problem.errors() or Guarded()
+        call_checked(functools.partial(account.check, posed), problem.place.below("uncertainty"))
+        names += [name for u in posed.unknowns if not u.hidden for name in u.names]
         paths += paths_of(structure.model, problem.fitted_records)
         titles += [title for title, *_ in common(structure.model)]
     asked = problem.content.derived
@@ -53,7 +71,9 @@ def check(problem: Problem) -> None:
     for label in problem.content.validation.records:
         for i, objective in enumerate(problem.scores()):
             here = place.below("validation", "scores", str(i))
-            call_checked(functools.partial(_plan, problem.machine, data[label], objective), here)
+            model = call_checked(functools.partial(objective.machine, problem.machine), here)
+            call_checked(functools.partial(check_channels, model, data[label]), here)
+            call_checked(functools.partial(objective.prepare, model, data[label]), here)
 
 
 def check_laws(problem: Problem) -> None:
@@ -95,9 +115,7 @@ def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
 
 
 def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
-    """Return each structure with its place in the file; raise if one does not differ from the
-    machine as given.
-    """
+    """Return each structure with its place; raise if one equals the machine as given."""
     settings, given = shared_settings(problem)
     if problem.structures:
         entry = problem.content.compare
@@ -123,32 +141,62 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
     return out
 
 
-def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> Iterable[str]:
-    """Return the names of the parameters that a structure fits; raise if it cannot be fitted."""
-    settings, _ = shared_settings(problem)
-    own = {f.name: getattr(structure, f.name) for f in dataclasses.fields(structure)}
-    options = FitOptions(**{**settings, **{k: v for k, v in own.items() if k in DEFAULTS}})
-    stages = [options]
-    if options.start is not None:
-        bounds = shared_limits(structure.bounds, structure.own)
-        first = {"objective": options.start, "own": (), "priors": (), "bounds": bounds}
-        stages.insert(0, dataclasses.replace(options, **first))
-    posed: Any = None
-    for stage in stages:
-        posed = call_checked(
-            functools.partial(_problem, structure.model, problem.fitted_records, stage), place
-        )
-    account = problem.errors() or Guarded()
-    call_checked(lambda: account.check(posed), problem.place.below("uncertainty"))
-    return [name for u in posed.unknowns if not u.hidden for name in u.names]
+def check_derived(
+    asked: Asked,
+    place: Place,
+    records: Iterable[str] = (),
+    known: Iterable[str] | None = None,
+    titles: Iterable[str] = (),
+) -> None:
+    """Raise `ProblemError` for text that is not arithmetic, and for paths that are not in `known`.
+
+    `known`: None if it is not decided yet; `titles`: the common quantities of the machine.
+    """
+    known, titles = None if known is None else list(known), list(titles)
+    for name, entry in asked.items():
+        here, (value, _, record) = place.below(name), _parts(entry)
+        if record is not None and record not in records:
+            raise here.error(
+                f"names the record {record!r}, which is not"
+                f" fitted.{suggestion(record, records)} There are: {', '.join(records)}."
+            )
+        if is_title(value):
+            if known is not None and value not in titles:
+                raise here.error(
+                    f"names {value!r}, which is no common quantity of this"
+                    f" machine.{suggestion(value, titles)} It has: {', '.join(titles) or 'none'}."
+                )
+            continue
+        for path in call_checked(lambda value=value: expression(value), here, values=True).paths:
+            if known is not None and path not in known:
+                raise here.error(
+                    f"names {path!r}, which the machine does not have.{suggestion(path, known)}"
+                )
 
 
-def _problem(model: Any, records: Mapping[str, Any], options: FitOptions) -> Any:
-    check_data(model, records)
-    return build_problem(model, records, options)[0]
+def derive(
+    asked: Asked, found: fx.FitResult, uncertainty: Any, place: Place
+) -> tuple[fx.Estimate, ...]:
+    """Return the quantities of the file whose parameters the chosen structure has; if the file does
+    not name any, the common ones.
+    """
+    if not asked:
+        return common_estimates(found, uncertainty)
+    sweep = found.sweep if found.of_sweep else None
+    titles = [title for title, *_ in common(found.model, sweep)]
+    known, out = {p.path for p in parameters(found.problem.setup)}, []
+    for name, entry in asked.items():
+        value, unit, record = _parts(entry)
+        if value not in titles if is_title(value) else not known >= set(expression(value).paths):
+            continue
+        options = {"name": name, "by": uncertainty, "label": record}
+        options |= {} if is_title(value) else {"unit": unit}
+        made = call_checked(lambda v=value, o=options: found.derived(v, **o), place.below(name))
+        out += made.estimates
+    return tuple(out)
 
 
-def _plan(machine: Any, record: fx.Record, objective: Any) -> None:
-    model = objective.machine(machine)
-    check_channels(model, record)
-    objective.prepare(model, record)
+def _parts(entry: str | DerivedEntry) -> tuple[str, str, str | None]:
+    if isinstance(entry, str):
+        return entry, "", None
+    return entry.value, entry.unit, entry.record

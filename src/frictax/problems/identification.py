@@ -19,8 +19,7 @@ from frictax.notice import Notice
 from frictax.progress import Progress, Work, show_progress
 
 from .building import LAWS, build, build_each, call_checked
-from .checking import check, law_class, law_entries, shared_settings
-from .deriving import derive
+from .checking import check, derive, law_class, law_entries, shared_settings
 from .problem import Problem, read
 
 
@@ -304,9 +303,7 @@ def forward_law(problem: Problem) -> Any:
 
 
 def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
-    """Return the law of the file for one direction: as written, or of a class with start values
-    from `data`.
-    """
+    """Return the law of one direction, as written or with start values from `data`."""
     entry, place = law_entries(problem)[way], problem.place.below("law", way)
     return (
         fx.starting_law(law_class(entry, place), data)

@@ -231,7 +231,6 @@ def import_file(path: Path) -> Any:
 
 NAME = "problem.toml"
 _RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
-_LARGEST = 1_000_000  # [bytes] largest problem file; people write less than a tenth of it
 _DEEPEST = 50  # most parts of a key; the time of tomllib grows with the square of this number
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
@@ -271,35 +270,13 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
     for a file that does not exist.
     """
     file = find(path)
-    if file.stat().st_size > _LARGEST:
+    largest = 1_000_000  # [bytes]; people write less than a tenth of it
+    if file.stat().st_size > largest:
         raise ProblemError(
-            f"{file.name} has {file.stat().st_size} bytes, more than the {_LARGEST} that a problem"
+            f"{file.name} has {file.stat().st_size} bytes, more than the {largest} that a problem"
             " file may have."
         )
     raw = file.read_bytes()
-    content = _content(file, raw)
-    if tolerance is not None:
-        if content.sweep is not None:
-            raise ProblemError(
-                f"{file.name} has a [sweep], which is fitted without a simulation, so the tolerance"
-                f" {tolerance:g} is not used. Leave it out."
-            )
-        fit = content.fit.model_copy(update={"tolerance": tolerance})
-        content = content.model_copy(update={"fit": fit})
-    reader = Reader(file, content, allow_code)
-    made = None if content.sweep else reader.machine(content.machine, reader.place.below("machine"))
-    structures = {name: reader.structure(name, entry) for name, entry in content.structures.items()}
-    records = {label: reader.record(label, entry) for label, entry in content.records.items()}
-    data = reader.sweep(content.sweep) if content.sweep else records
-    sha256 = hashlib.sha256(raw).hexdigest()
-    problem = Problem(file, content, sha256, made, structures, data, reader.sources)
-    if not content.sweep:
-        check_names(problem)
-    return problem
-
-
-def _content(file: Path, raw: bytes) -> ProblemFile:
-    """Return the checked tables of a problem file."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -330,9 +307,27 @@ def _content(file: Path, raw: bytes) -> ProblemFile:
             " lists of few levels."
         ) from None
     try:
-        return ProblemFile.model_validate(table)
+        content = ProblemFile.model_validate(table)
     except pydantic.ValidationError as error:
         raise mistake_sentence(file, table, error) from None
+    if tolerance is not None:
+        if content.sweep is not None:
+            raise ProblemError(
+                f"{file.name} has a [sweep], which is fitted without a simulation, so the tolerance"
+                f" {tolerance:g} is not used. Leave it out."
+            )
+        fit = content.fit.model_copy(update={"tolerance": tolerance})
+        content = content.model_copy(update={"fit": fit})
+    reader = Reader(file, content, allow_code)
+    made = None if content.sweep else reader.machine(content.machine, reader.place.below("machine"))
+    structures = {name: reader.structure(name, entry) for name, entry in content.structures.items()}
+    records = {label: reader.record(label, entry) for label, entry in content.records.items()}
+    data = reader.sweep(content.sweep) if content.sweep else records
+    sha256 = hashlib.sha256(raw).hexdigest()
+    problem = Problem(file, content, sha256, made, structures, data, reader.sources)
+    if not content.sweep:
+        check_names(problem)
+    return problem
 
 
 class Reader:

@@ -102,6 +102,10 @@ def result_json(made: Identification) -> str:
         found_json(made.found, made.comparison) if of_sweep else found_machine_json(made.found)
     )
 
+    missing = made.missing
+    u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
+    told = (*u.estimates, *u.tied)
+    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in told]
     whole = {
         "format": FORMAT,
         "kind": "identification",
@@ -118,8 +122,14 @@ def result_json(made: Identification) -> str:
         "fit": fit,
         "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
-        "errors": _errors(made),
-        "derived": [_derived_row(e) for e in made.derived],
+        "errors": {
+            "by": type(u.by).__name__,
+            "says": u.says,
+            "level": u.level,
+            "degrees_of_freedom": u.dof,
+            "estimates": rows,
+        },
+        "derived": [{k: v for k, v in estimate(e).items() if k != "path"} for e in made.derived],
         "profiles": {
             name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
             | {"says": p.sentence}
@@ -129,23 +139,16 @@ def result_json(made: Identification) -> str:
             {"name": f.name, "strong": f.strong, "says": f.sentence}
             for f in (() if made.study is None else made.study.findings)
         ],
-        "missing": None if made.missing is None else _missing(made.missing),
+        "missing": missing
+        and {
+            "says": list(missing.sentences),
+            "found": [term.name for term in missing.found],
+            "terms": [dataclasses.asdict(term) for term in missing.terms],
+            "untold": list(missing.untold),
+        },
         "validation": [_validation(score) for score in made.scores],
     }
     return json.dumps(to_json_types(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
-
-
-def _derived_row(e: fx.Estimate) -> dict[str, Any]:
-    return {k: v for k, v in estimate(e).items() if k != "path"}
-
-
-def _missing(missing: Any) -> dict[str, Any]:
-    return {
-        "says": list(missing.sentences),
-        "found": [term.name for term in missing.found],
-        "terms": [dataclasses.asdict(term) for term in missing.terms],
-        "untold": list(missing.untold),
-    }
 
 
 def _structure(made: Identification) -> Any:
@@ -180,19 +183,6 @@ def _outlook(outlook: Any) -> dict[str, Any]:
         "parameters": rows,
         "says": outlook.sentences,
         "notices": [notice.to_dict() for notice in outlook.notices],
-    }
-
-
-def _errors(made: Identification) -> dict[str, Any]:
-    u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
-    told = (*u.estimates, *u.tied)
-    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in told]
-    return {
-        "by": type(u.by).__name__,
-        "says": u.says,
-        "level": u.level,
-        "degrees_of_freedom": u.dof,
-        "estimates": rows,
     }
 
 
@@ -286,7 +276,6 @@ def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-_LARGEST = 20_000_000  # [bytes] of a result.json: those of the largest fits have 1 MB
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
 _HEAD = (
     "machine",
@@ -330,62 +319,52 @@ def _row(file: Path) -> tuple[str, ...]:
     name = file.parent.name
     try:
         finish_interrupted(file.parent, reading=True)
-        if file.stat().st_size > _LARGEST:
-            raise ValueError(f"it has {file.stat().st_size} bytes, more than {_LARGEST}")
+        largest = 20_000_000  # [bytes]; the largest fits have 1 MB
+        if file.stat().st_size > largest:
+            raise ValueError(f"it has {file.stat().st_size} bytes, more than {largest}")
         result = json.loads(file.read_text(encoding="utf-8"))
         if result["format"] > FORMAT:
             raise ValueError(
                 f"it is of format {result['format']}, and this frictax knows up to {FORMAT}"
             )
-        cells = (
-            tell(result)
-            for tell in (_law_cell, _parameters_cell, _residuals_cell, _validation_cell)
-        )
-        return f"[{name}]({name}/README.md)", *cells
+        structure, fit = result["structure"], result["fit"]
+        chosen = [c["chosen"] for c in fit["comparisons"]] if fit["kind"] == "fit" else []
+        if structure is not None:
+            law = f"{structure['chosen']}, of {len(structure['structures'])} structures"
+        elif fit["kind"] != "fit":
+            law = "as given"
+        elif len(chosen) == 2:
+            law = f"{chosen[0]} forward, {chosen[1]} backward"
+        else:
+            law = ", ".join(chosen) or fit["law"]["f_pos"]["kind"]
+        parameters = []
+        for e in (result["errors"] or fit)["estimates"]:
+            if "@" in e["name"]:
+                continue
+            error, low, high = (
+                math.nan if e[key] is None else e[key]
+                for key in ("standard_error", "lower", "upper")
+            )
+            row = format_estimate(e["value"], error, e["unit"], (low, high))
+            ends = row.interval if row.error else "no interval"
+            text = f"`{_markdown_text(e['name'])}` {row.value} ({ends}) {row.unit}"
+            parameters.append(text.rstrip())
+        if fit["kind"] == "fit":
+            rms = _amount(fit["rms"], fit["sweep"]["force_unit"])
+            residuals = [f"{rms} of {fit['sweep']['rows']} rows"]
+        else:
+            residuals = [
+                f"{_markdown_text(label)}: {_amount(left['value'], left['unit'] or '1')}"
+                for label, record in fit["records"].items()
+                for left in record["rms"].values()
+            ]
+        cells = (_markdown_text(law), "<br>".join(parameters), "<br>".join(residuals))
+        return f"[{name}]({name}/README.md)", *cells, _validation_cell(result)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite,"
             " or use a newer frictax."
         ) from None
-
-
-def _law_cell(result: Mapping[str, Any]) -> str:
-    structure, fit = result["structure"], result["fit"]
-    if structure is not None:
-        return _markdown_text(
-            f"{structure['chosen']}, of {len(structure['structures'])} structures"
-        )
-    if fit["kind"] == "fit":
-        chosen = [c["chosen"] for c in fit["comparisons"]]
-        if len(chosen) == 2:
-            return _markdown_text(f"{chosen[0]} forward, {chosen[1]} backward")
-        return _markdown_text(", ".join(chosen) or fit["law"]["f_pos"]["kind"])
-    return "as given"
-
-
-def _parameters_cell(result: Mapping[str, Any]) -> str:
-    rows = (result["errors"] or result["fit"])["estimates"]
-    return "<br>".join(_parameter(e) for e in rows if "@" not in e["name"])
-
-
-def _parameter(e: Mapping[str, Any]) -> str:
-    error, low, high = (
-        math.nan if e[key] is None else e[key] for key in ("standard_error", "lower", "upper")
-    )
-    row = format_estimate(e["value"], error, e["unit"], (low, high))
-    ends = row.interval if row.error else "no interval"
-    return f"`{_markdown_text(e['name'])}` {row.value} ({ends}) {row.unit}".rstrip()
-
-
-def _residuals_cell(result: Mapping[str, Any]) -> str:
-    fit = result["fit"]
-    if fit["kind"] == "fit":
-        return f"{_amount(fit['rms'], fit['sweep']['force_unit'])} of {fit['sweep']['rows']} rows"
-    return "<br>".join(
-        f"{_markdown_text(label)}: {_amount(left['value'], left['unit'] or '1')}"
-        for label, record in fit["records"].items()
-        for left in record["rms"].values()
-    )
 
 
 def _validation_cell(result: Mapping[str, Any]) -> str:

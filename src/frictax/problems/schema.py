@@ -363,7 +363,14 @@ def mistake_sentence(
     key = str(first["loc"][-1]) if first["loc"] else ""
     says = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        known = _keys(first["loc"][:-1])
+        model: Any = ProblemFile
+        for step in first["loc"][:-1]:
+            fields = getattr(model, "model_fields", {})
+            if step in fields:
+                model = _table_of(fields[step].annotation)
+            elif step == "ColumnEntry":
+                model = ColumnEntry
+        known = list(getattr(model, "model_fields", ProblemFile.model_fields))
         return place.error(
             f"is no key of a problem file.{suggestion(key, known)} Here stand:"
             f" {', '.join(known)}.{more}"
@@ -380,18 +387,6 @@ def mistake_sentence(
     for pydantics, ours in _WORDS.items():
         says = says.replace(pydantics, ours)
     return place.error(f"{says}, got {brief(first['input'], 80)}.{more}")
-
-
-def _keys(loc: tuple[Any, ...]) -> list[str]:
-    """Return the keys that are allowed in the table at `loc`."""
-    model: Any = ProblemFile
-    for step in loc:
-        fields = getattr(model, "model_fields", {})
-        if step in fields:
-            model = _table_of(fields[step].annotation)
-        elif step == "ColumnEntry":
-            model = ColumnEntry
-    return list(getattr(model, "model_fields", ProblemFile.model_fields))
 
 
 def _table_of(annotation: Any) -> Any:

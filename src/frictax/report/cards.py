@@ -28,7 +28,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.result.text import quality
 from frictax.fitting.result.units import unit_of
 from frictax.measurements import Record, Sweep
-from frictax.measurements.summary import deviation, headline, span
+from frictax.measurements.record import deviation, headline, span
 from frictax.mechanism import AbstractHybridSystem
 from frictax.parameters import parameters
 from frictax.summary import Summarised, Summary

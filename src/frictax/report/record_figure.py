@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from frictax.measurements import Record
-from frictax.measurements.summary import deviation, headline
+from frictax.measurements.record import deviation, headline
 from frictax.measurements.units import Unit, quantity
 from frictax.text import prefix_unit
 

@@ -97,12 +97,7 @@ def read_cells(texts: Sequence[str], decimal: str) -> Cells:
     """
     cells = [text.strip() for text in texts]
     missing = np.array([is_missing(cell) for cell in cells], dtype=bool)
-    values = np.array(
-        [
-            np.nan if lacks else read_number(c, decimal)
-            for c, lacks in zip(cells, missing, strict=True)
-        ]
-    )
+    values = np.array([read_number(cell, decimal) for cell in cells], dtype=float)
     wrong = np.isnan(values) & ~missing
     if not wrong.any():
         return Cells("numbers", values, wrong)
@@ -113,9 +108,10 @@ def read_cells(texts: Sequence[str], decimal: str) -> Cells:
         return Cells("numbers", values, np.isnan(values) & ~missing, None, _THOUSANDS)
     if at.size <= 0.5 * (cells_there := np.sum(~missing)):
         return Cells("numbers", values, wrong)
-    with_unit, unit = _with_units(odd, decimal)
-    if unit is not None and at.size == cells_there:
-        values[at] = with_unit
+    sizes, names = zip(*(number_with_unit(c, decimal) or (np.nan, None) for c in odd), strict=True)
+    unit, many = collections.Counter(names).most_common(1)[0]
+    if unit and many >= (1 - _MOST_BROKEN) * at.size and at.size == cells_there:
+        values[at] = np.where([name == unit for name in names], sizes, np.nan)
         return Cells("numbers", values, np.isnan(values) & ~missing, unit)
     if is_date(odd[0]) and at.size == cells_there:
         times = np.full(len(cells), np.timedelta64("NaT", "ns"))
@@ -176,21 +172,8 @@ def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
     return number, unit
 
 
-def _with_units(cells: list[str], decimal: str) -> tuple[np.ndarray, str | None]:
-    """Return the numbers of cells with a unit (NaN for others), and the unit of most cells; None if
-    most cells do not have a known unit.
-    """
-    found = [number_with_unit(cell, decimal) for cell in cells]
-    unit, many = collections.Counter(f and f[1] for f in found).most_common(1)[0]
-    if unit is None or many < (1 - _MOST_BROKEN) * len(cells):
-        return np.empty(0), None
-    return np.array([f[0] if f and f[1] == unit else np.nan for f in found]), unit
-
-
 def _dates(cells: list[str]) -> np.ndarray:
-    """Return dates and times of day as timedelta64 from the first, durations from 0; NaT for other
-    cells.
-    """
+    """Return times from the first one, durations from 0; NaT for other cells."""
     import pandas as pd
 
     texts = pd.Series(cells, dtype=object)
@@ -205,21 +188,14 @@ def _dates(cells: list[str]) -> np.ndarray:
         return times - times[0]
     stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if stamps.isna().mean() > _MOST_BROKEN:
-        stamps = _dates_of_other_forms(texts, pd)
+        # The format that reads most dates; of equal ones, that with the smallest time steps.
+        best, stamps = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
+        for form in _DATES:
+            if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):
+                continue
+            tried = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+            lost, span = int(tried.isna().sum()), tried.diff().abs().dt.total_seconds().sum()
+            if (lost, float(span)) < best:
+                best, stamps = (lost, float(span)), tried
     since = (stamps - stamps.dropna().iloc[0]) if stamps.notna().any() else stamps - stamps
     return since.to_numpy().astype("timedelta64[ns]")
-
-
-def _dates_of_other_forms(texts, pd):
-    """Return the dates in the format that reads most of them. If two formats read equally many, the
-    one with the smallest time steps is used.
-    """
-    best, found = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
-    for form in _DATES:
-        if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):
-            continue
-        stamps = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
-        lost, span = int(stamps.isna().sum()), float(stamps.diff().abs().dt.total_seconds().sum())
-        if (lost, span) < best:
-            best, found = (lost, span), stamps
-    return found

@@ -1,4 +1,5 @@
-"""The reader of all text files: columns by pandas, or one sentence that names the wrong line.
+"""The reader of text files, workbooks and JSON logs: columns by pandas, or one sentence that names
+the wrong line. Workbooks and logs become lines with commas.
 
 A file is read twice: once for its lines, which must have the same number of cells, and once by
 pandas for its numbers. Single cells are read only in columns that are not plain numbers, and for
@@ -10,10 +11,13 @@ import collections
 import contextlib
 import csv
 import dataclasses
+import datetime
 import io
+import json
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +26,6 @@ import numpy as np
 from frictax.text import CONTROL, suggestion
 
 from .cells import ERRORS, MISSING, is_missing, read_number
-from .documents import document_as_csv
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -36,11 +39,13 @@ _UNPRINTED = re.compile(
 )  # characters that a text does not contain
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
-_HEAD = 50  # number of rows that decide whether a column contains words
+_HEAD = 50  # [rows] The first ones decide whether a column contains words; 50 read quickly.
 # Usual spellings of a missing number, for pandas. Others are found cell by cell.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
 )
+_WORKBOOKS = {b"PK\x03\x04": ".xlsx", b"\xd0\xcf\x11\xe0": ".xls"}  # first bytes of workbooks
+_JSON = (".json", ".jsonl", ".ndjson")
 Decimal = Literal[".", ","]
 
 
@@ -66,7 +71,31 @@ class Columns:
     _is_file: bool
     _start: int
     _delimiter: str
-    _read: dict[int, np.ndarray]
+    _read: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Let pandas read the columns with a number or an empty cell in one of the first rows."""
+        every = list(range(len(self.header)))
+        head = self._frame(every, dtype=str, na_filter=False, nrows=_HEAD)
+        worth = [
+            j
+            for j in every
+            if any(
+                is_missing(cell) or not np.isnan(read_number(cell.strip(), self.decimal))
+                for cell in head.iloc[:, j]
+            )
+        ]
+        if not worth:
+            return
+        frame = self._frame(worth, na_values=_NO_NUMBER, keep_default_na=False)
+        if len(frame) != self.n:
+            raise ValueError(
+                f"{self.path.name} cannot be split into lines of cells. Look for a quotation mark"
+                " without its partner."
+            )
+        for j in worth:
+            if frame[j].dtype.kind in "iuf":
+                self._read[j] = frame.pop(j).to_numpy()
 
     def numbers(self, j: int) -> np.ndarray | None:
         """Return column j, from 0, if pandas reads it as numbers; None otherwise."""
@@ -177,44 +206,15 @@ def read_columns(
             f" {'header names' if header else 'first line has'}. Check the delimiter."
         )
     skipped = np.array(sorted([*found.skipped, *found.broken]), dtype=int)
-    columns = Columns(
+    return Columns(
         path, names, found.n, number + text.offset, skipped, found.broken, decimal, rows_are,
-        raw, text.is_file, start, delimiter, {},
+        raw, text.is_file, start, delimiter,
     )  # fmt: skip
-    _read_numbers(columns)
-    return columns
-
-
-def _read_numbers(columns: Columns) -> None:
-    """Let pandas read the columns with a number or an empty cell in one of the first rows."""
-    pandas_reads = columns._frame
-    head = pandas_reads(list(range(len(columns.header))), dtype=str, na_filter=False, nrows=_HEAD)
-    worth = [
-        j
-        for j in range(head.shape[1])
-        if any(
-            is_missing(cell) or not np.isnan(read_number(cell.strip(), columns.decimal))
-            for cell in head.iloc[:, j]
-        )
-    ]
-    if not worth:
-        return
-    frame = pandas_reads(worth, na_values=_NO_NUMBER, keep_default_na=False)
-    if len(frame) != columns.n:
-        raise ValueError(
-            f"{columns.path.name} cannot be split into lines of cells. Look for a quotation mark"
-            " without its partner."
-        )
-    for j in worth:
-        if frame[j].dtype.kind in "iuf":
-            columns._read[j] = frame.pop(j).to_numpy()
 
 
 @dataclasses.dataclass
 class _Scan:
-    """Rows, and the lines after the first row, the first being 0, that are blank or comments, or
-    have another number of cells.
-    """
+    """Number of rows; lines from 0 that are blank or comments, or with other numbers of cells."""
 
     n: int = 0
     skipped: list[int] = dataclasses.field(default_factory=list)
@@ -245,23 +245,19 @@ def _scan_lines(
             continue
         _check_signs(path, part, first + line)
         for text in part.decode("utf-8").split("\n")[:-1]:
-            if not text.strip() or is_comment(text):
-                out.skipped.append(line)
-            elif (cells := _width(path, text, first + line, delimiter)) != width:
-                out.broken[line] = cells
-            else:
-                out.n += 1
             line += 1
+            if not text.strip() or is_comment(text):
+                out.skipped.append(line - 1)
+                continue
+            if '"' in text:
+                cells = len(_cells(path, text, first + line - 1, delimiter))
+            else:
+                cells = len(text.split()) if delimiter == " " else text.count(delimiter) + 1
+            if cells == width:
+                out.n += 1
+            else:
+                out.broken[line - 1] = cells
     return out
-
-
-def _width(path: Path, text: str, number: int, delimiter: str) -> int:
-    """Return the number of cells of a line."""
-    if delimiter == " ":
-        return len(text.split()) if '"' not in text else len(_cells(path, text, number, delimiter))
-    return (
-        text.count(delimiter) + 1 if '"' not in text else len(_cells(path, text, number, delimiter))
-    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -283,46 +279,37 @@ def text_file(path: Path) -> TextFile:
 
     **Raises:** `ValueError` for a file that is not text.
     """
-    raw = path.read_bytes()
+    read = raw = path.read_bytes()
     if (document := document_as_csv(path, raw)) is not None:
         return TextFile(document[0], document[1], document[2] - 1)
-    text = _plain_text(path, raw)
-    return TextFile(text, is_file=text is raw and path.is_file())
-
-
-def _plain_text(path: Path, raw: bytes) -> bytes:
     marked = next((code for mark, code in _MARKS.items() if raw.startswith(mark)), None)
     if marked is None and raw.endswith(b"\x1a"):  # an old sign for the end of a file
         raw = raw.rstrip(b"\x1a")
     if marked is not None or not raw.isascii():
-        raw = _in_utf8(path, raw, marked)
+        for code in ("utf-8", "cp1252") if marked is None else (marked,):
+            with contextlib.suppress(UnicodeDecodeError):
+                text = raw.decode(code)
+                if marked is not None or code == "cp1252":
+                    _check_signs(path, text.encode("utf-8"))
+                raw = raw if code == "utf-8" else text.encode("utf-8")
+                break
+        else:
+            raise ValueError(
+                f"{path.name} is not a text file that can be read. Save it as CSV (UTF-8)."
+            )
     head = raw[:_AT_ONCE].removesuffix(b"\r")
     _check_signs(path, head)
     if b"\r" in head and head.count(b"\r") != head.count(b"\r\n"):
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if raw[:5].lower() in (
-        b"sep=,",
-        b"sep=;",
-        b"sep=\t",
-        b"sep=|",
-    ):  # a directive for spreadsheets, not a row
+    # The first line may be a directive for spreadsheets.
+    if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):
         raw = b"#" + raw
-    return raw
+    return TextFile(raw, is_file=raw is read and path.is_file())
 
 
 def text_of(path: Path) -> str:
     """Return the text of a file, as `text_file` reads it."""
     return text_file(path).raw.decode("utf-8")
-
-
-def _in_utf8(path: Path, raw: bytes, marked: str | None) -> bytes:
-    for code in ("utf-8", "cp1252") if marked is None else (marked,):
-        with contextlib.suppress(UnicodeDecodeError):
-            text = raw.decode(code)
-            if marked is not None or code == "cp1252":
-                _check_signs(path, text.encode("utf-8"))
-            return raw if code == "utf-8" else text.encode("utf-8")
-    raise ValueError(f"{path.name} is not a text file that can be read. Save it as CSV (UTF-8).")
 
 
 def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
@@ -369,7 +356,11 @@ def existing_file(path: str | Path, suffix: str) -> Path:
             f"The file to read must be named by its path, got {path!r}. Write 'run{suffix}', say."
         )
     path = Path(path)
-    if not _exists(path):
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # an impossible file name
+        exists = False
+    if not exists:
         there = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
         hint = suggestion(path.name, there) or " Check the folder you run from."
         raise FileNotFoundError(f"There is no file {path}.{hint}")
@@ -378,13 +369,6 @@ def existing_file(path: str | Path, suffix: str) -> Path:
         hint = f" It holds {', '.join(files[:5])}." if files else f" It holds no {suffix} file."
         raise ValueError(f"{path} is a folder, not a file: name the file.{hint}")
     return path
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # an impossible file name
-        return False
 
 
 def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
@@ -425,12 +409,15 @@ def _check_names(
         words = len(header[0].split())
         if words > 1 and kept and all(len(text.split()) == words for _, _, text in kept):
             raise ValueError(f'{path.name} seems to be separated by spaces. Give delimiter=" ".')
-    if all(_is_number(cell) for cell in header):
-        raise ValueError(
-            f"{path.name} must begin with a line of column names, got the numbers"
-            f" {', '.join(header[:4])}. Add one, or give header=False and name columns by their"
-            " numbers, the first being 1."
-        )
+    try:
+        [float(cell) for cell in header]
+    except ValueError:
+        return
+    raise ValueError(
+        f"{path.name} must begin with a line of column names, got the numbers"
+        f" {', '.join(header[:4])}. Add one, or give header=False and name columns by their"
+        " numbers, the first being 1."
+    )
 
 
 def _broken_line(
@@ -456,9 +443,138 @@ def twice(names: Sequence[str]) -> list[str]:
     return [name for name, many in collections.Counter(names).items() if many > 1]
 
 
-def _is_number(text: str) -> bool:
+def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
+    """Return the CSV text of a workbook or of a JSON log, the name of its rows in messages, and the
+    number of its first line; None for other files.
+
+    **Raises:** `ValueError` with one sentence if it does not contain a readable table;
+    `ImportError` if the package that reads workbooks is missing.
+    """
+    if raw[:4] in _WORKBOOKS:
+        return _csv(_sheet(path, raw)), "row", 1
+    if path.suffix.lower() in _JSON:
+        return _csv(_log(path, raw)), "entry", 0
+    return None
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(
+        [
+            (
+                cell.isoformat()
+                if isinstance(cell, datetime.datetime | datetime.date | datetime.time)
+                else ("" if cell is None else " ".join(str(cell).split()))
+            )
+            for cell in row
+        ]
+        for row in rows
+    )
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
+    """Return the rows of the first sheet with two rows or more."""
+    save, largest = "Save its sheet as CSV (UTF-8)", 400_000_000  # [bytes] when unpacked
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        import openpyxl  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
+    except ImportError:
+        raise ValueError(
+            f"{path.name} is a workbook, not text. {save}, or install what reads workbooks: `pip"
+            " install 'frictax[excel]'`."
+        ) from None
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+        if size <= largest:
+            book = openpyxl.load_workbook(io.BytesIO(raw), read_only=True, data_only=True)
+            for sheet in book.worksheets:
+                rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+                if sum(any(cell is not None for cell in row) for row in rows) > 1:
+                    wide = max(
+                        max((i + 1 for i, cell in enumerate(row) if cell is not None), default=0)
+                        for row in rows
+                    )
+                    return [(row + [None] * wide)[:wide] for row in rows]
+    except Exception:  # zipfile, openpyxl and the XML parser raise many kinds of errors
+        raise ValueError(
+            f"{path.name} is a workbook, not text, and no .xlsx that can be read. {save}."
+        ) from None
+    if size > largest:
+        raise ValueError(
+            f"{path.name} is a workbook, not text, of {size / 1e6:.0f} MB when unpacked, more than"
+            f" the {largest / 1e6:.0f} MB that are read. {save}."
+        )
+    raise ValueError(f"{path.name} is a workbook, not text, without rows. {save}.")
+
+
+def _log(path: Path, raw: bytes) -> list[list[Any]]:
+    """Return the names and the rows of a JSON log."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} is not JSON in UTF-8. Save it as UTF-8.") from None
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        entries, lines = list[Any](), [line for line in text.splitlines() if line.strip()]
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError):
+                entry = None  # a broken line
+            entries.append(entry if isinstance(entry, dict) else None)
+        if sum(entry is not None for entry in entries) <= len(lines) / 2:
+            raise ValueError(
+                f"{path.name} is not JSON that can be read: line {getattr(error, 'lineno', 1)} is"
+                " wrong. Write a list of objects, or one object a line."
+            ) from None
+    else:
+        entries = _table_in(content) or []
+    flat = [{} if e is None else dict(_flat(e)) for e in entries]
+    names = list(dict.fromkeys(name for entry in flat for name in entry))
+    if not names:
+        raise ValueError(
+            f"{path.name} holds no list of entries with names and numbers. Write one object a line,"
+            ' {"t": 0.0, "q": 1.0}, or save it as CSV.'
+        )
+    rows = (
+        ["broken"] if given is None else [entry.get(name) for name in names]
+        for given, entry in zip(entries, flat, strict=True)
+    )
+    return [names, *rows]
+
+
+def _table_in(content: Any) -> list[Any] | None:
+    """Return the longest list of objects. Columns of one length become such a list."""
+    if isinstance(content, list):
+        if content and all(isinstance(e, dict) for e in content):
+            return content
+        if content and all(isinstance(e, list) for e in content):
+            return [{str(i + 1): x for i, x in enumerate(e)} for e in content]
+        return None
+    if not isinstance(content, dict):
+        return None
+    columns = {
+        name: x
+        for name, x in content.items()
+        if isinstance(x, list) and x and not isinstance(x[0], dict | list)
+    }
+    longest = max(map(len, columns.values()), default=0)
+    same = {name: x for name, x in columns.items() if len(x) == longest}
+    below = [table for x in content.values() if (table := _table_in(x))]
+    if longest > 1 and longest >= max(map(len, below), default=0):
+        return [dict(zip(same, row, strict=True)) for row in zip(*same.values(), strict=True)]
+    return max(below, key=len, default=None)
+
+
+def _flat(entry: Any, above: str = "") -> Iterable[tuple[str, Any]]:
+    """Yield the numbers and texts of an entry, with names joined by points."""
+    for name, value in entry.items():
+        key = f"{above}{name}"
+        if isinstance(value, dict):
+            yield from _flat(value, f"{key}.")
+        elif isinstance(value, list) and len(value) <= 200:  # Longer lists are not columns.
+            yield from _flat({f"[{i}]": x for i, x in enumerate(value)}, key)
+        elif not isinstance(value, list):
+            yield key, value

@@ -249,9 +249,6 @@ class Table:
         return ValueError(f"{what} must hold a number, got {cell!r}.{hint or ' Correct the cell.'}")
 
 
-_CHANNELS = 100  # most columns of a matrix that is read as a table
-
-
 def csv_table(
     path: str | Path, delimiter: str, decimal: str, skip: int, header: bool, drop: bool = False
 ) -> Table:
@@ -381,7 +378,8 @@ def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                     for at, item in np.ndenumerate(value)
                 }
             )
-        elif isinstance(value, np.ndarray) and value.ndim == 2 and min(value.shape) <= _CHANNELS:
+        # A matrix of at most 100 channels is a table.
+        elif isinstance(value, np.ndarray) and value.ndim == 2 and min(value.shape) <= 100:
             down = value.shape[0] >= value.shape[1]  # time is along the longer side
             for i, column in enumerate(value.T if down else value, start=1):
                 yield (f"{name}(:,{i})" if down else f"{name}({i},:)"), column

@@ -22,11 +22,6 @@ _COUNTS = (
     )
 )
 _COUNTS += tuple(float(n) for n in (20000, 36000, 40000, 50000, 80000, 100000, 360000, 1000000))
-_NEAR = 0.02  # share of the range by which a jump, less the motion beside it, may differ from it
-_EXACT = 0.004  # share of the range by which the median jump may differ from it
-_JUMP = 0.5  # share of the range above which a step from one sample to the next is a jump
-_MOST = 0.25  # share of the steps that may be jumps
-_SEAM = 0.25  # share of the range above which a step between samples must be explained by a speed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,16 +52,17 @@ def find_wrap(
     True
     """
     values = np.asarray(values, dtype=float)
-    if values.size < 8 or _is_smooth(values, rising):
-        return None
     there = np.flatnonzero(np.isfinite(values))
     x = values[there]
     if x.size < 8:
         return None
     step, extent = np.diff(x), float(np.ptp(x))
-    jumps = np.flatnonzero(step < 0 if rising else np.abs(step) > _JUMP * extent)
+    # A jump is a step of more than half of the extent; at most a quarter of the steps are jumps.
+    jumps = np.flatnonzero(step < 0 if rising else np.abs(step) > 0.5 * extent)
+    if not 0 < jumps.size <= 0.25 * step.size:
+        return None
     calm = np.abs(np.delete(step, jumps))
-    if not 0 < jumps.size <= _MOST * step.size or not np.max(calm) > 0:
+    if not np.max(calm) > 0:
         return None
     usual, motion = float(np.quantile(calm, 0.98)), _motion_at(step, jumps)
     sizes = np.abs(step[jumps] - motion)
@@ -75,8 +71,9 @@ def find_wrap(
     if rising and not whole:  # a counter of microseconds, written in seconds or milliseconds
         likely += tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
     best = min(likely, key=lambda r: abs(r - float(np.median(sizes))), default=0.0)
-    near = np.abs(sizes - best) <= max(_NEAR * best, 3.0 * usual)
-    exact = abs(best - float(np.median(sizes))) <= max(_EXACT * best, 2.0 * usual / jumps.size**0.5)
+    # Each jump differs from the range by at most 2 %, and the median jump by 0.4 %.
+    near = np.abs(sizes - best) <= max(0.02 * best, 3.0 * usual)
+    exact = abs(best - float(np.median(sizes))) <= max(0.004 * best, 2.0 * usual / jumps.size**0.5)
     if best < (2.0 if rising else 5.0) * usual or np.mean(near) < 0.8 or not exact:
         return None
     if not any(_is_between(x, jumps, low, best, usual) for low in (0.0, -0.5 * best)):
@@ -88,18 +85,9 @@ def find_wrap(
     return Wrap(best, there[jumps + 1])
 
 
-def _is_smooth(values: np.ndarray, rising: bool) -> bool:
-    """Return whether no step is a jump; False if numbers are missing."""
-    step = np.diff(values)
-    if rising:
-        return bool(np.all(step >= 0))
-    most = max(float(np.max(step)), -float(np.min(step)))
-    return most <= _JUMP * float(np.ptp(values))
-
-
 def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usual: float) -> bool:
     """Return whether all numbers are in one range above `low`, and jumps go from end to end."""
-    room, little = max(3.0 * usual, _NEAR * range_), 5e-3 * range_
+    room, little = max(3.0 * usual, 0.02 * range_), 5e-3 * range_
     if x.min() < low - little or x.max() > low + range_ + little:
         return False
     top, bottom = np.maximum(x[jumps], x[jumps + 1]), np.minimum(x[jumps], x[jumps + 1])
@@ -144,7 +132,7 @@ def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray
     """
     there = np.flatnonzero(np.isfinite(values))
     step = np.diff(np.asarray(values, dtype=float)[there])
-    large = np.flatnonzero(np.abs(step) > _SEAM * range_)
+    large = np.flatnonzero(np.abs(step) > 0.25 * range_)
     if not large.size:
         return large
     around = np.abs(_motion_at(step, large))

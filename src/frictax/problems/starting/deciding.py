@@ -48,7 +48,13 @@ def draft_of(file: Path, options: Options) -> Draft:
     if machine is not None:
         draft = with_machine(draft, machine)
     if "torque_constant" in options.constants:
-        draft = _with_a_current(draft)
+        # With a torque constant, an unnamed force is a current.
+        force = draft.columns.get("force")
+        if force is not None and role_of(draft.shape, force.number - 1) is None:
+            why = f"Only its numbers say that {force.label} is the current."
+            current = dataclasses.replace(force, role="current", unit="A", doubt=why)
+            columns = {role: c for role, c in draft.columns.items() if role != "force"}
+            draft = dataclasses.replace(draft, columns={**columns, "current": current})
     draft = with_columns(draft, options.columns)
     if machine is None:
         draft = correct_machine(draft)
@@ -99,14 +105,3 @@ def with_signs(draft: Draft) -> Draft:
     if draft.machine not in DRIVEN or draft.lacking() is not None or draft.unknown_counts():
         return draft
     return dataclasses.replace(draft, reversed=drive_brakes(draft))
-
-
-def _with_a_current(draft: Draft) -> Draft:
-    """Return the draft with an unnamed force as a current, because a torque constant is given."""
-    force = draft.columns.get("force")
-    if force is None or role_of(draft.shape, force.number - 1) is not None:
-        return draft
-    why = f"Only its numbers say that {force.label} is the current."
-    current = dataclasses.replace(force, role="current", unit="A", doubt=why)
-    columns = {role: c for role, c in draft.columns.items() if role != "force"}
-    return dataclasses.replace(draft, columns={**columns, "current": current})

@@ -62,8 +62,6 @@ _ALWAYS = {
 }
 DRIVEN = ("rotor", "axis", "gear", "pendulum", "arm")  # machines with a current or a force as input
 _OF_GRAVITY = ("pendulum", "arm")
-_FEW_PARTS = 0.01  # share of the rows that may begin a part
-_COARSE = 0.01  # share of stamps that repeat because the clock has too few digits
 _BODIES = {"gear": "rotor alone", "brake": "wheel", "spindown": "rotor"}
 
 
@@ -231,9 +229,7 @@ class Draft:
         )
 
     def _of_other_kind(self, column: Chosen) -> Missing | None:
-        """Return an error if a column has a unit of a rotation and the machine translates, or the
-        reverse.
-        """
+        """Return an error if a rotation has a unit of a translation, or the reverse."""
         if column.role in ("time", "current", "pressing"):
             return None
         if column.unit in COUNTS:
@@ -267,7 +263,9 @@ class Draft:
         there = np.flatnonzero(np.isfinite(t))
         steps = np.diff(t[there])
         starts = there[1:][steps < 0]
-        if 0 < starts.size <= _FEW_PARTS * t.size:
+        # At most 1 % of the rows begin a part. If more than 1 % of the stamps repeat, the clock has
+        # too few digits.
+        if 0 < starts.size <= 0.01 * t.size:
             by = _column_of_parts(self.shape, starts)
             flag = f"--where '{by}'" if by else "--part 1"
             return Missing(
@@ -276,7 +274,7 @@ class Draft:
                 f" the numbers, so the file has {starts.size + 1} parts. Give {flag} to read the"
                 f" first{', or --part with its number' if by else ''}.",
             )
-        if not (np.mean(steps == 0) > _COARSE and np.all(steps >= 0) and np.any(steps > 0)):
+        if not (np.mean(steps == 0) > 0.01 and np.all(steps >= 0) and np.any(steps > 0)):
             return None
         rate = mean_rate(t) / TIME[time.unit].si
         count = int(np.sum(steps == 0))
@@ -420,8 +418,24 @@ def first_draft(
             f"{file.name} is not a text file, and init reads text only. Write the problem file by"
             " hand: docs/problems.md shows one, and its records may be .mat and .parquet files."
         )
-    shape = _select_rows(shape_of(file), file, where or {})
-    shape = _select_part(without_wraps(shape), part)
+    shape = shape_of(file)
+    if where:
+        layout = (shape.delimiter, shape.decimal, shape.skip, shape.header)
+        chosen = csv_table(file, *layout, drop=True).where(where).chosen
+        if chosen is not None:
+            shape = dataclasses.replace(shape, values=shape.values[chosen])
+    shape = without_wraps(shape)
+    if part is not None:
+        j = next(iter(clocks_of(shape)), None)
+        t = np.arange(len(shape.values)) if j is None else shape.values[:, j]
+        there = np.flatnonzero(np.isfinite(t))
+        ends = [0, *there[1:][np.diff(t[there]) < 0], t.size]
+        if not 1 <= part < len(ends):
+            raise ValueError(
+                f"--part must be a number from 1 to {len(ends) - 1}, got {part}. The clock of the"
+                f" file starts again {len(ends) - 2} times."
+            )
+        shape = dataclasses.replace(shape, values=shape.values[ends[part - 1] : ends[part]])
     if (rows := len(shape.values)) < FEWEST:
         raise ValueError(
             f"{file.name} has {rows} rows of numbers, and a record needs at least {FEWEST}. Check"
@@ -432,31 +446,6 @@ def first_draft(
         rate = shape.rate
     machine, sure = machine_of(columns, shape, rate)
     return Draft(file, shape, machine, sure, columns, rate, {}, where or {}, part)
-
-
-def _select_rows(shape: Shape, file: Path, where: dict[str, str]) -> Shape:
-    """Return the shape with only the rows that have these values."""
-    if not where:
-        return shape
-    layout = (shape.delimiter, shape.decimal, shape.skip, shape.header)
-    chosen = csv_table(file, *layout, drop=True).where(where).chosen
-    return shape if chosen is None else dataclasses.replace(shape, values=shape.values[chosen])
-
-
-def _select_part(shape: Shape, part: int | None) -> Shape:
-    """Return the shape with only one part of a file whose clock starts again."""
-    if part is None:
-        return shape
-    j = next(iter(clocks_of(shape)), None)
-    t = np.arange(len(shape.values)) if j is None else shape.values[:, j]
-    there = np.flatnonzero(np.isfinite(t))
-    ends = [0, *there[1:][np.diff(t[there]) < 0], t.size]
-    if not 1 <= part < len(ends):
-        raise ValueError(
-            f"--part must be a number from 1 to {len(ends) - 1}, got {part}. The clock of the file"
-            f" starts again {len(ends) - 2} times."
-        )
-    return dataclasses.replace(shape, values=shape.values[ends[part - 1] : ends[part]])
 
 
 def _column_of_parts(shape: Shape, starts: np.ndarray) -> str:

@@ -11,11 +11,6 @@ from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
 from .draft import COASTING, Draft
 from .roles import COUNTS, Chosen
 
-_LEAST_SWING = 0.5  # [rad] range from which on the sine of gravity is visible
-_FEWEST_REVERSALS = 3  # reversals that separate gravity from friction
-_MANY = 60_000  # samples of a record from which on it is decimated: a fit of more takes minutes
-_ENOUGH = 20_000  # least samples of a decimated record
-_A_PERIOD = 100.0  # least samples in a period of the fastest motion of a decimated record
 _KNOWN = {**TIME, **POSITION, **VELOCITY, **FORCE}
 
 
@@ -46,9 +41,11 @@ class Sizes:
         """Return n to keep every n-th sample: 1 unless a record of more than `_MANY` samples has a
         rate far above the motion.
         """
-        if self.rate * self.duration < _MANY:
+        # A fit of more samples takes minutes.
+        if self.rate * self.duration < 60_000:
             return 1
-        enough = max(_A_PERIOD * self.fast, _ENOUGH / self.duration)
+        # At least 100 samples in a period of the fastest motion, and 20000 in all, stay.
+        enough = max(100.0 * self.fast, 20_000 / self.duration)
         return max(round(self.rate / enough), 1)
 
     @property
@@ -93,11 +90,13 @@ def has_gravity(draft: Draft) -> bool:
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
         return False
     t, s, u = series(draft)
-    if u is None or np.ptp(s) < _LEAST_SWING:
+    # [rad] From this range on the sine of gravity is visible.
+    if u is None or np.ptp(s) < 0.5:
         return False
     s, v, a, pushed = _smooth_motion(t, s, u, True)
     way = np.sign(v) * (np.abs(v) > 0.02 * np.max(np.abs(v)))
-    if np.count_nonzero(np.diff(way[way != 0])) < _FEWEST_REVERSALS:
+    # So many reversals separate gravity from friction.
+    if np.count_nonzero(np.diff(way[way != 0])) < 3:
         return False
     plain = [a, way, v, np.ones(s.size)]
 
@@ -154,16 +153,23 @@ def _estimate(
     drive: np.ndarray | None,
     rate: float,
 ) -> tuple[float, float, float, float, float]:
-    """Return inertia, dry and viscous friction, torque of gravity, and the angle of rest at phi =
-    0.
-    """
+    """Return inertia, dry and viscous friction, torque of gravity, and angle of rest."""
     if draft.machine in COASTING:
         inertia = draft.constants.get(COASTING[draft.machine], 1.0)
         drop = max(float(np.abs(v[0]) - np.abs(v[-1])), 1e-3 * float(np.max(np.abs(v))))
         mean = inertia * drop * rate / max(v.size - 1, 1)
         return inertia, 0.5 * mean, 0.5 * mean / max(float(np.mean(np.abs(v))), 1e-30), 0.0, 0.0
     if draft.machine == "pendulum" and drive is None:
-        return (*_estimate_by_decay(draft.constants.get("mgl", 1.0), s, rate), 0.0)
+        # The period of a freely swinging arm gives its inertia, its loss a swing 4*dry/gravity.
+        gravity = draft.constants.get("mgl", 1.0)
+        swing = np.abs(np.fft.rfft((s - s[-1]) * np.hanning(s.size)))
+        swing[0] = 0.0
+        period = s.size / rate / max(int(np.argmax(swing)), 1)
+        size = np.abs(s - np.mean(s[-max(s.size // 20, 1) :]))
+        moving = np.flatnonzero(size > 0.1 * np.max(size))
+        swings = max(moving[-1] / rate / period, 0.5)
+        dry = gravity * np.max(size) / (4.0 * swings)
+        return gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity, 0.0
     if drive is None or draft.machine == "brake":
         return 1.0, 1.0, 0.0, 0.0, 0.0
     if draft.machine == "servo":  # the known controller gives the force
@@ -171,20 +177,6 @@ def _estimate(
         return _estimate_by_least_squares(kv * (kp * (drive - s) - v), s, v, a, None)
     hangs = {"pendulum": "down", "arm": "anywhere"}.get(draft.machine)
     return _estimate_by_least_squares(drive, s, v, a, hangs)
-
-
-def _estimate_by_decay(
-    gravity: float, s: np.ndarray, rate: float
-) -> tuple[float, float, float, float]:
-    """Estimate by the period of a freely swinging arm, and by its loss a swing, 4*dry/gravity."""
-    swing = np.abs(np.fft.rfft((s - s[-1]) * np.hanning(s.size)))
-    swing[0] = 0.0
-    period = s.size / rate / max(int(np.argmax(swing)), 1)
-    size = np.abs(s - np.mean(s[-max(s.size // 20, 1) :]))
-    moving = np.flatnonzero(size > 0.1 * np.max(size))
-    swings = max(moving[-1] / rate / period, 0.5)
-    dry = gravity * np.max(size) / (4.0 * swings)
-    return gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity
 
 
 def _estimate_by_least_squares(
@@ -227,7 +219,14 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
             unit = draft.shape.units[clock - 1] if time is None or column.clock else time.unit
             t = _KNOWN[unit or "s"].si * values[:, clock - 1]
         whole = np.isfinite(t) & np.isfinite(y)
-        return t[whole], y[whole] * _size(column, draft)
+        if column.per_turn is not None:
+            size = 2 * np.pi / column.per_turn
+        elif column.role == "current":
+            size = draft.gain
+        else:
+            size = _KNOWN[column.unit].si if column.unit in _KNOWN else 1.0
+            size *= 1.0 if column.factor is None else column.factor
+        return t[whole], y[whole] * size
 
     t, y = read(out)
     if t.size < 8:
@@ -240,17 +239,6 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return (
         even, np.interp(even, t, y), None if drive is None else sign * np.interp(even, *read(drive))
     )  # fmt: skip
-
-
-def _size(column: Chosen, draft: Draft) -> float:
-    """Return the size of the column's unit in SI."""
-    if column.per_turn is not None:
-        return 2 * np.pi / column.per_turn
-    if column.factor is not None and column.role != "current":
-        return column.factor * _KNOWN[column.unit].si
-    if column.role == "current":
-        return draft.gain
-    return _KNOWN[column.unit].si if column.unit in _KNOWN else 1.0
 
 
 def _power(x: np.ndarray, rise: int) -> np.ndarray:
@@ -477,6 +465,19 @@ J = {found.inertia!r} # kg.m2, known: without a drive, a record identifies only 
 kind = "Mass"
 m = {found.inertia!r} # kg, known: without a drive, a record identifies only friction/mass
 """
+    # The start value brakes as viscous friction does at the mean speed.
+    drag = max(found.viscous**2 / max(found.dry, 1e-300), 1e-12)
+    output, slope = draft.output, ""
+    assert output is not None
+    x = draft.shape.values[:, output.number - 1]
+    v = x[np.isfinite(x)] if output.role == "velocity" else np.diff(x[np.isfinite(x)])
+    # Motion in both directions identifies a constant force.
+    if not turns and min(np.max(v), -np.min(v)) > 0.05 * np.max(np.abs(v)):
+        slope = f"""
+[structures."dry, viscous and slope"]
+free = ["{contact}.{law}", "slope.f"]
+machine.slope = {{ kind = "Force", body = "{body}", f = 0.0 }} # N
+"""
     note = "" if turns else ", and of a slope, which only a record of the other direction separates"
     text = f"""\
 {part}
@@ -492,29 +493,9 @@ given = "dry and viscous" # F_Coulomb is the sum of dry friction{note}
 [structures."dry and drag"] # drag grows with the square of the speed
 free = ["{contact}.{law}.F_Coulomb", "drag.{field}"]
 machine.{contact} = {{ kind = "{support}", body = "{body}", {law} = {dry} }}
-machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-_drag(found)!r} }} # {unit}
-{_slope(draft, contact, law, body)}"""
+machine.drag = {{ kind = "{kind}", body = "{body}", {field} = {-float(f"{drag:.2g}")!r} }} # {unit}
+{slope}"""
     return Template("", variable, text)
-
-
-def _drag(found: Sizes) -> float:
-    """Return a start value that brakes as viscous friction does at the mean speed."""
-    return float(f"{max(found.viscous**2 / max(found.dry, 1e-300), 1e-12):.2g}")
-
-
-def _slope(draft: Draft, contact: str, law: str, body: str) -> str:
-    """Return a structure with a constant force, if motion in both directions identifies it."""
-    output = draft.output
-    assert output is not None
-    x = draft.shape.values[:, output.number - 1]
-    v = x[np.isfinite(x)] if output.role == "velocity" else np.diff(x[np.isfinite(x)])
-    if draft.turns or not min(np.max(v), -np.min(v)) > 0.05 * np.max(np.abs(v)):
-        return ""
-    return f"""
-[structures."dry, viscous and slope"]
-free = ["{contact}.{law}", "slope.f"]
-machine.slope = {{ kind = "Force", body = "{body}", f = 0.0 }} # N
-"""
 
 
 def _pendulum(draft: Draft, found: Sizes) -> Template:

@@ -139,7 +139,7 @@ def guess_columns(
     if clocks:
         own = _clock_of(clocks, base) if base is not None else clocks[0]
         out["time"] = _with_unit("time", shape, own, turns=True)
-    turns = not linear and _turns(shape, roles)
+    turns = not linear and _turns({role: shape.units[j] for role, j in roles.items()})
     for role, j in roles.items():
         chosen = _with_unit(role, shape, j, turns, t)
         if clocks and len(clocks) > 1 and (own := _clock_of(clocks, j)) + 1 != out["time"].number:
@@ -152,14 +152,21 @@ def guess_columns(
 
 
 def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
-    """Return the column of each role except time, and the columns without a name or unit, whose
-    role only their numbers can show.
-    """
+    """Return the column of each role except time, and the columns that only numbers show."""
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
-    changing = [j for j in columns if j not in clocks and _changes(shape.values[:, j])]
+    finite = [*map(_finite, shape.values.T)]
+    moving = [j for j in columns if finite[j].size > 3 and np.ptp(finite[j]) > 0]
+    changing = [j for j in moving if j not in clocks]
     roles = _roles_by_name(shape, stated, changing)
-    rest = [j for j in changing if j not in roles.values() and _is_unnamed(shape, j, stated[j])]
+    rest = [
+        j
+        for j in changing
+        if j not in roles.values()
+        and stated[j] in (None, "time")
+        and not (_is_counter(shape, j) or _is_other(shape, j))
+        and shape.units[j] in (None, *ELECTRIC)
+    ]
     # Without a column that changes, a constant one with a unit of the role is used.
     for likely in (("current", "force", "reference", "pressing"), ("position", "velocity")):
         if not set(likely) & set(roles):
@@ -168,8 +175,10 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
                     roles.setdefault(role, j)
     guessed = set(rest)
     if rest and not {"position", "velocity"} & set(roles):
-        # The motion is smoother than the drive.
-        smoothest = min(rest, key=lambda j: _roughness(shape.values[:, j]))
+        # The motion is smoother than the drive: its second differences are smaller.
+        smoothest = min(
+            rest, key=lambda j: np.sqrt(np.mean(np.diff(finite[j], 2) ** 2)) / np.ptp(finite[j])
+        )
         roles[_role_of_motion(shape, smoothest, roles, rest, t)] = smoothest
         rest.remove(smoothest)
     _without_speeds(shape, roles, rest, t)
@@ -182,9 +191,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return the roles that names and units state. The first column of a role has it; names of a
-    reference come last.
-    """
+    """Return the roles by name and unit: the first column has it, references come last."""
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -195,13 +202,19 @@ def _roles_by_name(
 
 
 def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int], t: Any) -> str:
-    """Return whether an unnamed motion is a velocity, as of coasting and of sweeps, or a
-    position.
-    """
+    """Return whether an unnamed motion is a velocity or a position."""
     x = shape.values[:, j]
-    others = [shape.values[:, roles["force"] if "force" in roles else k] for k in rest]
-    is_sweep = t is None and any(_is_friction(x, y) for y in others)
-    return "velocity" if coasts(_finite(x)) or is_sweep else "position"
+    for k in rest if t is None else ():
+        # A force opposes the speed in both directions in the rows of a sweep.
+        y = shape.values[:, roles.get("force", k)]
+        whole = np.isfinite(x) & np.isfinite(y)
+        v, force = x[whole], y[whole]
+        if v.size < 8 or not min(np.max(v, initial=0), -np.min(v, initial=0)) > 0:
+            continue
+        moving = np.abs(v) > 0.05 * np.max(np.abs(v))
+        if abs(np.mean(np.sign(v[moving]) * np.sign(force[moving]))) > 0.9:
+            return "velocity"
+    return "velocity" if coasts(_finite(x)) else "position"
 
 
 def without_wraps(shape: Shape) -> Shape:
@@ -239,13 +252,6 @@ def clocks_of(shape: Shape) -> list[int]:
             if said[j] is None and _is_clock(shape.values[:, j]) and not _is_counter(shape, j)
         ][:1]
     return clocks
-
-
-def _is_unnamed(shape: Shape, j: int, said: str | None) -> bool:
-    """Return whether the role of a column is unknown from its name and its unit."""
-    if said not in (None, "time") or _is_counter(shape, j) or _is_other(shape, j):
-        return False
-    return shape.units[j] is None or shape.units[j] in ELECTRIC
 
 
 def _is_other(shape: Shape, j: int) -> bool:
@@ -314,7 +320,12 @@ def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
             return position
         return dataclasses.replace(position, unit=unit, sure=True, doubt="", others=())
     if known.rotational and position.per_turn is None:
-        return dataclasses.replace(position, per_turn=_usual_counts(2 * np.pi / size))
+        counts = 2 * np.pi / size  # usually a power of two or a hundred
+        powers = [2.0**k for k in range(4, 25)]
+        hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
+        near = [n for n in powers + hundreds if abs(counts / n - 1) < _SAME_SCALE / 4]
+        usual = min(near, key=lambda n: abs(counts / n - 1), default=float(f"{counts:.4g}"))
+        return dataclasses.replace(position, per_turn=usual)
     return position
 
 
@@ -331,14 +342,6 @@ _PAIRS = {
     ("deg", "rpm"): 6.0,
     ("rad", "rpm"): np.pi / 30,
 }
-
-
-def _usual_counts(counts: float) -> float:
-    """Return the counts in a turn of a usual encoder: a power of two or a hundred nearby."""
-    powers = [2.0**k for k in range(4, 25)]
-    hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
-    near = [n for n in powers + hundreds if abs(counts / n - 1) < _SAME_SCALE / 4]
-    return min(near, key=lambda n: abs(counts / n - 1)) if near else float(f"{counts:.4g}")
 
 
 def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
@@ -403,7 +406,13 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
     unit = _stated_unit(role, shape, j)
     chosen = Chosen(role, j + 1, shape.names[j], "", True)
     if role == "position" and j in shape.wraps and unit in (None, *COUNTS):
-        return _with_wrap(chosen, shape.wraps[j], unit)
+        wrap = shape.wraps[j]
+        known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
+        if known:
+            return dataclasses.replace(chosen, unit=known[0])
+        sure = wrap in _COUNTERS_OF_BITS  # A turn has another number of counts.
+        per_turn = None if sure else wrap
+        return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
     if unit is not None and unit in _UNITS[role]:
         chosen = dataclasses.replace(chosen, unit=unit)
         if unit in ("V", "mV", "%"):
@@ -419,7 +428,8 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
         doubt = f"{chosen.label} is in {unit}, which is no unit of a {role}."
         to = _likely_units(role, values, turns, t, set())[0]
         return dataclasses.replace(chosen, unit=to, sure=False, doubt=doubt, factor=1.0)
-    if _is_ros(shape) and role in _ROS:
+    words = {word for name in shape.names for word in _tokens(name)}
+    if ({"position", "velocity", "effort"} <= words) and role in _ROS:
         return dataclasses.replace(chosen, unit=_ROS[role])
     to, *others = _likely_units(role, values, turns, t, set(_tokens(name)))
     sure = role == "time" and role == role_of(shape, j) and not others
@@ -449,16 +459,6 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
     return unit
 
 
-def _with_wrap(chosen: Chosen, wrap: float, unit: str | None) -> Chosen:
-    """Return a position that starts again at `wrap`, which is a turn in a unit or in counts."""
-    known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
-    if known:
-        return dataclasses.replace(chosen, unit=known[0])
-    sure = wrap in _COUNTERS_OF_BITS  # A turn has another number of counts.
-    per_turn = None if sure else wrap
-    return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
-
-
 def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.ndarray) -> str:
     """Return why a guessed unit must be confirmed by the user, or ""."""
     if others:
@@ -475,12 +475,10 @@ def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.nda
 def _likely_units(
     role: str, values: np.ndarray, turns: bool, t: Any, words: set[str]
 ) -> tuple[str, ...]:
-    """Return the units that the size of the numbers allows, the likeliest first; `words` of the
-    column's name.
-    """
+    """Return the units that numbers and `words` of a name allow, the likeliest first."""
     x = _finite(values)
     wide = float(np.ptp(x)) if x.size else 0.0
-    size = float(np.max(np.abs(x))) if x.size else 0.0
+    size = float(np.max(np.abs(x), initial=0.0))
     if role == "time":
         return time_units(values).units
     if role in ("position", "reference"):
@@ -497,12 +495,6 @@ def _likely_units(
         return ("N",)
     unit = "A" if role == "current" else "N.m" if turns else "N"
     return (unit, f"m{unit}") if size > _USUAL[unit][1] else (unit,)
-
-
-def _is_ros(shape: Shape) -> bool:
-    """Return whether the columns are those of a JointState message of ROS."""
-    words = {word for name in shape.names for word in _tokens(name)}
-    return {"position", "velocity", "effort"} <= words
 
 
 def times_in_seconds(shape: Shape, time: Chosen | None, rate: float | None) -> Any:
@@ -554,10 +546,9 @@ def turns_by_words(shape: Shape, columns: dict[str, Chosen]) -> bool:
     return any(_TURNING_WORDS & set(_tokens(shape.names[c.number - 1])) for c in used)
 
 
-def _turns(shape: Shape, roles: dict[str, int]) -> bool:
-    """Return whether the machine turns, according to names and units; without either, it turns."""
-    for role, j in roles.items():
-        unit = shape.units[j]
+def _turns(units: dict[str, str | None]) -> bool:
+    """Return whether the machine turns, by the units of its roles; without any, it turns."""
+    for role, unit in units.items():
         for known in (POSITION, VELOCITY, FORCE):
             if unit in known and role != "pressing":
                 return known[unit].rotational
@@ -566,11 +557,7 @@ def _turns(shape: Shape, roles: dict[str, int]) -> bool:
 
 def is_linear(columns: dict[str, Chosen]) -> bool:
     """Return whether a unit of these columns is one of a translation."""
-    for chosen in columns.values():
-        for known in (POSITION, VELOCITY, FORCE):
-            if chosen.unit in known and chosen.role != "pressing":
-                return not known[chosen.unit].rotational
-    return False
+    return not _turns({chosen.role: chosen.unit for chosen in columns.values()})
 
 
 def _clock_of(clocks: list[int], j: int) -> int:
@@ -606,24 +593,3 @@ def _is_clock(values: np.ndarray) -> bool:
 
 def _is_counter(shape: Shape, j: int) -> bool:
     return bool(set(_tokens(shape.names[j])) & _COUNTERS) and _rises(shape.values[:, j])
-
-
-def _is_friction(v: np.ndarray, force: np.ndarray) -> bool:
-    """Return whether a force opposes a speed in both directions, as in the rows of a sweep."""
-    whole = np.isfinite(v) & np.isfinite(force)
-    v, force = v[whole], force[whole]
-    if v is force or v.size < 8 or not min(np.max(v, initial=0), -np.min(v, initial=0)) > 0:
-        return False
-    moving = np.abs(v) > 0.05 * np.max(np.abs(v))
-    return bool(abs(np.mean(np.sign(v[moving]) * np.sign(force[moving]))) > 0.9)
-
-
-def _changes(values: np.ndarray) -> bool:
-    x = _finite(values)
-    return x.size > 3 and bool(np.ptp(x) > 0)
-
-
-def _roughness(values: np.ndarray) -> float:
-    """Return the second differences of a column relative to its range."""
-    x = _finite(values)
-    return float(np.sqrt(np.mean(np.diff(x, 2) ** 2)) / np.ptp(x))

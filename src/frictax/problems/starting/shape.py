@@ -24,7 +24,6 @@ from frictax.measurements.reading.tables import Table, csv_table
 from frictax.measurements.units import named_in, normalize_unit
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
-_LINES = 400  # lines with text from which the layout is found
 # Units as oscilloscopes and loggers write them out, where they stand alone in a cell.
 _WORDS = {
     **dict.fromkeys(("second", "seconds", "sekunde", "sekunden", "secs"), "s"),
@@ -93,7 +92,9 @@ def shape_of(path: str | Path) -> Shape:
     lines = _first_lines(text.raw)
     delimiter, decimal, width, first = _find_separators(path, lines, text.rows_are != "line")
     above = _read_head(lines[:first], delimiter, width)
-    skip = above.skip if above.header else _lines_to_skip(lines, first)
+    skip = above.skip
+    if not above.header:
+        skip = first if any(line.strip() and not is_comment(line) for line in lines[:first]) else 0
     del text
     table = csv_table(path, delimiter, decimal, skip, above.header, drop=True)
     names, units, kinds = above.names, list(above.units), list[str]()
@@ -131,10 +132,9 @@ def shape_of(path: str | Path) -> Shape:
 
 
 def _first_lines(raw: bytes) -> list[str]:
-    """Return the lines of a text up to the last one that is used for its layout."""
-    lines, written = list[str](), 0
-    at = 0
-    while at < len(raw) and written < _LINES:
+    """Return the lines of a text that show its layout: at most 400 with text."""
+    lines, at, written = list[str](), 0, 0
+    while at < len(raw) and written < 400:
         end = raw.find(b"\n", at)
         end = len(raw) if end < 0 else end
         lines.append(raw[at:end].decode("utf-8").rstrip("\r"))
@@ -191,33 +191,31 @@ def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, s
     """
     best, found = (0.0, 0), None
     looked = [i for i, line in enumerate(lines) if line.strip() and not is_comment(line)]
-    there = [d for d in _DELIMITERS if any(d in lines[i] for i in looked)]
+    text = "\n".join(map(lines.__getitem__, looked))
+    there = [d for d in _DELIMITERS if d in text]
     for delimiter in "," if commas else (there or ","):
         for decimal in "." if commas else ".,":
             if delimiter == decimal:
                 continue
             kinds = {i: _kinds(lines[i], delimiter, decimal) for i in looked}
-            keys = {i: (len(k), _words(k)) for i, k in kinds.items() if "n" in k or "g" in k}
-            counts = collections.Counter(keys.values())
-            for (width, words), many in counts.items():
-                first = next(i for i in looked if keys.get(i) == (width, words))
-                score = many * _share_of_numbers(kinds[first]), width
+            # Lines with as many cells, and words in the same columns, are alike.
+            keys = {i: re.sub("[^w]", ".", k) for i, k in kinds.items() if "n" in k or "g" in k}
+            for key, many in collections.Counter(keys.values()).items():
+                first = next(i for i in looked if keys.get(i) == key)
+                like = kinds[first]
+                numbers = like.count("n") + like.count("d") + 0.5 * like.count("g")
+                score = many * (numbers / (len(like) - like.count("m"))), len(like)
                 if score > best and many > 1:
                     first = _first_row_like(first, [(i, kinds[i]) for i in looked])
-                    best, found = score, (delimiter, decimal, width, first)
-    if found is None:
-        raise _no_numbers(path, lines)
-    return found
-
-
-def _no_numbers(path: Path, lines: list[str]) -> ValueError:
-    """Return the error of a file without lines of numbers."""
-    if sum(bool(_CAN.match(line)) for line in lines) > 1:
-        return ValueError(
+                    best, found = score, (delimiter, decimal, len(like), first)
+    if found is not None:
+        return found
+    if sum(map(bool, map(_CAN.match, lines))) > 1:
+        raise ValueError(
             f"{path.name} is a log of frames on a CAN bus, which are no numbers yet. Decode it"
             " first, by `cantools decode` with the bus's DBC file, say, and save CSV."
         )
-    return ValueError(
+    raise ValueError(
         f"{path.name} holds no lines of numbers that are separated by a comma, a semicolon, a"
         " tab, a bar or spaces. Save it as CSV."
     )
@@ -227,19 +225,19 @@ def _kinds(line: str, delimiter: str, decimal: str) -> str:
     """Return the kind of each cell of a line: n number, g number with thousands separators or a
     unit, d date, c code, m missing, w word.
     """
-    return "".join(_kind(cell, decimal) for cell in split_cells(line, delimiter))
-
-
-def _kind(cell: str, decimal: str) -> str:
-    if not np.isnan(read_number(cell, decimal)):
-        return "n"
-    if is_missing(cell):
-        return "m"
-    if is_date(cell):
-        return "d"
-    if is_grouped(cell, decimal) or number_with_unit(cell, decimal) is not None:
-        return "g"
-    return "c" if is_code(cell) else "w"
+    kinds = ""
+    for cell in split_cells(line, delimiter):
+        if not np.isnan(read_number(cell, decimal)):
+            kinds += "n"
+        elif is_missing(cell):
+            kinds += "m"
+        elif is_date(cell):
+            kinds += "d"
+        elif is_grouped(cell, decimal) or number_with_unit(cell, decimal) is not None:
+            kinds += "g"
+        else:
+            kinds += "c" if is_code(cell) else "w"
+    return kinds
 
 
 def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
@@ -254,16 +252,6 @@ def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
             break
         first = i
     return first
-
-
-def _share_of_numbers(kinds: str) -> float:
-    """Return the share of numbers and dates among the cells that are not missing; g counts half."""
-    there = len(kinds) - kinds.count("m")
-    return (kinds.count("n") + kinds.count("d") + 0.5 * kinds.count("g")) / there
-
-
-def _words(kinds: str) -> tuple[int, ...]:
-    return tuple(i for i, kind in enumerate(kinds) if kind == "w")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -313,9 +301,7 @@ def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
 
 
 def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
-    """Return the names of a file of TwinCAT's Scope, where each channel has a column of times
-    before it, with lines of pairs: "Name  ActPos  Name  ActTorque".
-    """
+    """Return the names of a file of TwinCAT's Scope: pairs "Name  ActPos  Name  ActTorque"."""
     pairs = {
         cells[0]: cells[1::2]
         for cells in above
@@ -330,9 +316,7 @@ def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
 
 
 def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None:
-    """Return the names of a file of Rigol's oscilloscopes, whose second line has the time step of a
-    sample below "Increment".
-    """
+    """Return the names of a file of Rigol, with the time step below "Increment"."""
     small = [name.lower() for name in names]
     if "increment" not in small:
         return None
@@ -347,9 +331,7 @@ def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None
 
 
 def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...] | None:
-    """Return the units of a file that has a line with them above the numbers, which begins with
-    "Y_Unit_Label" (LabVIEW) or "unit" (ControlDesk).
-    """
+    """Return the units in a line with the label of LabVIEW or ControlDesk."""
     labels = {cells[0].lower(): cells[1:] for cells in above if cells}
     if above[-1][0] == "X_Value" and "y_unit_label" in labels:
         clock = "s" if labels.get("x_dimension", ["Time"])[0] == "Time" else None
@@ -360,12 +342,6 @@ def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...
             return None
         units = [None, *map(_unit, found)]
     return tuple((units + [None] * width)[:width])
-
-
-def _lines_to_skip(lines: list[str], first: int) -> int:
-    """Return the number of lines to skip before the line `first`."""
-    text = [line for line in lines[:first] if line.strip() and not is_comment(line)]
-    return first if text else 0
 
 
 def split_cells(line: str, delimiter: str) -> list[str]:

@@ -11,7 +11,7 @@ from frictax.problems.problem import NAME, read
 from frictax.text import suggestion
 
 from .draft import Draft
-from .machines import Template, sizes, template
+from .machines import sizes, template
 from .roles import PRESSING, Chosen
 
 
@@ -37,7 +37,29 @@ def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) 
 def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
     """Return the texts of a problem's files, by name; paths are relative to `folder`."""
     if draft.machine == "sweep":
-        return {NAME: _sweep(draft, folder)}
+        velocity, force = draft.columns["velocity"], draft.columns["force"]
+        names = {
+            role: _key_of(column.number, draft)
+            for role, column in (("velocity", velocity), ("force", force))
+        }
+        v = draft.shape.values[:, draft.columns["velocity"].number - 1]
+        both = bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
+        return {
+            NAME: f"""\
+# Which friction explains {draft.file.name}?   frictax identify {folder.name}
+title = {_toml_text(f"The friction of {draft.file.stem}")}
+citation = "" # where the table is from
+
+[sweep] # one row for each steady speed
+{_file(draft, folder)}velocity = {names["velocity"]}
+force = {names["force"]}
+velocity_unit = "{velocity.unit}"
+force_unit = "{force.unit}"
+
+[law]
+f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
+{'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
+        }
     found = sizes(draft)
     made = template(draft, found)
     thin = ""
@@ -45,19 +67,7 @@ def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
         thin = f"decimate = {found.decimate} # {found.rate:.4g} Hz is far above the motion\n"
     name = draft.file.stem
     code = " --allow-code" if made.files else ""
-    text = f"""\
-# What explains {draft.file.name}?   frictax identify {folder.name}{code}
-title = {_toml_text(f"The friction of {name}")}
-citation = "" # where the record is from
-
-[records.{_key(name)}]
-{_file(draft, folder)}{thin}{_channels(draft, made)}
-# The machine, with start values read from the record: what is not free below stays as it is here.
-{made.text}"""
-    return {NAME: text, **made.files}
-
-
-def _channels(draft: Draft, made: Template) -> str:
+    plain = name.replace("_", "").replace("-", "")
     time, drive, output = draft.columns.get("time"), draft.drive, draft.output
     assert output is not None
     if time is not None:
@@ -69,7 +79,16 @@ def _channels(draft: Draft, made: Template) -> str:
         lines.append(f"inputs.{made.drive} = {_column(drive, draft)}\n")
     key = f'"{made.output}"' if "." in made.output else made.output
     lines.append(f"outputs.{key} = {_column(output, draft)}\n")
-    return "".join(lines)
+    text = f"""\
+# What explains {draft.file.name}?   frictax identify {folder.name}{code}
+title = {_toml_text(f"The friction of {name}")}
+citation = "" # where the record is from
+
+[records.{(name if plain.isascii() and plain.isalnum() else _toml_text(name))}]
+{_file(draft, folder)}{thin}{"".join(lines)}
+# The machine, with start values read from the record: what is not free below stays as it is here.
+{made.text}"""
+    return {NAME: text, **made.files}
 
 
 def _file(draft: Draft, folder: Path) -> str:
@@ -95,7 +114,7 @@ def _file(draft: Draft, folder: Path) -> str:
         return "".join(lines)
     if draft.part is not None:
         lines.append(f"part = {draft.part} # of the parts between which the clock starts again\n")
-    if shape.broken or _repeats(draft) or _lacks(draft):
+    if shape.broken or _drops_rows(draft):
         lines.append(
             "drop_missing = true # rows that lack a number, or repeat a time, are left out\n"
         )
@@ -110,21 +129,14 @@ def _value(text: str) -> str:
         return _toml_text(text)
 
 
-def _repeats(draft: Draft) -> bool:
-    """Return whether a few rows repeat the time before them."""
-    time = draft.columns.get("time")
-    if time is None:
-        return False
-    t = draft.shape.values[:, time.number - 1]
-    return bool((t[1:] == t[:-1]).any())
-
-
-def _lacks(draft: Draft) -> bool:
-    """Return whether a row of one clock lacks a number of its channels."""
+def _drops_rows(draft: Draft) -> bool:
+    """Return whether a row repeats a time, or lacks a number of a channel of its clock."""
     import numpy as np
 
     values, time = draft.shape.values, draft.columns.get("time")
     base = None if time is None else time.number
+    if base is not None and (values[1:, base - 1] == values[:-1, base - 1]).any():
+        return True
     own = any(column.clock for column in draft.used_columns)
     groups: dict[int | None, list[int]] = {}
     for column in draft.used_columns:
@@ -187,43 +199,9 @@ def _key_of(number: int, draft: Draft) -> str:
     return _toml_text(name) if told else str(number)
 
 
-def _sweep(draft: Draft, folder: Path) -> str:
-    velocity, force = draft.columns["velocity"], draft.columns["force"]
-    names = {
-        role: _key_of(column.number, draft)
-        for role, column in (("velocity", velocity), ("force", force))
-    }
-    both = _both_directions(draft)
-    return f"""\
-# Which friction explains {draft.file.name}?   frictax identify {folder.name}
-title = {_toml_text(f"The friction of {draft.file.stem}")}
-citation = "" # where the table is from
-
-[sweep] # one row for each steady speed
-{_file(draft, folder)}velocity = {names["velocity"]}
-force = {names["force"]}
-velocity_unit = "{velocity.unit}"
-force_unit = "{force.unit}"
-
-[law]
-f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
-{'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
-
-
-def _both_directions(draft: Draft) -> bool:
-    """Return whether each direction has rows enough for a law of its own."""
-    v = draft.shape.values[:, draft.columns["velocity"].number - 1]
-    return bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
-
-
 def _number(value: float) -> str:
     """Return the text of a number."""
     return f"{value:.15g}"
-
-
-def _key(name: str) -> str:
-    plain = name.replace("_", "").replace("-", "")
-    return name if plain.isascii() and plain.isalnum() else _toml_text(name)
 
 
 def _toml_text(text: str) -> str:
