@@ -19,7 +19,7 @@ from .problem.inverse_dynamics import InverseDynamics as InverseDynamics
 from .problem.losses import AbstractLoss as AbstractLoss, Huber as Huber, Squares as Squares
 from .problem.objectives import AbstractObjective as AbstractObjective
 from .problem.priors import AbstractPrior as AbstractPrior, Normal as Normal, Smooth as Smooth
-from .problem.sensors import Instrument as Instrument
+from .problem.setup import Instrument as Instrument
 from .problem.simulations import (
     ClosedLoop as ClosedLoop,
     FreeRun as FreeRun,

@@ -15,7 +15,10 @@ from frictax.engine.options import ForwardAlone
 from frictax.measurements import Record, Sweep
 from frictax.notice import Notice
 from frictax.parameters import (
+    Between,
     Declaration,
+    Increasing,
+    LogScale,
     Parameter,
     Real,
     check,
@@ -24,11 +27,11 @@ from frictax.parameters import (
     get,
     on_edge_unasked,
     parameters,
+    replace,
     select,
 )
 
 from .checks import check_delays, check_deviations
-from .limits import narrow_domains, on_log_scale
 from .options import FitOptions
 from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.inverse_dynamics import InverseDynamics
@@ -44,8 +47,7 @@ from .problem.problem import (
     upper_bounds,
 )
 from .problem.readings import check_no_ticks, divide_gaps, measured_starts
-from .problem.sensors import Instrument, perfect
-from .problem.setup import Named, Setup, check_channels, state_names
+from .problem.setup import Instrument, Named, Setup, check_channels, perfect, state_names
 from .problem.simulations import FreeRun
 from .problem.ties import Tie, apply_ties, tied_domain, ties_of
 from .result.notices import far_starts, idle_filters, only_a_start, uncounted_samples, undriven
@@ -440,3 +442,91 @@ def _in_64_bits(model) -> Any:
     if not any(map(narrow, jax.tree.leaves(model))):
         return model
     return jax.tree.map(lambda a: a.astype(np.float64) if narrow(a) else a, model)
+
+
+def move_inside(model: Any, limits: Any) -> Any:
+    """Return the model with start values from the data moved between the bounds of the user."""
+    moved = {}
+    for path, pair in limits.items() if isinstance(limits, Mapping) else ():
+        (low, high), here = _two_numbers(pair), {p.path: p.value for p in parameters(model)}
+        if path in here and low < high:
+            room = 0.01 * (high - low)
+            moved[path] = np.clip(np.asarray(here[path]), low + room, high - room)
+    return replace(model, moved)
+
+
+def _two_numbers(pair) -> tuple[float, float]:
+    """Return the two numbers of a pair, or two nan."""
+    try:
+        low, high = (float(x) for x in pair)
+    except (TypeError, ValueError):
+        return np.nan, np.nan
+    return low, high
+
+
+def shared_limits(limits: Any, own: Any) -> Any:
+    """Return the bounds of a fit without the parameters in `own`."""
+    return (
+        {path: pair for path, pair in limits.items() if path not in own}
+        if isinstance(limits, Mapping)
+        else limits
+    )
+
+
+def on_log_scale(
+    chosen: Sequence[Parameter], asked: Any, declared: Mapping[str, Declaration]
+) -> dict[str, Declaration]:
+    """Return `declared` with a logarithmic scale for the parameters in `asked`."""
+    known, out = {p.path: p for p in chosen}, dict(declared)
+    for name in [asked] if isinstance(asked, str) else asked:
+        below = [p for path, p in known.items() if path == name or path.startswith(f"{name}.")]
+        if not below:
+            raise ValueError(
+                f"`log_scale` names {name!r}, which is not fitted. Free are: {', '.join(known)}."
+            )
+        for p in below:
+            domain = p.declaration.domain
+            if p.path in declared:
+                raise ValueError(
+                    f"{p.path!r} stands in `bounds` and in `log_scale`: between two bounds it has a"
+                    " scale of its own. Name it in one."
+                )
+            if not (domain.entry_by_entry and domain.bound() == 0.0 and domain.upper() == np.inf):
+                raise ValueError(
+                    f"`log_scale` of {p.path!r} must be a number > 0, and it may be any that is"
+                    f" {domain.rule()}. Leave it out of `log_scale`."
+                )
+            out[p.path] = dataclasses.replace(p.declaration, domain=LogScale())
+    return out
+
+
+def narrow_domains(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
+    """Return the declarations of parameters with bounds of the user."""
+    if not isinstance(limits, Mapping):
+        raise ValueError(
+            f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write"
+            " bounds={'mass.m': (50, 150)}."
+        )
+    known, out = {p.path: p for p in chosen}, {}
+    for path, pair in limits.items():
+        if path not in known:
+            raise ValueError(
+                f"`bounds` names {path!r}, which is not fitted. Free are: {', '.join(known)}."
+            )
+        low, high = _two_numbers(pair)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ValueError(
+                f"`bounds` of {path!r} must be two numbers, the least first, got {pair!r}. Write"
+                f" bounds={{{path!r}: (50, 150)}}, say."
+            )
+        declaration = known[path].declaration
+        domain = declaration.domain
+        for end in (low, high):
+            if isinstance(domain, Increasing) or not (
+                end == domain.bound() or domain.contains(np.asarray(end))
+            ):
+                raise ValueError(
+                    f"`bounds` of {path!r} must lie in its domain, {domain.rule()}, got {pair!r}."
+                )
+        out[path] = dataclasses.replace(declaration, domain=Between(low, high))
+    return out

@@ -20,9 +20,8 @@ from frictax.parameters import get
 from frictax.programs import interruptible_jit
 from frictax.progress import Work, show_progress
 
-from .build_problem import build_problem, build_sweep_problem, entries
+from .build_problem import build_problem, build_sweep_problem, entries, move_inside, shared_limits
 from .checks import check_data, check_precision, label_data, without_repeats
-from .limits import move_inside, shared_limits
 from .options import (
     DEFAULTS,
     FitOptions,
@@ -39,11 +38,9 @@ from .problem.initial_state import begun_at, named_paths, own_parameters
 from .problem.inverse_dynamics import InverseDynamics
 from .problem.objectives import PreparedRecord
 from .problem.problem import Problem
-from .problem.read_starts import LARGEST_RISE, without_rounding
-from .problem.simulations import ClosedLoop, FreeRun
+from .problem.simulations import LARGEST_RISE, ClosedLoop, FreeRun, without_rounding
 from .problem.steady import SteadyFriction
-from .result.fit_result import FitResult
-from .result.make_fit_result import make_fit_result
+from .result.fit_result import FitResult, make_fit_result
 from .result.notices import above_noise
 from .result.step_error import SHORTER, between_samples, long_steps, with_steps_needed
 from .search.methods import LevenbergMarquardt

@@ -34,14 +34,12 @@ from .options import DEFAULTS, FitOptions, ManyOptions, refuse
 from .problem.initial_state import begun_at
 from .problem.inverse_dynamics import InverseDynamics
 from .problem.problem import Problem, bounds
-from .problem.read_starts import without_rounding
 from .problem.readings import divide_gaps
 from .problem.setup import state_names
-from .problem.simulations import FreeRun
+from .problem.simulations import FreeRun, without_rounding
 from .problem.steady import SteadyFriction
 from .result.estimates import Replicates
-from .result.fit_result import FitResult
-from .result.make_fit_result import make_fit_result
+from .result.fit_result import FitResult, make_fit_result
 from .result.step_error import SHORTER, is_doubtful, with_steps_needed
 from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import Searched, search

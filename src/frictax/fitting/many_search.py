@@ -19,14 +19,11 @@ from frictax.progress import Work
 
 from .problem.objectives import PreparedRecord
 from .problem.problem import Problem
-from .problem.read_starts import LARGEST_RISE, without_rounding
-from .problem.simulations import FreeRun
-from .search.compiled import in_turned_coordinates
+from .problem.simulations import LARGEST_RISE, FreeRun, without_rounding
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
 from .search.multistart import continue_over_edges
-from .search.run import Run, begun
-from .search.strayed import BACK, reset_strayed
+from .search.run import BACK, Run, begun, in_turned_coordinates, reset_strayed
 
 _TOGETHER = 32  # number of fits in one compiled call
 _TAIL = 1e-3  # [median time step] step of the samples that fill a record; the state hardly changes

@@ -25,7 +25,7 @@ from .problem.initial_state import named_paths
 from .problem.problem import Problem, residuals_and_jacobian
 from .problem.steady import SteadyFriction, as_steady
 from .result.identifiability import null_directions
-from .result.steady_sentences import peak_unseen
+from .result.sweep_checks import peak_unseen
 
 
 def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:

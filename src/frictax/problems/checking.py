@@ -11,9 +11,8 @@ import frictax as fx
 from frictax.analysis import Guarded
 from frictax.analysis.derived.common import common
 from frictax.analysis.selection.structures import check_structures
-from frictax.fitting.build_problem import build_problem
+from frictax.fitting.build_problem import build_problem, shared_limits
 from frictax.fitting.checks import check_data
-from frictax.fitting.limits import shared_limits
 from frictax.fitting.options import DEFAULTS, FitOptions
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law

@@ -34,8 +34,7 @@ from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
 from frictax.signals import Constant
 
-from .sensors import perfect
-from .setup import Setup, driven, moved_to
+from .setup import Setup, driven, moved_to, perfect
 
 _DEGREE = 5  # degree of the splines, whose fourth derivative is continuous
 _KNOTS = 0.25  # [1/cutoff] distance of knots, which passes all motion below the cutoff

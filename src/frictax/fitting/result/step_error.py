@@ -16,9 +16,9 @@ from frictax.notice import Notice
 
 from ..problem.objectives import PreparedRecord
 from ..problem.problem import PreparedSweep, Problem, predictions
-from .covariance import inverse_gram
 from .estimates import Estimate
 from .fit_result import FitResult
+from .spread import inverse_gram
 
 _LONG_STEPS = "long_steps"  # the entry of a fit's `vars` with its notices of long steps
 _LARGE = 0.3  # [standard errors] least reported change by shorter steps

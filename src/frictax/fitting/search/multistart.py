@@ -18,11 +18,9 @@ from ..problem.objectives import AbstractSimulation, Steady
 from ..problem.problem import Problem, residuals_and_jacobian
 from . import edges
 from .certificate import certify
-from .halving import successive_halving
 from .levenberg_marquardt import Descent, begin
 from .rounds import by_rounds
-from .run import Run, begun
-from .strayed import restart_from_bounds
+from .run import Run, begun, restart_from_bounds, successive_halving
 
 _ROUNDS = 100  # most searches with an updated noise scale, if a robust loss or priors depend on it
 _WIDE = 1e100  # noise scale at which every residual is small, so that a robust loss is quadratic
