@@ -23,8 +23,6 @@ from ..problem.problem import Problem
 from .levenberg_marquardt import Descent, begin, descend, descend_together
 from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
-_TURNS = 10  # Largest number of rounds; each round has new coordinates.
-
 
 @cached_jit
 def by_newton(
@@ -56,6 +54,8 @@ def in_turned_coordinates(
     This search is for optax's transformations, and for laws, whose residuals can be so nonlinear
     that columns scaled to the same length are not enough.
     """
+
+    largest_rounds = 10  # for Levenberg-Marquardt; each round has new coordinates
 
     def around(carry) -> Any:
         z, _, rounds, steps = carry
@@ -95,7 +95,7 @@ def in_turned_coordinates(
 
     def going(carry) -> Any:
         _, converged, rounds, _ = carry
-        most = method.most_rounds if isinstance(method, Optax) else _TURNS
+        most = method.most_rounds if isinstance(method, Optax) else largest_rounds
         return ((rounds < 2) | ~converged) & (rounds < most)
 
     zero = jnp.zeros((), jnp.int32)
@@ -124,9 +124,6 @@ def _with_values(problem: Problem, end: Descent) -> Descent:
 
 SEARCH = 0.9  # share of the search in the work of a fit
 LANES = 16  # number of searches that step together in one call
-_FIRST = 3  # least number of steps of the first call
-_SHORT = 50_000  # number of residuals that are computed in far less than a second
-_ROOM = 2**26  # [bytes] largest size of the Jacobians of one call
 
 
 def begun(problem: Problem, z: Any) -> Descent:
@@ -181,7 +178,7 @@ class Run:
             not self.in_one
             and isinstance(self.problem.objective, AbstractSimulation)
             and isinstance(self.problem.engine, OnSamples)
-            and 8 * numbers <= _ROOM
+            and 8 * numbers <= 2**26  # [bytes] largest size of the Jacobians of one call
         )
 
     def one(self, state: Descent, noise: float) -> Descent:
@@ -203,7 +200,9 @@ class Run:
         key loses little and that the progress can be reported.
         """
         steps = int(state.steps)
-        chunk = _FIRST if self.say else max(_FIRST, _SHORT // self.problem.rows())
+        # The first call has 3 steps, or more if it computes fewer than 50 000 residuals.
+        least, residuals = 3, 50_000
+        chunk = least if self.say else max(least, residuals // self.problem.rows())
         chunk = until if self.in_one else chunk
         while steps < until:
             before, began = steps, time.perf_counter()
@@ -277,7 +276,6 @@ class _Pace:
 
 
 _RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter of them continues
-_USUAL = 30  # typical number of steps of a search
 # Least number of starts, and of their residuals, for which compiling another program pays off.
 _MANY, _WORTH = 2 * LANES, 100_000
 
@@ -367,30 +365,27 @@ def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
 
 def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
     """Return the shares of the work at which each rung begins and ends. A quarter of the starts
-    continues after each rung, and each search ends after `_USUAL` steps.
+    continues after each rung, and each search ends after 30 steps, a typical number.
     """
     work, before = [0.0], 0
     for until in rungs:
-        work.append(work[-1] + starts * (max(min(until, _USUAL), before + 1) - before))
+        work.append(work[-1] + starts * (max(min(until, 30), before + 1) - before))
         starts, before = max(3, -(-starts // 4)), until
     ends = SEARCH * np.asarray(work) / work[-1]
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-# A value has strayed if its distance from its bound has changed by this factor since the start.
-# With accurate steps a search for a Stribeck force ends at 700 times the start of `fexp`, where
-# the cost is flat.
-_FAR = 1e2
 BACK = (0.0, 2.0)  # distances beyond the start, in coordinates, at which strayed values restart
 
 
 def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
     """Return a mask of the values that ended much nearer to their bound than they started, or much
-    farther from it.
+    farther from it, by a factor of 100. With accurate steps a search for a Stribeck force ends at
+    700 times the start of `fexp`, where the cost is flat.
     """
     one_sided = np.broadcast_to(problem.one_sided(), x.shape)
     ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=one_sided)
-    return (np.abs(ratio) < 1 / _FAR) | (np.abs(ratio) > _FAR)
+    return (np.abs(ratio) < 1 / 1e2) | (np.abs(ratio) > 1e2)
 
 
 def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
