@@ -95,18 +95,7 @@ def build_problem(
     instruments = options.instruments or {}
     machine = _in_64_bits(objective.machine(model))
     check(machine)
-    motions = [r for r in records.values() if isinstance(r, Record)]
-    inputs = list(dict.fromkeys(name for r in motions for name in r.inputs))
-    outputs = list(dict.fromkeys(name for r in motions for name in r.outputs))
-    channels = [f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs]
-    unknown = [name for name in instruments if name not in channels]
-    if unknown:
-        raise ValueError(
-            f"`instruments` names {unknown[0]!r}, which no record has. Channels are:"
-            f" {', '.join(channels)}."
-        )
-    sides = (("inputs", inputs), ("outputs", outputs))
-    setup = Setup(machine, *(sensors(kind, names, instruments) for kind, names in sides))
+    setup = _with_sensors(machine, records, instruments)
     named = {"free": named_paths(options.free), "own": named_paths(options.own)}
     ties = ties_of(setup, options.tied, named, unit_of(records, machine))
     if ties:
@@ -114,39 +103,20 @@ def build_problem(
         machine = setup.machine
         check(machine)
     tied = {tie.path for tie in ties}
-    shared, each, notes = _choose_parameters(setup, options, tied, len(records))
+    shared, each, notes = _choose_parameters(setup, options, tied)
+    _check_own_starts(options.own, len(records))
     delayed = frozenset(
         p.path.removesuffix(".delay") for p in (*shared, *each) if p.path.endswith(".delay")
     ) | frozenset(name for name, instrument in instruments.items() if float(instrument.delay) != 0)
-    states = state_names(machine)
-    for r in motions:
-        check_channels(machine, r, states)
+    for r in (r for r in records.values() if isinstance(r, Record)):
+        check_channels(machine, r, state_names(machine))
         check_delays(instruments, r)
-    if objective.in_units_of_outputs():
-        check_deviations(records)
     objective, prepared, only_start = _prepare(objective, machine, records, engine, delayed)
     declared = _declare_domains(setup, [*shared, *each], ties, options)
-    starts = [(p, None, "", shared_start(setup, p, objective, records)) for p in shared]
-    for i, (label, r) in enumerate(records.items()):
-        starts += [(p, i, label, own_start(setup, p, options.own, i, r)) for p in each]
-    unknowns, values = [], []
-    for p, i, label, value in starts:
-        declaration, owner = declared.get(p.path, p.declaration), p.owner
-        owner = type(machine).__name__ if owner == Setup.__name__ else owner
-        name = f"{owner}.{p.path.rsplit('.', 1)[-1]}"
-        check_value(name, value, declaration)
-        check_not_on_edge(name, value, declaration.domain)
-        first = sum(v.size for v in values)
-        unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
-        values.append(np.ravel(value))
-    for i, (label, one) in enumerate(zip(records, prepared, strict=True)):
-        if objective.fits_starts() and isinstance(one, PreparedRecord):
-            for name, x in measured_starts(setup, one, delayed).items():
-                value, first = np.asarray(x), sum(v.size for v in values)
-                declaration = Declaration(Real())
-                path = f"windows.{name}"
-                unknowns.append(Unknown(path, i, label, declaration, value.shape, first))
-                values.append(value)
+    chosen = shared, each
+    unknowns, values = _start_values(
+        setup, chosen, declared, objective, options, records, prepared, delayed
+    )
     for prior in options.priors:
         if prior.path not in {u.path for u in unknowns if u.record is None}:
             raise ValueError(
@@ -186,6 +156,63 @@ def build_problem(
     return problem, notes + only_start + _notices_of_records(problem, records)
 
 
+def _with_sensors(
+    machine: Any, records: Mapping[str, Any], instruments: Mapping[str, Instrument]
+) -> Setup:
+    """Return the machine with a sensor at each channel of the records."""
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    inputs = list(dict.fromkeys(name for r in motions for name in r.inputs))
+    outputs = list(dict.fromkeys(name for r in motions for name in r.outputs))
+    channels = [f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs]
+    unknown = [name for name in instruments if name not in channels]
+    if unknown:
+        raise ValueError(
+            f"`instruments` names {unknown[0]!r}, which no record has. Channels are:"
+            f" {', '.join(channels)}."
+        )
+    return Setup(
+        machine, sensors("inputs", inputs, instruments), sensors("outputs", outputs, instruments)
+    )
+
+
+def _start_values(
+    setup: Setup,
+    chosen: tuple[Sequence[Parameter], Sequence[Parameter]],
+    declared: Mapping[str, Declaration],
+    objective: AbstractObjective,
+    options: FitOptions,
+    records: Mapping[str, Any],
+    prepared: Sequence[Any],
+    delayed: frozenset[str],
+) -> tuple[list[Unknown], list[np.ndarray]]:
+    """Return the unknowns and their start values: the parameters `chosen`, those of all records and
+    those of each, and the initial states of windows if the objective fits them.
+    """
+    shared, each = chosen
+    starts = [(p, None, "", shared_start(setup, p, objective, records)) for p in shared]
+    for i, (label, r) in enumerate(records.items()):
+        starts += [(p, i, label, own_start(setup, p, options.own, i, r)) for p in each]
+    unknowns: list[Unknown] = []
+    values: list[np.ndarray] = []
+    for p, i, label, value in starts:
+        declaration = declared.get(p.path, p.declaration)
+        owner = type(setup.machine).__name__ if p.owner == Setup.__name__ else p.owner
+        name = f"{owner}.{p.path.rsplit('.', 1)[-1]}"
+        check_value(name, value, declaration)
+        check_not_on_edge(name, value, declaration.domain)
+        first = sum(v.size for v in values)
+        unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
+        values.append(np.ravel(value))
+    for i, (label, one) in enumerate(zip(records, prepared, strict=True)):
+        if objective.fits_starts() and isinstance(one, PreparedRecord):
+            for name, value in measured_starts(setup, one, delayed).items():
+                path, first = f"windows.{name}", sum(v.size for v in values)
+                values.append(np.asarray(value))
+                shape = values[-1].shape
+                unknowns.append(Unknown(path, i, label, Declaration(Real()), shape, first))
+    return unknowns, values
+
+
 def _prepare(
     objective: AbstractObjective,
     machine: Any,
@@ -198,6 +225,8 @@ def _prepare(
     Inverse dynamics compare the forces at the samples if the weak form does not exist.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
+    if objective.in_units_of_outputs():
+        check_deviations(records)
     for r in motions if getattr(objective, "measured_start", False) else ():
         check_no_ticks(r, f"{type(objective).__name__}(measured_start=True)")
 
@@ -303,11 +332,9 @@ def _declare_domains(
 
 
 def _choose_parameters(
-    setup: Setup, options: FitOptions, tied: set[str], count: int
+    setup: Setup, options: FitOptions, tied: set[str]
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
-    """Return the free parameters that all `count` records share, those of each record, and
-    notices.
-    """
+    """Return the free parameters that all records share, those of each record, and notices."""
     free, own = options.free, options.own
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
@@ -335,6 +362,11 @@ def _choose_parameters(
             "`fit` has nothing to move: name parameters in `free`, such as free=['mass.m',"
             " 'friction.f_pos']."
         )
+    return shared, each, [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
+
+
+def _check_own_starts(own: Any, count: int) -> None:
+    """Raise `ValueError` unless `own` gives a start for each of the `count` records."""
     for path, values in own.items() if isinstance(own, Mapping) else ():
         if values is None:
             continue
@@ -348,7 +380,6 @@ def _choose_parameters(
                 f"`own` must give a start for each of the {count} records, got {len(values)}"
                 f" for {path!r}. Give one for each."
             )
-    return shared, each, [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
 
 
 def fit_engine(engine: Any, method: Any) -> Any:

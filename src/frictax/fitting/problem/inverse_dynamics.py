@@ -40,10 +40,6 @@ from .readings import (
 from .setup import Setup, driven, moved_to
 from .weak_form import automatic_cutoff, noise_sizes, weak_form, weak_residuals
 
-_AT_SAMPLES = 50.0  # [Hz] cutoff of the comparison at samples, unless given
-_SAME = 0.2  # [noise of the forces] largest change of this noise that does not repeat the search
-_EVEN = 0.02  # [mean time step] largest deviation of a time step in a record with even steps
-
 
 @pytree_dataclass
 class InverseDynamics(AbstractObjective):
@@ -139,17 +135,22 @@ class InverseDynamics(AbstractObjective):
         # the filter does not know what lies beyond the ends
         edge = int(np.ceil(record.rate / cutoff))
         keep[:edge] = keep[record.n - edge :] = False
-        for b, (s, v) in bodies.items():
-            if f"{b}.{s}" in record.outputs:
-                found = smooth(record.t, record.outputs[f"{b}.{s}"], cutoff)
+        for b, (place, rate) in bodies.items():
+            if f"{b}.{place}" in record.outputs:
+                found = smooth(record.t, record.outputs[f"{b}.{place}"], cutoff)
                 motion = found.x, found.v, found.a
             else:
-                found = smooth(record.t, record.outputs[f"{b}.{v}"], cutoff)
+                found = smooth(record.t, record.outputs[f"{b}.{rate}"], cutoff)
                 motion = integral(record.t, found.x), found.x, found.v
-            known |= dict(zip((f"{b}.{s}", f"{b}.{v}", f"{b}.a"), motion, strict=True))
+            known |= dict(zip((f"{b}.{place}", f"{b}.{rate}", f"{b}.a"), motion, strict=True))
             if lay.contacts:
                 keep &= np.abs(motion[1]) >= self.v_min * np.max(np.abs(motion[1]))
-            keep &= ~_at_stops(machine[b], motion[0], 2 * edge)
+            part, s = machine[b], motion[0]
+            if isinstance(part, MassWithStopAndFriction):  # Leave out samples near a stop.
+                low, high = (float(x) for x in part.stops())
+                play, wide = 0.01 * float(np.ptp(s)), 2 * edge
+                at_stop = np.convolve((s <= low + play) | (s >= high - play), np.ones(2 * wide + 1))
+                keep &= ~(at_stop[wide : wide + s.size] > 0.5)
         if not keep.any():
             raise ValueError(
                 f"Record {record.name!r} leaves `InverseDynamics` no sample: all are slow, at the"
@@ -168,7 +169,7 @@ class InverseDynamics(AbstractObjective):
     @property
     def cutoff_at_samples(self) -> float:
         """The cutoff of the comparison at samples [Hz]."""
-        return _AT_SAMPLES if self.cutoff is None else self.cutoff
+        return 50.0 if self.cutoff is None else self.cutoff
 
     def _weak(self, machine: Mechanism, record: Record) -> PreparedRecord | None:
         """Return the weak form of a record; None if it does not cover the record or the machine."""
@@ -229,7 +230,8 @@ class InverseDynamics(AbstractObjective):
         old = prepared.weak
         before = np.asarray(old.force_noise)
         was = 0.0 if old.correlation is None else np.asarray(old.correlation)
-        is_same = (np.abs(force_noise - before) <= _SAME * before) & (correlation == was)
+        # A change by less than a fifth of this noise does not repeat the search.
+        is_same = (np.abs(force_noise - before) <= 0.2 * before) & (correlation == was)
         if np.all(is_same & (np.asarray(old.scale) != 1.0)):
             return prepared
         weak = dataclasses.replace(
@@ -308,19 +310,9 @@ def why_not_covered(machine: Mechanism, record: Record) -> str:
         if position not in record.outputs:
             return f"the record does not measure {position}"
     steps = np.diff(record.t)
-    if np.max(np.abs(steps - np.mean(steps))) > _EVEN * np.mean(steps):
+    if np.max(np.abs(steps - np.mean(steps))) > 0.02 * np.mean(steps):
         return "its samples are not at even steps"
     return ""
-
-
-def _at_stops(part, s: np.ndarray, wide: int) -> np.ndarray:
-    """Return a mask of the samples at a stop of `part`, or up to `wide` samples from such."""
-    if not isinstance(part, MassWithStopAndFriction):
-        return np.zeros(s.size, bool)
-    low, high = (float(x) for x in part.stops())
-    play = 0.01 * float(np.ptp(s))
-    at = (s <= low + play) | (s >= high - play)
-    return np.convolve(at, np.ones(2 * wide + 1))[wide : wide + s.size] > 0.5
 
 
 def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:

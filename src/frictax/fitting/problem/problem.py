@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -162,6 +162,17 @@ class Problem:
     def weights(self) -> Float[np.ndarray, " n"]:
         """Return the weights of the residuals of all data, without those of priors."""
         return np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.prepared])
+
+    def by_record(self, residuals: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+        """Yield each prepared record or sweep with its weights and its part of the residuals of all
+        data, both in the shape of its measured values.
+        """
+        first = 0
+        for prepared in self.prepared:
+            weight = np.asarray(prepared.weight)
+            mine = np.asarray(residuals)[first : first + weight.size]
+            first += weight.size
+            yield prepared, weight, mine.reshape(weight.shape)
 
     def rows(self) -> int:
         """Return the number of residuals."""

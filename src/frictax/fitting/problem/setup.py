@@ -266,38 +266,42 @@ def simulate_variables(
     the variables `names` at the times `ts`, the summary of the simulation, and its last state.
     """
     system = moved_to(system, start)
-    if isinstance(system, MechanicalSystem) and isinstance(engine, OnSamples):
-        if is_motion_given(system.mechanism, system.layout):
-            return _without_steps(system, jnp.asarray(ts), names)
+    if (
+        isinstance(system, MechanicalSystem)
+        and isinstance(engine, OnSamples)
+        and is_motion_given(system.mechanism, system.layout)
+    ):
+        # Without a free body, the bristles are integrated from sample to sample. The last sample
+        # still belongs to the last piece of its signal.
+        t = jnp.asarray(ts)
+        ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
+        at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
+        bent = bristle_forces_along(system.snapshot(t[0], ys[0], modes[0]), t, at)
+        first = system.layout.first_bristle
+        ys = ys.at[:, first : first + bent.shape[1]].set(bent)
+        values = [jax.vmap(lambda *m, n=n: variable_at(system, n, *m))(t, ys, modes) for n in names]
+        none = jnp.zeros((1, modes.shape[1]), modes.dtype)
+        course = Course(Result.successful, t[:1], none, none, jnp.zeros((), jnp.int32))
+        return jnp.stack(values, axis=1), course, ys[-1]
     y0, mode0 = system.start(ts[0])
     if start and not isinstance(system, MechanicalSystem):
         y0, mode0 = system.begin(
             ts[0], jnp.stack([start.get(name, y0[i]) for i, name in enumerate(system.states())])
         )
-    path = walk(system, y0, mode0, ts, options=engine)
+    path, states = walk(system, y0, mode0, ts, options=engine), system.states()
+    columns = [
+        path.ys[:, states.index(name)]
+        if name in states
+        else over_samples(
+            lambda *moment, n=name: variable_at(system, n, *moment), ts, path.ys, path.modes
+        )
+        for name in names
+    ]
     return (
-        jnp.stack([_read(system, name, ts, path) for name in names], axis=1),
+        jnp.stack(columns, axis=1),
         Course(path.result, constant(path.times), path.before, path.after, path.count),
         path.ys[-1],
     )
-
-
-def _without_steps(
-    system: MechanicalSystem, ts: Float[Array, " n"], names: tuple[str, ...]
-) -> tuple[Float[Array, "n c"], Course, Array]:
-    """Return `simulate_variables` of a machine whose bodies all have prescribed motions. The
-    bristles are integrated from sample to sample.
-    """
-    # The last sample still belongs to the last piece of its signal.
-    ys, modes = jax.vmap(system.start)(ts.at[-1].set(0.5 * (ts[-2] + ts[-1])))
-    at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(ts, ys, modes)
-    bent = bristle_forces_along(system.snapshot(ts[0], ys[0], modes[0]), ts, at)
-    first = system.layout.first_bristle
-    ys = ys.at[:, first : first + bent.shape[1]].set(bent)
-    values = [jax.vmap(lambda *m, n=n: variable_at(system, n, *m))(ts, ys, modes) for n in names]
-    none = jnp.zeros((1, modes.shape[1]), modes.dtype)
-    course = Course(Result.successful, ts[:1], none, none, jnp.zeros((), jnp.int32))
-    return jnp.stack(values, axis=1), course, ys[-1]
 
 
 def state_names(machine: Any) -> tuple[str, ...]:
@@ -356,7 +360,22 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
                     " its unit, or drive the part by `Position` or a controller in `ClosedLoop`."
                 )
         for name in (*record.inputs, *record.outputs):
-            _check_turning(machine, name, record.units[name])
+            part, _, variable = name.partition(".")
+            # A rotary brake also has a normal force.
+            turns = (
+                None
+                if variable == "fn" or part not in machine.names
+                else turns_about(machine, part)
+            )
+            unit = record.units[name]
+            right = (_OF_TRANSLATION, _OF_ROTATION)[bool(turns)].get(unit.si_name)
+            if turns is not None and right is not None:
+                does = ("slides", "turns")
+                raise ValueError(
+                    f"The record's channel {name!r} must be in {right}, or a unit like it, since"
+                    f" {part!r} {does[turns]}, got {unit.name}. Correct the unit, or take a part"
+                    f" that {does[not turns]}."
+                )
     if set(record.outputs) <= set(state_names(machine) if states is None else states):
         return
     t = jnp.zeros(())
@@ -381,25 +400,6 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
             )
 
 
-def _check_turning(machine: Mechanism, name: str, unit: Any) -> None:
-    """Raise `ValueError` for a sliding part with a channel in units of rotation, or a turning part
-    with one in units of translation.
-    """
-    part, _, variable = name.partition(".")
-    if part not in machine.names or variable == "fn":  # A rotary brake also has a normal force.
-        return
-    turns = turns_about(machine, part)
-    right = (_OF_ROTATION if turns else _OF_TRANSLATION).get(unit.si_name)
-    if turns is None or right is None:
-        return
-    does = ("slides", "turns")
-    raise ValueError(
-        f"The record's channel {name!r} must be in {right}, or a unit like it, since {part!r}"
-        f" {does[turns]}, got {unit.name}. Correct the unit, or take a part that"
-        f" {does[not turns]}."
-    )
-
-
 def channel_unit(machine: Any, record: Record, name: str) -> str:
     """Return the SI unit of a channel of the record, or of the "force on" a body."""
     if name in record.units:
@@ -410,14 +410,6 @@ def channel_unit(machine: Any, record: Record, name: str) -> str:
         if isinstance(machine, Mechanism) and body in machine.names and is_rotational(machine[body])
         else "N"
     )
-
-
-def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path) -> Array:
-    at = lambda t, y, mode: variable_at(system, name, t, y, mode)  # noqa: E731
-    states = system.states()
-    if name in states:
-        return path.ys[:, states.index(name)]
-    return over_samples(at, ts, path.ys, path.modes)
 
 
 def variable_at(

@@ -425,7 +425,17 @@ def _correct_starts(
         rate = related_channel(of, VELOCITY_OF)
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-        value, slope = _join_windows(np.asarray(prepared.t)[rows], value, slope)
+        # Join the windows to one motion. A cubic is added to each window, so that the window begins
+        # with the value and slope of the previous end. The cubic and its slope are 0 at its end.
+        times = np.asarray(prepared.t)[rows]
+        length = times[:, -1:] - times[:, :1]
+        u = (times - times[:, :1]) / length
+        jump, turn = (np.zeros((len(times), 1)) for _ in range(2))
+        jump[1:, 0], turn[1:, 0] = value[:-1, -1] - value[1:, 0], slope[:-1, -1] - slope[1:, 0]
+        turn *= length
+        value = value + (1 - u) ** 2 * (jump * (1 + 2 * u) + turn * u)
+        slope = slope + (1 - u) * (turn * (1 - 3 * u) - 6 * jump * u) / length
+        value, slope = (np.append(np.ravel(a[:, :-1]), a[-1, -1]) for a in (value, slope))
         read = smooth(t, value, float(prepared.cutoffs[of]))
         bias = read.v - slope if order else read.x - value
         if f"outputs.{of}" in problem.delayed:
@@ -435,20 +445,3 @@ def _correct_starts(
         known[name] = left
     start = {name: known[name][rows[:, 0]] for name in prepared.start}
     return eqx.tree_at(lambda p: (p.known, p.start), prepared, (known, start))
-
-
-def _join_windows(
-    t: Float[np.ndarray, "w k"], value: Float[np.ndarray, "w k"], slope: Float[np.ndarray, "w k"]
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Join windows to one motion. A cubic is added to each window, so that the window begins with
-    the value and slope of the previous end. The cubic and its slope are 0 at the window's end.
-    """
-    length = t[:, -1:] - t[:, :1]
-    u = (t - t[:, :1]) / length
-    jump, turn = (np.zeros((len(t), 1)) for _ in range(2))
-    jump[1:, 0], turn[1:, 0] = value[:-1, -1] - value[1:, 0], slope[:-1, -1] - slope[1:, 0]
-    turn *= length
-    value = value + (1 - u) ** 2 * (jump * (1 + 2 * u) + turn * u)
-    slope = slope + (1 - u) * (turn * (1 - 3 * u) - 6 * jump * u) / length
-    series = (np.append(np.ravel(a[:, :-1]), a[-1, -1]) for a in (value, slope))
-    return next(series), next(series)

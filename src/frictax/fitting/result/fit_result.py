@@ -28,12 +28,12 @@ from ..problem.problem import (
     residuals_and_jacobian,
     upper_bounds,
 )
-from ..problem.steady import SteadyFriction, as_steady
+from ..problem.steady import as_steady
 from ..search.certificate import Certificate, certify
 from ..search.methods import AbstractMethod
 from ..search.multistart import Searched
 from .estimates import Estimate, Estimated, by_path, quantile
-from .identifiability import Identifiability, Knowledge, is_at_bound, judge_columns
+from .identifiability import Entries, Identifiability, Knowledge, is_at_bound, judge_columns
 from .notices import (
     begins_well,
     far_from_start,
@@ -46,7 +46,7 @@ from .notices import (
     too_large,
 )
 from .spread import CovarianceEstimate, inverse_gram, robust_variance
-from .sweep_checks import SteadyFit, doubtful_dips, sweep_checks, weight_or_friction
+from .sweep_checks import SteadyFit, doubtful_dips, sweep_checks, weight_notices
 from .units import amount_of, in_records, rms_units, unit_of
 from .worth import worth
 
@@ -180,21 +180,20 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         if not shown.all():  # Project out the starts of windows.
             hidden = triangle[:, ~shown]
             columns = columns - hidden @ np.linalg.lstsq(hidden, columns, rcond=None)[0]
-        return judge_columns(
-            columns,
+        entries = Entries(
             list(self.names),
             self.active[shown],
-            self.x[shown],
             np.asarray(self.problem.x0)[shown],
-            (bounds(unknowns)[shown], upper_bounds(unknowns)[shown]),
+            self.x[shown],
             self.spread.half_width(self.level, np.eye(len(shown))[shown]),
-            1e-3 * self.noise_scale * np.sqrt(self.dof + np.sum(self.active)),
-            self._doubts,
+            bounds(unknowns)[shown],
+            upper_bounds(unknowns)[shown],
         )
-
-    def _doubts(self, knowledge: dict[str, Knowledge]) -> list[Notice]:
-        """Return notices that doubt the terms of a sweep's law."""
-        return doubtful_dips(self._steady_fit(), knowledge) if self.of_sweep else []
+        least = 1e-3 * self.noise_scale * np.sqrt(self.dof + np.sum(self.active))
+        if not self.of_sweep:
+            return judge_columns(columns, entries, least)
+        doubts = functools.partial(doubtful_dips, self._steady_fit())
+        return judge_columns(columns, entries, least, doubts)
 
     def _steady_fit(self) -> SteadyFit:
         return SteadyFit(
@@ -361,8 +360,27 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def _criteria(self) -> tuple[float, float]:
-        r, scale = self.weighted_residuals, self.noise_scale
-        return criteria(self.sweep, r, self.loss, scale, self.x.size)
+        """AICc and BIC from the normal likelihood. For another loss they follow from this loss at
+        its noise scale.
+
+        **Source:** N. Sugiura (1978); C. M. Hurvich, C.-L. Tsai, Biometrika 76 (1989); E.
+        Ronchetti, Statistics & Probability Letters 3 (1985) for other losses.
+        """
+        sweep, weighted, p = self.sweep, self.weighted_residuals, self.x.size
+        n, sigma = sweep.n, 1.0 if sweep.sigma is None else sweep.sigma
+        floor = 1e-12 * float(np.sqrt(np.mean((sweep.force / sigma) ** 2)))
+        rho = lambda x: 2.0 * float(jnp.sum(self.loss.rho(jnp.asarray(x))))  # noqa: E731
+        k, size = p + 1, max(self.noise_scale, floor)
+        if sweep.sigma_known:
+            k, minus2log = p, rho(weighted) + n * np.log(2 * np.pi)
+        elif self.loss.rounds == 1:
+            mean_square = max(float(np.mean(weighted**2)), floor**2)
+            minus2log = n * (np.log(2 * np.pi * mean_square) + 1.0)
+        else:
+            minus2log = rho(weighted / size) + n * np.log(2 * np.pi * size**2)
+        minus2log += 2.0 * float(np.sum(np.log(np.broadcast_to(sigma, n))))
+        aicc = minus2log + 2 * k * n / (n - k - 1) if n > k + 1 else np.inf
+        return float(aicc), float(minus2log + k * np.log(n))
 
     @property
     def rms_force(self) -> float:
@@ -500,9 +518,9 @@ def make_fit_result(
     at_bound = ~active & is_at_bound(norms, left, before, 1e-3 * scale * np.sqrt(rows))
     x = np.where(at_bound, ends, x)
     if problem.is_steady and records:
-        fitted = problem.setup_at(jnp.asarray(x), None).machine
-        sweep = next(iter(records.values()))
-        notes = [*notes, *_steady_notes(fitted, sweep, [u.path for u in problem.unknowns])]
+        fitted, sweep = problem.setup_at(jnp.asarray(x), None).machine, next(iter(records.values()))
+        paths = [u.path for u in problem.unknowns]
+        notes = [*notes, *weight_notices(fitted, sweep, paths)]
     # The notice of an edge replaces that of a search that did not settle.
     if not state.settled and not any(n.code == "search-edge" for n in notes):
         notes = [not_settled(method, state, problem.objective), *notes]
@@ -529,25 +547,10 @@ def make_fit_result(
     )
 
 
-def _steady_notes(fitted, sweep: Sweep, names: list[str]) -> list[Notice]:
-    """Return notices of a weight that the sweep cannot distinguish from friction."""
-    if not sweep.both_directions:
-        return []
-    if isinstance(fitted, SteadyFriction) and fitted.f_neg is not None and fitted.offset is None:
-        shown = shown_force(sweep.force_unit, float(np.median(np.abs(sweep.force))))
-        return [weight_or_friction(fitted, shown.name, shown.si)]
-    if "offset" in names:
-        return [Notice("offset-if-symmetric", "offset")]
-    return []
-
-
 def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[str, float]]:
     """Return the root mean square of the unweighted residuals of each output of each record."""
-    out, first = {}, 0
-    for label, prepared in zip(labels, problem.prepared, strict=bool(labels)):
-        w = np.asarray(prepared.weight)
-        mine = r[first : first + w.size].reshape(w.shape)
-        first += w.size
+    out = {}
+    for label, (prepared, w, mine) in zip(labels, problem.by_record(r), strict=bool(labels)):
         plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
         for c, name in enumerate(prepared.names):
             if name in getattr(prepared, "tick_noise", ()):  # Residuals of ticks are times [s].
@@ -558,30 +561,3 @@ def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[s
             for c, n in enumerate(prepared.names)
         }
     return out
-
-
-def criteria(
-    sweep: Sweep, weighted: Float[np.ndarray, " n"], loss: AbstractLoss, scale: float, p: int
-) -> tuple[float, float]:
-    """Return AICc and BIC of a sweep fitted with `p` parameters, from the normal likelihood.
-
-    For another loss they follow from this loss at its noise scale. `weighted`: residuals over
-    sigma.
-
-    **Source:** N. Sugiura (1978); C. M. Hurvich, C.-L. Tsai, Biometrika 76 (1989); E. Ronchetti,
-    Statistics & Probability Letters 3 (1985) for other losses.
-    """
-    n, sigma = sweep.n, 1.0 if sweep.sigma is None else sweep.sigma
-    floor = 1e-12 * float(np.sqrt(np.mean((sweep.force / sigma) ** 2)))
-    rho = lambda x: 2.0 * float(jnp.sum(loss.rho(jnp.asarray(x))))  # noqa: E731
-    k, size = p + 1, max(scale, floor)
-    if sweep.sigma_known:
-        k, minus2log = p, rho(weighted) + n * np.log(2 * np.pi)
-    elif loss.rounds == 1:
-        mean_square = max(float(np.mean(weighted**2)), floor**2)
-        minus2log = n * (np.log(2 * np.pi * mean_square) + 1.0)
-    else:
-        minus2log = rho(weighted / size) + n * np.log(2 * np.pi * size**2)
-    minus2log += 2.0 * float(np.sum(np.log(np.broadcast_to(sigma, n))))
-    aicc = minus2log + 2 * k * n / (n - k - 1) if n > k + 1 else np.inf
-    return float(aicc), float(minus2log + k * np.log(n))

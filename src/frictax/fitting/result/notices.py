@@ -37,13 +37,8 @@ from ..search.methods import AbstractMethod, LevenbergMarquardt
 from ..search.rounds import RUNS
 from .worth import noise_by_starts
 
-_NOISE = 1.5  # [noise] largest residuals of the first samples if the run begins well
-_FAR_ROUNDS = 12  # number of rounds that usually suffice for a start that is wrong by a factor of 3
-_FAR = 100.0  # least ratio of an estimate to its start, or the inverse, that is reported
-_SURE = 3.0  # [standard errors] least size of a reported estimate far below its start
 # Codes of a misfit that noise does not explain, autocorrelated or not
 _MISFITS = {"misfit-above-noise", "residuals-too-large", "explains-nothing", "no-better-than-line"}
-_LARGE = 3.0  # [given standard deviations] residuals that noise does not explain
 
 
 def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjective) -> Notice:
@@ -55,8 +50,8 @@ def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjec
 
 
 def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[Notice]:
-    """Return a notice if the residuals are far larger than the given standard deviations. For
-    windows the effect of this noise on their starts is added.
+    """Return a notice if the residuals are at least three given standard deviations. For windows
+    the effect of this noise on their starts is added.
     """
     objective = problem.objective
     starts = [
@@ -68,7 +63,7 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
         r.sd.get(name) for r in records.values() if isinstance(r, Record) for name in r.outputs
     ]
     if (
-        scale < _LARGE * np.sqrt(np.mean(np.square(starts or [1.0])))
+        scale < 3.0 * np.sqrt(np.mean(np.square(starts or [1.0])))
         or not deviations
         or any(sd is None for sd in deviations)
         or not objective.in_units_of_outputs()
@@ -82,7 +77,8 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
     certificate of the residuals.
     """
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
-    more = {"runs": RUNS, "more": max(_FAR_ROUNDS, 3 * rounds)}
+    # 12 rounds usually suffice for a start that is wrong by a factor of 3.
+    more = {"runs": RUNS, "more": max(12, 3 * rounds)}
     return Notice("search-above-noise", found.subject, numbers | more)
 
 
@@ -129,13 +125,14 @@ def far_from_start(
     than 1/100. `error`: standard errors, 0 if they are unknown. A parameter that may be 0 is not
     reported as far below its start. The start of an offset, without a bound, is not its scale.
     """
+    far, sure = 100.0, 3.0  # ratio to the start; [standard errors] least size of a small estimate
     out = []
     named = [(name, u) for u in problem.unknowns for name in u.names]
     for (name, u), value, start, sd in zip(named, x, np.asarray(problem.x0), error, strict=True):
         if u.hidden or start == 0 or not sd > 0 or not np.isfinite(u.declaration.domain.bound()):
             continue
         times = float(value / start)
-        if abs(times) >= _FAR or (abs(times) <= 1 / _FAR and abs(value) > _SURE * sd):
+        if abs(times) >= far or (abs(times) <= 1 / far and abs(value) > sure * sd):
             numbers = {"times": times, "value": value, "start": start, "unit": unit_of(u)}
             out.append(Notice("far-from-start", name, numbers))
     return out
@@ -173,7 +170,8 @@ def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
         for name, part in zip(machine.names, machine.parts, strict=True)
         if name not in given
         and isinstance(part, Force | Torque)
-        and _is_nought(getattr(part, part.signal_name() or ""))
+        and isinstance(signal := getattr(part, part.signal_name() or ""), Constant)
+        and not np.any(np.asarray(signal.k))
     ]
 
 
@@ -220,10 +218,6 @@ def uncounted_samples(
         if lost > 0.05:
             out.append(Notice("samples-uncounted", label, {"percent": 100 * lost}))
     return out
-
-
-def _is_nought(signal) -> bool:
-    return isinstance(signal, Constant) and not np.any(np.asarray(signal.k))
 
 
 def far_starts(
@@ -287,22 +281,11 @@ def begins_well(
     """
     label, channel = (str(notice.numbers[n]) for n in ("record", "channel"))
     i = list(records).index(label)
-    one, y = problem.prepared[i], records[label].outputs[channel]
-    assert isinstance(one, PreparedRecord)
-    first = sum(np.size(other.weight) for other in problem.prepared[:i])
-    weight = np.asarray(one.weight)
-    left = residuals[first : first + weight.size].reshape(weight.shape)
+    one, weight, left = list(problem.by_record(residuals))[i]
+    y = records[label].outputs[channel]
     k, c = first_samples(len(y)), one.names.index(channel)
     noise = one.tick_noise.get(channel, np.mean(weight[:k, c]) * white_noise_of(y))
-    return bool(np.sqrt(np.mean(left[:k, c] ** 2)) <= _NOISE * noise)
-
-
-_COUNTS = 20  # least number of sensor steps in the deflection that determine the stiffness
-_SAMPLES = 4  # least number of samples in a period of a sticking bristle that show its damping
-_SEEN = 0.5  # [breakaway minus sliding friction] least excess of the force that shows breakaway
-_STRAIGHT = 2.2  # ratio of the distances to 90 % and to 50 %: 1.8 of a spring, 3.3 of `Dahl`
-_LEAST = 4  # least number of branches for the test of a spring in series
-_UNDAMPED = 1e-3  # [critical damping] damping below which a bristle is undamped
+    return bool(np.sqrt(np.mean(left[:k, c] ** 2)) <= 1.5 * noise)
 
 
 class Rubbing(NamedTuple):
@@ -332,21 +315,26 @@ def presliding(
     free = {u.path for u in problem.unknowns}
     out: list[Notice] = []
     for contact in _rubbing(machine):
-        stiffness = [f"{contact.name}.bristle.{n}" for n in ("sigma_0", "k")]
-        stiffness = [path for path in stiffness if path in free]
         damping = f"{contact.name}.bristle.sigma_1"
-        dips = [f"{contact.name}.{law}.F_Stribeck" for law in ("f_pos", "tau_pos")]
+        stiffness = [f"{contact.name}.bristle.{n}" for n in ("sigma_0", "k")]
+        stiffness = [path for path in stiffness if path in free][:1]
         for label, record in records.items():
             if not isinstance(record, Record):
                 continue
-            if stiffness:
-                asked = contact, stiffness[0], machine, record, label
-                out += [*_coarse(*asked), *_in_series(*asked)]
-            if damping in free:
-                out += _too_slow(contact, damping, record, label)
+            for path in stiffness:
+                out += _check_stiffness(contact, path, machine, record, label)
+            if damping in free and contact.mobility is not None:
+                oscillation = np.sqrt(float(contact.part.bristle.sigma_0) * contact.mobility)
+                frequency = float(oscillation) / (2 * np.pi)
+                # At least 4 samples in a period of a sticking bristle show its damping.
+                if record.rate < 4 * frequency:
+                    numbers = {"frequency": frequency, "rate": record.rate, "record": label}
+                    out.append(Notice("bristle-swings-unseen", damping, numbers))
         if damping in free:
-            out += _without_damping(contact, damping)
-        for path in dips:
+            value, mobility = float(contact.part.bristle.sigma_1), contact.mobility or 1.0
+            critical = 2 * float(np.sqrt(contact.part.bristle.sigma_0 / mobility))
+            out += [Notice("bristle-undamped", damping)] if value < 1e-3 * critical else []
+        for path in (f"{contact.name}.{law}.F_Stribeck" for law in ("f_pos", "tau_pos")):
             if path in free:
                 out += _unbroken(problem, contact, path, x)
     return list(dict.fromkeys(out))
@@ -368,70 +356,38 @@ def _rubbing(machine: Mechanism) -> Iterator[Rubbing]:
         )
 
 
-def _motion(contact: Rubbing, machine: Mechanism, record: Record) -> tuple[str, Any] | None:
-    """Return the channel of the contact's position and its values."""
+def _check_stiffness(
+    contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
+) -> list[Notice]:
+    """Return notices of a stiffness that the sensor does not resolve, or that includes another
+    spring in series. The record must measure the motion, and for the second notice the friction.
+    """
+    channels: dict[str, Any] = {
+        name: x
+        for name, x in record.inputs.items()
+        if isinstance(part := machine[name.partition(".")[0]], AbstractMotion)
+        and part.body == contact.motion.partition(".")[0]
+    }
     if contact.motion in record.outputs:
-        return contact.motion, record.outputs[contact.motion]
-    body = contact.motion.partition(".")[0]
-    for name, x in record.inputs.items():
-        part = machine[name.partition(".")[0]]
-        if isinstance(part, AbstractMotion) and part.body == body:
-            return name, x
-    return None
-
-
-def _breakaway(contact: Rubbing) -> float:
-    return float(max(contact.part.law(1).f0, contact.part.law(-1).f0))
-
-
-def _coarse(
-    contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
-) -> list[Notice]:
-    seen = _motion(contact, machine, record)
-    if seen is None:
+        channels = {contact.motion: record.outputs[contact.motion]}
+    if not channels:
         return []
-    channel, x = seen
-    way, step = 2 * _breakaway(contact) / float(contact.part.bristle.sigma_0), quantum(x)
-    if not step or way >= _COUNTS * step:
-        return []
-    unit = "rad" if contact.part.rotational else "m"
-    numbers = {"way": way, "unit": unit, "counts": way / step, "channel": channel, "record": label}
-    return [Notice("presliding-coarse", path, numbers)]
-
-
-def _in_series(
-    contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
-) -> list[Notice]:
-    """Return a notice of another spring in series, if the motion and the friction are measured."""
-    seen = _motion(contact, machine, record)
-    if seen is None or contact.friction not in record.outputs:
-        return []
-    found = rises(seen[1], record.outputs[contact.friction], (0.5, 0.9))
-    if len(found) < _LEAST:
-        return []
-    half, far = np.median(found[:, :2], axis=0)
-    if far >= _STRAIGHT * half:
-        return []
-    unit = "rad" if contact.part.rotational else "m"
-    numbers = {"half": half, "far": far, "unit": unit, "record": label}
-    return [Notice("stiffness-in-series", path, numbers)]
-
-
-def _too_slow(contact: Rubbing, path: str, record: Record, label: str) -> list[Notice]:
-    if contact.mobility is None:
-        return []
-    stiffness = float(contact.part.bristle.sigma_0)
-    frequency = float(np.sqrt(stiffness * contact.mobility)) / (2 * np.pi)
-    if record.rate >= _SAMPLES * frequency:
-        return []
-    numbers = {"frequency": frequency, "rate": record.rate, "record": label}
-    return [Notice("bristle-swings-unseen", path, numbers)]
-
-
-def _without_damping(contact: Rubbing, path: str) -> list[Notice]:
-    value, mobility = float(contact.part.bristle.sigma_1), contact.mobility or 1.0
-    critical = 2 * float(np.sqrt(contact.part.bristle.sigma_0 / mobility))
-    return [Notice("bristle-undamped", path)] if value < _UNDAMPED * critical else []
+    channel, x = next(iter(channels.items()))
+    unit, out = "rad" if contact.part.rotational else "m", []
+    breakaway = float(max(contact.part.law(1).f0, contact.part.law(-1).f0))
+    way, step = 2 * breakaway / float(contact.part.bristle.sigma_0), quantum(x)
+    if step and way < 20 * step:  # The deflection has too few steps of the sensor.
+        numbers = {"way": way, "unit": unit, "counts": way / step}
+        numbers |= {"channel": channel, "record": label}
+        out.append(Notice("presliding-coarse", path, numbers))
+    if contact.friction in record.outputs:
+        found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
+        half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
+        # The ratio of the distances to 90 % and to 50 % is 1.8 of a spring and 3.3 of `Dahl`.
+        if far < 2.2 * half:
+            numbers = {"half": half, "far": far, "unit": unit, "record": label}
+            out.append(Notice("stiffness-in-series", path, numbers))
+    return out
 
 
 def _unbroken(
@@ -446,7 +402,8 @@ def _unbroken(
         if isinstance(prepared, PreparedRecord):
             most = max(most, float(np.max(np.abs(_forces(problem, jnp.asarray(x), i, name)[0]))))
     least = float(law.f0) - float(law.F_Stribeck)
-    if not np.isfinite(most) or most >= least + _SEEN * (float(law.f0) - least):
+    # Half of the excess of breakaway over sliding friction shows breakaway.
+    if not np.isfinite(most) or most >= least + 0.5 * (float(law.f0) - least):
         return []
     unit = "N.m" if contact.part.rotational else "N"
     return [Notice("breakaway-unseen", path, {"most": most, "f0": float(law.f0), "unit": unit})]

@@ -131,7 +131,11 @@ def in_records(
     given = [
         (name, declared)
         for r in records.values()
-        for name, declared in (r.units.items() if isinstance(r, Record) else _of_sweep(r))
+        for name, declared in (
+            r.units.items()
+            if isinstance(r, Record)
+            else [("velocity", r.velocity_unit), ("force", r.force_unit)]
+        )
         if declared.si_name != "1"
     ]
     own = [
@@ -153,10 +157,6 @@ def in_records(
 def _leads(force: str, unit: str) -> bool:
     rest = unit.removeprefix(force)
     return rest != unit and rest[0] in "./" and not (force == "N" and f"{rest}.".startswith(".m."))
-
-
-def _of_sweep(sweep: Sweep) -> list[tuple[str, Unit]]:
-    return [("velocity", sweep.velocity_unit), ("force", sweep.force_unit)]
 
 
 def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) -> dict[str, Any]:

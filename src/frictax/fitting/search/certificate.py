@@ -50,11 +50,8 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
     """
     if not isinstance(problem.objective, FreeRun | ClosedLoop) or problem.loss.rounds > 1:
         return None
-    worst, matters, first = None, False, 0
-    for i, prepared in enumerate(problem.prepared):
-        weight = np.asarray(prepared.weight)
-        mine = np.asarray(residuals)[first : first + weight.size].reshape(weight.shape)
-        first += weight.size
+    worst, matters = None, False
+    for i, (prepared, weight, mine) in enumerate(problem.by_record(residuals)):
         if not isinstance(prepared, PreparedRecord):
             continue
         for c, name in enumerate(prepared.names):

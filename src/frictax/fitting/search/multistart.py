@@ -65,18 +65,11 @@ def search(
     """
     starts, spread, seed, most = extent
     x0 = np.asarray(problem.x0)
-    draws = np.zeros((starts, x0.size))
-    if starts > 1:
-        draws[1:] = (
-            np.random.default_rng(seed).standard_normal((starts, x0.size))[1:] * problem.spans()
-        )
-    weights = [np.asarray(p.weight) for p in problem.prepared]
-    measured = [np.asarray(p.measured) for p in problem.prepared]
+    draws = np.random.default_rng(seed).standard_normal((starts, x0.size)) * problem.spans()
+    draws[0] = 0.0
+    sums = [float(np.sum((np.asarray(p.weight) * p.measured) ** 2)) for p in problem.prepared]
     dof = max(int(np.sum(problem.weights() > 0)) - x0.size, 1)
-    floor = (
-        1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True))
-        + 1e-300
-    )
+    floor = 1e-20 * sum(sums) + 1e-300
     run = Run(problem, method, dof, floor, say)
     points = [first + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
