@@ -274,7 +274,7 @@ def fit_each(
     which a record is filled, so that few programs serve all records. Other fits run one after the
     other.
     """
-    out: list[FitResult | Exception | None] = []
+    out: list[Any] = []
     if not _is_searched_together(options):
         for model, record in zip(models, records, strict=True):
             try:
@@ -282,36 +282,24 @@ def fit_each(
                     out.append(fit_records(model, record, options, alone))
             except MISTAKES as why:
                 out.append(why)
-        return [one for one in out if one is not None]
+        return out
     if options.start is not None:
         return _fit_in_two_stages(models, records, options, length)
     method = options.method or usual_method()
     options = dataclasses.replace(options, method=method)
-    ready: list[tuple[int, tuple[Problem, list[Notice]]]] = []
-    for i, asked in enumerate(_problems_of_each(models, records, options)):
-        is_problem = not isinstance(asked, Exception)
-        out.append(None if is_problem else asked)
-        if is_problem:
-            ready.append((i, asked))
-    if not ready:
-        return [one for one in out if one is not None]
-    places = [i for i, _ in ready]
-    ends = ends_of(
-        [models[i] for i in places],
-        [records[i] for i in places],
-        [one for _, one in ready],
-        method,
-        options.level,
-        work,
-        length,
-    )
+    out = list(_problems_of_each(models, records, options))
+    places = [i for i, one in enumerate(out) if not isinstance(one, Exception)]
+    if not places:
+        return out
+    ours, theirs, asked = ([some[i] for i in places] for some in (models, records, out))
+    ends = ends_of(ours, theirs, asked, method, options.level, work, length)
     for k, i in enumerate(places):
         try:
             raise_if_failed(ends.problems[k], ends.searches[k].costs, {records[i].name: records[i]})
             out[i] = with_step_notices(ends.found(k))
         except MISTAKES as why:
             out[i] = why
-    return [one for one in out if one is not None]
+    return out
 
 
 def _problems_of_each(

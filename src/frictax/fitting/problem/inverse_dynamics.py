@@ -15,7 +15,7 @@ from frictax.measurements.filters import smooth
 from frictax.measurements.units import split_channel
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions
-from frictax.mechanism.layout import coordinates_of
+from frictax.mechanism.layout import Layout, coordinates_of
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant
@@ -127,9 +127,10 @@ class InverseDynamics(AbstractObjective):
                 f"Record {record.name!r} must measure how every body moves for `InverseDynamics`;"
                 f" {', '.join(missing)} is missing. Take `FreeRun()` or `Windows()`."
             )
-        made = None if self.at_samples else self._weak(machine, record)
-        if made is not None:
-            return made
+        if not self.at_samples and not why_not_covered(machine, record):
+            weak = self._weak(record, bodies, lay)
+            if weak is not None:
+                return weak
         cutoff = min(self.cutoff_at_samples, LARGEST_CUTOFF * record.rate)
         known, keep = {}, np.ones(record.n, bool)
         # the filter does not know what lies beyond the ends
@@ -171,19 +172,16 @@ class InverseDynamics(AbstractObjective):
         """The cutoff of the comparison at samples [Hz]."""
         return 50.0 if self.cutoff is None else self.cutoff
 
-    def _weak(self, machine: Mechanism, record: Record) -> PreparedRecord | None:
-        """Return the weak form of a record; None if it does not cover the record or the machine."""
-        if why_not_covered(machine, record):
-            return None
-        lay = MechanicalSystem(machine).layout
-        names = [machine.names[i] for i in lay.bodies]
-        channels = [coordinates_of(machine.parts[i]) for i in lay.bodies]
-        positions = [record.outputs[f"{b}.{s}"] for b, (s, _) in zip(names, channels, strict=True)]
+    def _weak(
+        self, record: Record, bodies: Mapping[str, tuple[str, str]], lay: Layout
+    ) -> PreparedRecord | None:
+        """Return the weak form of a record; None if its stretches are too short."""
+        positions = [record.outputs[f"{b}.{s}"] for b, (s, _) in bodies.items()]
         cutoff = min(
             automatic_cutoff(record.t, positions) if self.cutoff is None else self.cutoff,
             LARGEST_CUTOFF * record.rate,
         )
-        contacts = np.zeros((len(lay.contacts), len(names)))
+        contacts = np.zeros((len(lay.contacts), len(bodies)))
         for k, contact in enumerate(lay.contacts):
             for body, sign in contact.ends:
                 contacts[k, body] += sign
@@ -200,16 +198,16 @@ class InverseDynamics(AbstractObjective):
             return None
         weak, x, v = made
         known = {}
-        for j, (b, of) in enumerate(zip(names, channels, strict=True)):
-            known |= {f"{b}.{of[0]}": x[:, j], f"{b}.{of[1]}": v[:, j]}
-        used = np.broadcast_to((weak.stretch >= 0)[:, None], (len(weak.stretch), len(names)))
+        for j, (b, (place, rate)) in enumerate(bodies.items()):
+            known |= {f"{b}.{place}": x[:, j], f"{b}.{rate}": v[:, j]}
+        used = np.broadcast_to((weak.stretch >= 0)[:, None], (len(weak.stretch), len(bodies)))
         prepared = prepared_record(
             record,
             np.zeros(used.shape),
             np.where(used, 1.0, 0.0),
             {},
             known=known,
-            names=[f"force on {b}" for b in names],
+            names=[f"force on {b}" for b in bodies],
         )
         return dataclasses.replace(prepared, weak=weak)
 

@@ -340,9 +340,7 @@ class Problem:
 
     def misfit(self, z: Float[Array, " p"], noise: Any) -> Float[Array, " n"]:
         """Return the residuals of `evaluate` without their Jacobian."""
-        x = self.physical(z)
-        r = jnp.concatenate([self.residuals_of(x, i) for i in range(len(self.prepared))])
-        return self._with_loss(r, x, noise)
+        return self.misfit_and_courses(z, noise)[0]
 
     def misfit_and_courses(
         self, z: Float[Array, " p"], noise: Any
@@ -350,13 +348,10 @@ class Problem:
         """Return the residuals of `misfit` and the courses of the simulated records."""
         x = self.physical(z)
         parts = [self._residuals_and_course(x, i) for i in range(len(self.prepared))]
-        r = self._with_loss(jnp.concatenate([r for r, _ in parts]), x, noise)
-        return r, [course for _, course in parts if course is not None]
-
-    def _with_loss(self, r: Array, x: Array, noise: Any) -> Array:
-        """Return the residuals of data after the loss, followed by those of the priors."""
+        r = jnp.concatenate([r for r, _ in parts])
         r = noise * self.loss.root(r / noise) if self.loss.rounds > 1 else r
-        return jnp.concatenate([r, noise * self._prior(x)])
+        r = jnp.concatenate([r, noise * self._prior(x)])
+        return r, [course for _, course in parts if course is not None]
 
     def _prior(self, x: Array) -> Array:
         values = {u.path: jnp.reshape(x[u.place], u.shape) for u in self.unknowns}

@@ -131,6 +131,8 @@ def weak_form(
     least sliding speed, as a share of the highest one; `inputs`: the noise of the forces in the
     first fit is a share of them.
     """
+    from scipy.interpolate import make_lsq_spline
+
     apart = 0.25  # [1/cutoff] distance of knots, which passes all motion below the cutoff
     most = 700  # largest number of splines of a record; more do not improve the accuracy
     fewest = 12  # least number of splines of a record that identify a machine
@@ -151,9 +153,17 @@ def weak_form(
             continue
         low += (high - low - 1 - pieces * m) // 2
         high = low + pieces * m + 1
-        v[low:high] = np.stack(
-            [_speed_within(y, step, 0.5 / cutoff) for y in positions[low:high].T], axis=1
-        )
+        # The speed along the stretch is that of a spline with knots half a period of the cutoff
+        # apart, which uses only the samples of the stretch.
+        x_of_stretch = np.arange(high - low) * step
+        end, count = x_of_stretch[-1], high - low
+        inside = max(1, min(round(end / (0.5 / cutoff)), count // 3))
+        degree = 5 if count > 6 + inside else 3
+        inner = np.linspace(0.0, end, inside + 1)[1:-1]
+        places = np.concatenate([np.zeros(degree + 1), inner, np.full(degree + 1, end)])
+        for b, y in enumerate(positions[low:high].T):
+            spline = make_lsq_spline(x_of_stretch, y - y[0], places, k=degree)
+            v[low:high, b] = spline.derivative()(x_of_stretch)
         before[low], after[high - 1] = low, high - 1
         middle = low + np.argsort(v[low:high], axis=0)[(high - low) // 2]
         rows += [[low + m * k, m, number, *middle] for k in range(pieces - _DEGREE)]
@@ -222,21 +232,6 @@ def _stretches(
             if high - low > 2 * (_DEGREE + 1):
                 out.append((int(low), int(high)))
     return out
-
-
-def _speed_within(y: np.ndarray, step: float, apart: float) -> np.ndarray:
-    """Return the speed along one stretch by a spline with knots `apart` [s], which uses only the
-    samples of the stretch.
-    """
-    from scipy.interpolate import make_lsq_spline
-
-    n = y.size
-    x = np.arange(n) * step
-    pieces = max(1, min(round(x[-1] / apart), n // 3))
-    k = 5 if n > 6 + pieces else 3
-    inner = np.linspace(0.0, x[-1], pieces + 1)[1:-1]
-    knots = np.concatenate([np.zeros(k + 1), inner, np.full(k + 1, x[-1])])
-    return make_lsq_spline(x, y - y[0], knots, k=k).derivative()(x)
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,6 +17,7 @@ from frictax.measurements.units import Unit, display_unit, shown_force
 from frictax.notice import Notice
 from frictax.parameters import Parameter, UnknownName, get, parameters, replace
 from frictax.summary import Summarised
+from frictax.text import amount
 from frictax.verbs import FitResultVerbs
 
 from ..problem.losses import AbstractLoss
@@ -47,7 +48,7 @@ from .notices import (
 )
 from .spread import CovarianceEstimate, inverse_gram, robust_variance
 from .sweep_checks import SteadyFit, doubtful_dips, sweep_checks, weight_notices
-from .units import amount_of, in_records, rms_units, unit_of
+from .units import in_records, rms_units, unit_of
 from .worth import worth
 
 Model = TypeVar("Model")
@@ -290,9 +291,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         """Return the rms of the residuals of each channel of record `label`, with the record's
         unit.
         """
-        of = self.rms_units(label)
+        units, record = self.rms_units(label), {label: self.records[label]}
         return {
-            name: amount_of(self.records, label, of[name], x, name)
+            name: amount(x, units[name], in_records(record, units[name], name, x))
             for name, x in self.rms[label].items()
         }
 

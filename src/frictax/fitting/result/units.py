@@ -16,7 +16,6 @@ from frictax.mechanism.forces import AbstractSource
 from frictax.mechanism.layout import is_rotational, turns_about
 from frictax.parameters import UnknownName, get, rotational_unit
 from frictax.signals import AbstractSignal
-from frictax.text import amount
 
 from ..problem.readings import tick_noise
 from ..problem.setup import channel_unit
@@ -168,8 +167,3 @@ def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) ->
         name: "s" if name in tick_noise(record) else channel_unit(model, record, name)
         for name in names
     }
-
-
-def amount_of(records: Mapping[str, Any], label: str, unit: str, value: float, name: str) -> str:
-    """Return a misfit of the channel `name` of a record as text, in the unit of the record."""
-    return amount(value, unit, in_records({label: records[label]}, unit, name, value))

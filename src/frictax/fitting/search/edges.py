@@ -24,7 +24,8 @@ from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
 from ..problem.setup import contact_modes, contact_names
 from .certificate import Certificate, certify
-from .levenberg_marquardt import Descent, begin
+from .levenberg_marquardt import Descent
+from .run import begun
 
 LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of the probes from the end of a search
 ROUNDS = 4  # largest number of rounds of probes
@@ -107,7 +108,7 @@ def over_edges(
                 if not np.isfinite(costs[i]):
                     break
                 seen.add(kind)
-                end = advance(begin(points[i], problem.rows(), problem.spans()), _SHORT, noise)
+                end = advance(begun(problem, points[i]), _SHORT, noise)
                 steps += int(end.steps)
                 # If no parameter changes the prediction, no step leads away from this end.
                 leads = bool(np.asarray(end.jacobian).any())

@@ -18,7 +18,7 @@ from ..problem.objectives import AbstractSimulation
 from ..problem.problem import Problem, residuals_and_jacobian
 from . import edges
 from .certificate import certify
-from .levenberg_marquardt import Descent, begin
+from .levenberg_marquardt import Descent
 from .rounds import by_rounds
 from .run import Run, begun, restart_from_bounds, successive_halving
 
@@ -73,8 +73,7 @@ def search(
     run = Run(problem, method, dof, floor, say)
     points = [first + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
-    rows, spans = problem.rows(), problem.spans()
-    states = [begin(z, rows, spans) for z in points]
+    states = [begun(problem, z) for z in points]
     # If the weights are only relative, the first noise scale is so large that a robust loss is
     # quadratic.
     is_relative = problem.is_steady and not problem.noise_known

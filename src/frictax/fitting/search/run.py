@@ -2,6 +2,7 @@
 reported: one search, searches from many starts, and restarts of values next to their bound.
 """
 
+import functools
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -104,8 +105,8 @@ def in_turned_coordinates(
     )
     tolerance = 1e-8 if problem.is_steady else 1e-3
     most = method.max_steps if isinstance(method, LevenbergMarquardt) else 0
-    first = begin(z, problem.rows(), problem.spans())
-    end = descend(lambda z: problem.evaluate(z, noise), first, 1, tolerance, dof, floor)
+    evaluate = functools.partial(problem.evaluate, noise=noise)
+    end = descend(evaluate, begun(problem, z), 1, tolerance, dof, floor)
     end = eqx.tree_at(
         lambda s: (s.steps, s.settled, s.done),
         end,
