@@ -291,8 +291,8 @@ def fit_each(
     places = [i for i, one in enumerate(out) if not isinstance(one, Exception)]
     if not places:
         return out
-    ours, theirs, asked = ([some[i] for i in places] for some in (models, records, out))
-    ends = ends_of(ours, theirs, asked, method, options.level, work, length)
+    ours, theirs = ([some[i] for i in places] for some in (models, records))
+    ends = ends_of(ours, theirs, [out[i] for i in places], method, options.level, work, length)
     for k, i in enumerate(places):
         try:
             raise_if_failed(ends.problems[k], ends.searches[k].costs, {records[i].name: records[i]})
@@ -309,7 +309,15 @@ def _problems_of_each(
     # Problems that are also used for other records, with the notices of their machine.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
     for model, record in zip(models, records, strict=True):
-        key = _problem_key(model, record)
+        # Problems with equal keys differ only in their samples. If the record prescribes a motion,
+        # each sample is an event, and their number belongs to the key.
+        units = tuple((name, unit.name) for name, unit in record.units.items())
+        channels = (*record.inputs, None, *record.outputs, None, *record.sd)
+        parts = [name.partition(".")[0] for name in record.inputs]
+        moves = isinstance(model, Mechanism) and any(
+            name in model.names and isinstance(model[name], AbstractMotion) for name in parts
+        )
+        key = id(model), units, channels, record.hold, record.n if moves else 0
         try:
             if key in like:
                 problem, of_machine = like[key]
@@ -342,19 +350,6 @@ def _fit_in_two_stages(
     for (i, _), one in zip(found, made, strict=True):
         out[i] = one
     return out
-
-
-def _problem_key(model: Any, record: Record) -> tuple[Any, ...]:
-    """Return a key that is equal for records whose problems differ only in their samples. If the
-    record prescribes a motion, each sample is an event, and their number belongs to the key.
-    """
-    units = tuple((name, unit.name) for name, unit in record.units.items())
-    channels = (*record.inputs, None, *record.outputs, None, *record.sd)
-    parts = [name.partition(".")[0] for name in record.inputs]
-    moves = isinstance(model, Mechanism) and any(
-        name in model.names and isinstance(model[name], AbstractMotion) for name in parts
-    )
-    return id(model), units, channels, record.hold, record.n if moves else 0
 
 
 def _is_searched_together(options: FitOptions) -> bool:
