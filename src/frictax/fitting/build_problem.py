@@ -108,8 +108,9 @@ def build_problem(
     delayed = frozenset(
         p.path.removesuffix(".delay") for p in (*shared, *each) if p.path.endswith(".delay")
     ) | frozenset(name for name, instrument in instruments.items() if float(instrument.delay) != 0)
+    states = state_names(machine)
     for r in (r for r in records.values() if isinstance(r, Record)):
-        check_channels(machine, r, state_names(machine))
+        check_channels(machine, r, states)
         check_delays(instruments, r)
     objective, prepared, only_start = _prepare(objective, machine, records, engine, delayed)
     declared = _declare_domains(setup, [*shared, *each], ties, options)
