@@ -22,7 +22,7 @@ from .problem.problem import Problem
 from .problem.simulations import LARGEST_RISE, FreeRun, without_rounding
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
-from .search.multistart import continue_over_edges
+from .search.multistart import search_over_edges
 from .search.run import BACK, Run, begun, in_turned_coordinates, reset_strayed
 
 _TOGETHER = 32  # number of fits in one compiled call
@@ -64,7 +64,8 @@ def search_together(
 
         def on(problem: Problem, end: Descent) -> tuple[Descent, list[Notice]]:
             dof = max(int(np.sum(problem.weights() > 0)) - problem.x0.size, 1)
-            made = continue_over_edges(_OneOfMany(problem, method, dof, 1e-300), end)
+            run = _OneOfMany(problem, method, dof, 1e-300)
+            made = search_over_edges(run, end, 1.0), run.notices
             parts[" edges"].count(next(done), len(problems), "fits looked at")
             return made
 

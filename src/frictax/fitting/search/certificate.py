@@ -110,7 +110,7 @@ def _compare_with_noise(
     if not noise > 0:
         return None
     # For white noise the entries of the cosine spectrum are squares of independent normal numbers.
-    # It has no jump between the end and the beginning. The estimated variance has an error: the
+    # It does not jump between the end and the beginning. The estimated variance has an error: the
     # squares of second differences have a relative variance of 35/9/n.
     x = left / noise
     power = np.abs(np.fft.rfft(np.concatenate([x, x[::-1]]))[:n]) ** 2 / (2 * n)

@@ -93,7 +93,7 @@ def search(
             if problem.priors:
                 state, noise = _with_noise(run, state, noise)
         if not run.interrupted:
-            state = _over_edges(run, state, noise)
+            state = search_over_edges(run, state, noise)
     except KeyboardInterrupt:  # A later search was stopped before its first result.
         if not may_keep():
             raise
@@ -133,14 +133,7 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
     return state, noise
 
 
-def continue_over_edges(run: Run, state: Descent) -> tuple[Descent, list[Notice]]:
-    """Return the better of `state` and the ends of searches beyond the edges around `state`, at
-    noise scale 1, and their notices.
-    """
-    return _over_edges(run, state, 1.0), run.notices
-
-
-def _over_edges(run: Run, state: Descent, noise: float) -> Descent:
+def search_over_edges(run: Run, state: Descent, noise: float) -> Descent:
     """Return the better of `state` and the ends of searches beyond the edges around `state`."""
     if not (
         isinstance(run.problem.objective, AbstractSimulation)
