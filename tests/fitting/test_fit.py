@@ -19,7 +19,7 @@ from frictax.fitting import (
     starting_law,
 )
 from frictax.fitting.build_problem import build_sweep_problem
-from frictax.fitting.search.compiled import in_turned_coordinates
+from frictax.fitting.search.run import in_turned_coordinates
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
 from sweeps import NOISE, SPEEDS, breakaway_case, true_values

@@ -350,8 +350,8 @@ def test_optax_and_levenberg_marquardt_end_alike_on_forces(seen, rule) -> None:
 def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
     from frictax.fitting import FitOptions
     from frictax.fitting.build_problem import build_problem
-    from frictax.fitting.search.compiled import by_newton
     from frictax.fitting.search.levenberg_marquardt import begin
+    from frictax.fitting.search.run import by_newton
 
     method = fx.LevenbergMarquardt(tolerance=1e-4)
     problem, _ = build_problem(block(), {"run": seen}, FitOptions(free=LAW, method=method))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.problem.sensors import perfect
+from frictax.fitting.problem.setup import perfect
 from rigs import AWAY_LAW, LAW, block, record
 from sweeps import NOISE, SPEEDS
 

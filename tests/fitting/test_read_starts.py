@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.problem.read_starts import without_rounding
+from frictax.fitting.problem.simulations import without_rounding
 from rigs import FINE
 
 T = np.linspace(0.0, 10.0, 1001)

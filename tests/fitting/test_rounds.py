@@ -10,7 +10,8 @@ import pytest
 import frictax as fx
 from frictax.fitting import FitOptions
 from frictax.fitting.build_problem import build_problem
-from frictax.fitting.search import multistart, rounds
+from frictax.fitting.search import rounds
+from frictax.fitting.search.levenberg_marquardt import begin
 from rigs import AWAY_LAW, LAW, block, record
 
 TRUTH = {"spring.c": 2500.0, "pack.f_pos.F_Coulomb": 22.0, "pack.peak": 1.5}
@@ -127,7 +128,7 @@ def test_points_of_rounds_lead_to_coordinates_and_back() -> None:
     free = [*LAW, "friction.peak", "mass.v", "mass.s"]
     bounds = {"friction.f_pos.F_prop": (0.05, 0.9)}
     problem, _ = build_problem(start, {"run": run}, FitOptions(free=free, bounds=bounds))
-    state = multistart.begin(np.zeros(problem.x0.size), problem.rows(), problem.spans(1.0))
+    state = begin(np.zeros(problem.x0.size), problem.rows(), problem.spans(1.0))
     logarithms = rounds._Logarithms(problem, state)
     points = 0.3 * np.random.default_rng(0).standard_normal((5, problem.x0.size))
     for point, z in zip(points, logarithms.to_coordinates(points), strict=True):

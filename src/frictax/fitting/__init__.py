@@ -11,15 +11,11 @@ Read in this order: `problem` (predictions and the cost), `search` (the optimise
 from .fit import Data as Data, fit as fit
 from .fit_many import fit_many as fit_many
 from .options import Bounds as Bounds, FitOptions as FitOptions, Law as Law, Own as Own
-from .problem.initial_guess import (
-    starting_bristle as starting_bristle,
-    starting_law as starting_law,
-)
 from .problem.inverse_dynamics import InverseDynamics as InverseDynamics
 from .problem.losses import AbstractLoss as AbstractLoss, Huber as Huber, Squares as Squares
 from .problem.objectives import AbstractObjective as AbstractObjective
 from .problem.priors import AbstractPrior as AbstractPrior, Normal as Normal, Smooth as Smooth
-from .problem.sensors import Instrument as Instrument
+from .problem.setup import Instrument as Instrument
 from .problem.simulations import (
     ClosedLoop as ClosedLoop,
     FreeRun as FreeRun,
@@ -33,6 +29,10 @@ from .search.methods import (
     AbstractMethod as AbstractMethod,
     LevenbergMarquardt as LevenbergMarquardt,
     Optax as Optax,
+)
+from .steady_model import (
+    starting_bristle as starting_bristle,
+    starting_law as starting_law,
 )
 from .weighted_residuals import weighted_residuals as weighted_residuals
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +15,10 @@ from frictax.engine.options import ForwardAlone
 from frictax.measurements import Record, Sweep
 from frictax.notice import Notice
 from frictax.parameters import (
+    Between,
     Declaration,
+    Increasing,
+    LogScale,
     Parameter,
     Real,
     check,
@@ -24,11 +27,11 @@ from frictax.parameters import (
     get,
     on_edge_unasked,
     parameters,
+    replace,
     select,
 )
 
 from .checks import check_delays, check_deviations
-from .limits import narrow_domains, on_log_scale
 from .options import FitOptions
 from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.inverse_dynamics import InverseDynamics
@@ -44,8 +47,7 @@ from .problem.problem import (
     upper_bounds,
 )
 from .problem.readings import check_no_ticks, divide_gaps, measured_starts
-from .problem.sensors import Instrument, perfect
-from .problem.setup import Named, Setup, check_channels, state_names
+from .problem.setup import Instrument, Named, Setup, check_channels, perfect, state_names
 from .problem.simulations import FreeRun
 from .problem.ties import Tie, apply_ties, tied_domain, ties_of
 from .result.notices import far_starts, idle_filters, only_a_start, uncounted_samples, undriven
@@ -90,11 +92,10 @@ def build_problem(
     """
     objective = objective or options.objective or FreeRun()
     engine = None if isinstance(objective, Steady) else fit_engine(options.engine, options.method)
-    instruments, limits = options.instruments or {}, options.bounds or {}
+    instruments = options.instruments or {}
     machine = _in_64_bits(objective.machine(model))
     check(machine)
-    motions = [r for r in records.values() if isinstance(r, Record)]
-    setup = _with_sensors(machine, motions, instruments)
+    setup = _with_sensors(machine, records, instruments)
     named = {"free": named_paths(options.free), "own": named_paths(options.own)}
     ties = ties_of(setup, options.tied, named, unit_of(records, machine))
     if ties:
@@ -102,28 +103,21 @@ def build_problem(
         machine = setup.machine
         check(machine)
     tied = {tie.path for tie in ties}
-    shared, each, notes = _choose_parameters(setup, options.free, options.own, tied)
+    shared, each, notes = _choose_parameters(setup, options, tied)
     _check_own_starts(options.own, len(records))
     delayed = frozenset(
         p.path.removesuffix(".delay") for p in (*shared, *each) if p.path.endswith(".delay")
     ) | frozenset(name for name, instrument in instruments.items() if float(instrument.delay) != 0)
-    _check_records(objective, machine, records, instruments)
+    states = state_names(machine)
+    for r in (r for r in records.values() if isinstance(r, Record)):
+        check_channels(machine, r, states)
+        check_delays(instruments, r)
     objective, prepared, only_start = _prepare(objective, machine, records, engine, delayed)
-    _check_untied(limits, ties)
-    declared = narrow_domains([*shared, *each], limits)
-    declared = on_log_scale([*shared, *each], options.log_scale, declared)
-    declared = _within_ties(ties, setup, [*shared, *each], declared)
-    unknowns, values = [], []
-    for p, i, label, value in _starts(setup, shared, each, options.own, objective, records):
-        declaration = declared.get(p.path, p.declaration)
-        _check_start(p, type(machine).__name__, value, declaration)
-        first = sum(v.size for v in values)
-        unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
-        values.append(np.ravel(value))
-    for path, i, label, value in _window_starts(objective, setup, records, prepared, delayed):
-        first = sum(v.size for v in values)
-        unknowns.append(Unknown(path, i, label, Declaration(Real()), value.shape, first))
-        values.append(value)
+    declared = _declare_domains(setup, [*shared, *each], ties, options)
+    chosen = shared, each
+    unknowns, values = _start_values(
+        setup, chosen, declared, objective, options, records, prepared, delayed
+    )
     for prior in options.priors:
         if prior.path not in {u.path for u in unknowns if u.record is None}:
             raise ValueError(
@@ -136,9 +130,18 @@ def build_problem(
     origin = np.where(scaled, lower, 0.0)
     size = np.where(scaled, x0 - origin, 1.0)
     base = transform_parameters(unknowns, origin + (x0 - origin) / size, "to_unconstrained")
+    # Outputs whose starts or offsets are fitted do not have another offset.
+    moved = {u.path for u in unknowns}
+    is_floating = lambda name: not {name, f"outputs.{name}.offset"} & moved  # noqa: E731
+    prepared = tuple(
+        dataclasses.replace(one, floating=tuple(filter(is_floating, one.floating)))
+        if isinstance(one, PreparedRecord) and not all(map(is_floating, one.floating))
+        else one
+        for one in prepared
+    )
     problem = Problem(
         setup=setup,
-        prepared=_with_fixed_offsets(prepared, [u.path for u in unknowns]),
+        prepared=prepared,
         priors=tuple(options.priors),
         objective=objective,
         engine=engine,
@@ -154,60 +157,13 @@ def build_problem(
     return problem, notes + only_start + _notices_of_records(problem, records)
 
 
-def _check_records(
-    objective: AbstractObjective,
-    machine: Any,
-    records: Mapping[str, Any],
-    instruments: Mapping[str, Instrument],
-) -> None:
-    """Raise `ValueError` for records that do not suit the machine or the objective."""
-    states = state_names(machine)
-    motions = [r for r in records.values() if isinstance(r, Record)]
-    for r in motions:
-        check_channels(machine, r, states)
-        check_delays(instruments, r)
-    if objective.in_units_of_outputs():
-        check_deviations(records)
-    for r in motions if getattr(objective, "measured_start", False) else ():
-        check_no_ticks(r, f"{type(objective).__name__}(measured_start=True)")
-
-
-def _starts(
-    setup: Setup,
-    shared: Sequence[Parameter],
-    each: Sequence[Parameter],
-    own: Any,
-    objective: AbstractObjective,
-    records: Mapping[str, Any],
-) -> Iterator[tuple[Parameter, int | None, str, np.ndarray]]:
-    """Yield each free parameter, the number and label of its record, and its start value."""
-    for p in shared:
-        yield p, None, "", shared_start(setup, p, objective, records)
-    for i, (label, record) in enumerate(records.items()):
-        for p in each:
-            yield p, i, label, own_start(setup, p, own, i, record)
-
-
-def _window_starts(
-    objective: AbstractObjective,
-    setup: Setup,
-    records: Mapping[str, Any],
-    prepared: Sequence[Any],
-    delayed: frozenset[str],
-) -> Iterator[tuple[str, int, str, np.ndarray]]:
-    """Yield the initial states of windows, if the objective fits them."""
-    for i, (label, one) in enumerate(zip(records, prepared, strict=True)):
-        if objective.fits_starts() and isinstance(one, PreparedRecord):
-            for name, value in measured_starts(setup, one, delayed).items():
-                yield f"windows.{name}", i, label, np.asarray(value)
-
-
 def _with_sensors(
-    machine: Any, records: Sequence[Record], instruments: Mapping[str, Instrument]
+    machine: Any, records: Mapping[str, Any], instruments: Mapping[str, Instrument]
 ) -> Setup:
     """Return the machine with a sensor at each channel of the records."""
-    inputs = list(dict.fromkeys(name for r in records for name in r.inputs))
-    outputs = list(dict.fromkeys(name for r in records for name in r.outputs))
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    inputs = list(dict.fromkeys(name for r in motions for name in r.inputs))
+    outputs = list(dict.fromkeys(name for r in motions for name in r.outputs))
     channels = [f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs]
     unknown = [name for name in instruments if name not in channels]
     if unknown:
@@ -220,21 +176,42 @@ def _with_sensors(
     )
 
 
-def _check_own_starts(own: Any, count: int) -> None:
-    """Raise `ValueError` unless `own` gives a start for each of the `count` records."""
-    for path, values in own.items() if isinstance(own, Mapping) else ():
-        if values is None:
-            continue
-        if not isinstance(values, Sequence | np.ndarray | jax.Array):
-            raise ValueError(
-                f"`own` must give a start for each record, got {values!r} for {path!r}. Write"
-                f" [{values!r}, ...]."
-            )
-        if len(values) != count:
-            raise ValueError(
-                f"`own` must give a start for each of the {count} records, got {len(values)}"
-                f" for {path!r}. Give one for each."
-            )
+def _start_values(
+    setup: Setup,
+    chosen: tuple[Sequence[Parameter], Sequence[Parameter]],
+    declared: Mapping[str, Declaration],
+    objective: AbstractObjective,
+    options: FitOptions,
+    records: Mapping[str, Any],
+    prepared: Sequence[Any],
+    delayed: frozenset[str],
+) -> tuple[list[Unknown], list[np.ndarray]]:
+    """Return the unknowns and their start values: the parameters `chosen`, those of all records and
+    those of each, and the initial states of windows if the objective fits them.
+    """
+    shared, each = chosen
+    starts = [(p, None, "", shared_start(setup, p, objective, records)) for p in shared]
+    for i, (label, r) in enumerate(records.items()):
+        starts += [(p, i, label, own_start(setup, p, options.own, i, r)) for p in each]
+    unknowns: list[Unknown] = []
+    values: list[np.ndarray] = []
+    for p, i, label, value in starts:
+        declaration = declared.get(p.path, p.declaration)
+        owner = type(setup.machine).__name__ if p.owner == Setup.__name__ else p.owner
+        name = f"{owner}.{p.path.rsplit('.', 1)[-1]}"
+        check_value(name, value, declaration)
+        check_not_on_edge(name, value, declaration.domain)
+        first = sum(v.size for v in values)
+        unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
+        values.append(np.ravel(value))
+    for i, (label, one) in enumerate(zip(records, prepared, strict=True)):
+        if objective.fits_starts() and isinstance(one, PreparedRecord):
+            for name, value in measured_starts(setup, one, delayed).items():
+                path, first = f"windows.{name}", sum(v.size for v in values)
+                values.append(np.asarray(value))
+                shape = values[-1].shape
+                unknowns.append(Unknown(path, i, label, Declaration(Real()), shape, first))
+    return unknowns, values
 
 
 def _prepare(
@@ -248,45 +225,31 @@ def _prepare(
 
     Inverse dynamics compare the forces at the samples if the weak form does not exist.
     """
-    prepared = tuple(divide_gaps(p, engine) for p in _prepare_all(objective, machine, records))
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    if objective.in_units_of_outputs():
+        check_deviations(records)
+    for r in motions if getattr(objective, "measured_start", False) else ():
+        check_no_ticks(r, f"{type(objective).__name__}(measured_start=True)")
+
+    def prepare_all(objective: AbstractObjective) -> tuple[PreparedRecord | PreparedSweep, ...]:
+        return tuple(
+            objective.prepare(machine, r)
+            if isinstance(r, Record)
+            else steady_plan(machine, label, r)
+            for label, r in records.items()
+        )
+
+    prepared = tuple(divide_gaps(one, engine) for one in prepare_all(objective))
     if not isinstance(objective, InverseDynamics):
         return objective, prepared, []
     if objective.at_samples:
-        return (
-            objective,
-            prepared,
-            [Notice("forces-at-samples", "", {"why": "`at_samples` is set"})],
-        )
+        why = {"why": "`at_samples` is set"}
+        return objective, prepared, [Notice("forces-at-samples", "", why)]
     late = any(name.startswith("outputs.") for name in delayed)
     if not late and all(not isinstance(p, PreparedRecord) or p.weak is not None for p in prepared):
         return objective, prepared, []
-    motions = [r for r in records.values() if isinstance(r, Record)]
     objective = dataclasses.replace(objective, at_samples=True)
-    notices = [only_a_start(machine, motions, late)]
-    return objective, _prepare_all(objective, machine, records), notices
-
-
-def _prepare_all(
-    objective: AbstractObjective, machine: Any, records: Mapping[str, Any]
-) -> tuple[PreparedRecord | PreparedSweep, ...]:
-    return tuple(
-        objective.prepare(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r)
-        for label, r in records.items()
-    )
-
-
-def _with_fixed_offsets(prepared: Sequence[Any], moved: Sequence[str]) -> tuple[Any, ...]:
-    """Return `prepared` with offsets only of outputs whose starts and offsets are not fitted."""
-    out = []
-    for one in prepared:
-        floating = tuple(
-            name
-            for name in getattr(one, "floating", ())
-            if not {name, f"outputs.{name}.offset"} & set(moved)
-        )
-        has_less = isinstance(one, PreparedRecord) and floating != one.floating
-        out.append(dataclasses.replace(one, floating=floating) if has_less else one)
-    return tuple(out)
+    return objective, prepare_all(objective), [only_a_start(machine, motions, late)]
 
 
 def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
@@ -347,39 +310,33 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
         return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 
-def _check_untied(limits: Any, ties: Sequence[Tie]) -> None:
-    """Raise `ValueError` for a bound of a tied parameter, which would have no effect."""
+def _declare_domains(
+    setup: Setup, chosen: Sequence[Parameter], ties: Sequence[Tie], options: FitOptions
+) -> dict[str, Declaration]:
+    """Return the declarations of free parameters that `bounds`, `log_scale` or ties change. Their
+    domains are such that tied parameters stay in their own domains.
+    """
+    limits = options.bounds or {}
     for tie in ties:
         if isinstance(limits, Mapping) and tie.path in limits:
             remedy = f"Bound {tie.source!r}" if tie.source else "Bound what it is made of"
             raise ValueError(
                 f"`bounds` names {tie.path!r}, which is tied ({tie.says}). {remedy} instead."
             )
-
-
-def _within_ties(
-    ties: Sequence[Tie],
-    setup: Setup,
-    chosen: Sequence[Parameter],
-    declared: dict[str, Declaration],
-) -> dict[str, Declaration]:
-    """Return the declarations of the free parameters, with domains in which tied parameters stay
-    in their own domains.
-    """
-    if not ties:
-        return declared
-    of = {p.path: p.declaration for p in parameters(setup)} | declared
-    out = dict(declared)
-    for p in chosen:
+    declared = on_log_scale(chosen, options.log_scale, narrow_domains(chosen, limits))
+    of = {p.path: p.declaration for p in parameters(setup)} | declared if ties else {}
+    for p in chosen if ties else ():
         domain = tied_domain(ties, p.path, of[p.path].domain, lambda path: of[path].domain)
         if domain != of[p.path].domain:
-            out[p.path] = dataclasses.replace(of[p.path], domain=domain)
-    return out
+            declared[p.path] = dataclasses.replace(of[p.path], domain=domain)
+    return declared
 
 
 def _choose_parameters(
-    setup: Setup, free, own, tied: set[str]
+    setup: Setup, options: FitOptions, tied: set[str]
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
+    """Return the free parameters that all records share, those of each record, and notices."""
+    free, own = options.free, options.own
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
         wrong = [name for name in paths if not isinstance(name, str)]
@@ -395,12 +352,10 @@ def _choose_parameters(
             f"{both[0]!r} stands in `free` and in `own`: it is shared by all records, or each has"
             " its own. Name it in one."
         )
-    mine = {p.path for p in each}
-    mine = mine.union(tied)
+    mine = tied.union(p.path for p in each)
     shared = [p for p in select(setup, free) if p.path not in mine]
     edge = on_edge_unasked([*shared, *each], [*free_paths, *own_paths])
     shared, each = ([p for p in some if p not in edge] for some in (shared, each))
-    notes = [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
     if edge and not shared and not each:
         check_not_on_edge(edge[0].path, edge[0].value, edge[0].declaration.domain)
     if not shared and not each:
@@ -408,13 +363,24 @@ def _choose_parameters(
             "`fit` has nothing to move: name parameters in `free`, such as free=['mass.m',"
             " 'friction.f_pos']."
         )
-    return shared, each, notes
+    return shared, each, [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
 
 
-def _check_start(p: Parameter, owner: str, value: np.ndarray, declaration: Declaration) -> None:
-    name = f"{owner if p.owner == Setup.__name__ else p.owner}.{p.path.rsplit('.', 1)[-1]}"
-    check_value(name, value, declaration)
-    check_not_on_edge(name, value, declaration.domain)
+def _check_own_starts(own: Any, count: int) -> None:
+    """Raise `ValueError` unless `own` gives a start for each of the `count` records."""
+    for path, values in own.items() if isinstance(own, Mapping) else ():
+        if values is None:
+            continue
+        if not isinstance(values, Sequence | np.ndarray | jax.Array):
+            raise ValueError(
+                f"`own` must give a start for each record, got {values!r} for {path!r}. Write"
+                f" [{values!r}, ...]."
+            )
+        if len(values) != count:
+            raise ValueError(
+                f"`own` must give a start for each of the {count} records, got {len(values)}"
+                f" for {path!r}. Give one for each."
+            )
 
 
 def fit_engine(engine: Any, method: Any) -> Any:
@@ -440,3 +406,91 @@ def _in_64_bits(model) -> Any:
     if not any(map(narrow, jax.tree.leaves(model))):
         return model
     return jax.tree.map(lambda a: a.astype(np.float64) if narrow(a) else a, model)
+
+
+def move_inside(model: Any, limits: Any) -> Any:
+    """Return the model with start values from the data moved between the bounds of the user."""
+    moved = {}
+    for path, pair in limits.items() if isinstance(limits, Mapping) else ():
+        (low, high), here = _two_numbers(pair), {p.path: p.value for p in parameters(model)}
+        if path in here and low < high:
+            room = 0.01 * (high - low)
+            moved[path] = np.clip(np.asarray(here[path]), low + room, high - room)
+    return replace(model, moved)
+
+
+def _two_numbers(pair) -> tuple[float, float]:
+    """Return the two numbers of a pair, or two nan."""
+    try:
+        low, high = (float(x) for x in pair)
+    except (TypeError, ValueError):
+        return np.nan, np.nan
+    return low, high
+
+
+def shared_limits(limits: Any, own: Any) -> Any:
+    """Return the bounds of a fit without the parameters in `own`."""
+    return (
+        {path: pair for path, pair in limits.items() if path not in own}
+        if isinstance(limits, Mapping)
+        else limits
+    )
+
+
+def on_log_scale(
+    chosen: Sequence[Parameter], asked: Any, declared: Mapping[str, Declaration]
+) -> dict[str, Declaration]:
+    """Return `declared` with a logarithmic scale for the parameters in `asked`."""
+    known, out = {p.path: p for p in chosen}, dict(declared)
+    for name in [asked] if isinstance(asked, str) else asked:
+        below = [p for path, p in known.items() if path == name or path.startswith(f"{name}.")]
+        if not below:
+            raise ValueError(
+                f"`log_scale` names {name!r}, which is not fitted. Free are: {', '.join(known)}."
+            )
+        for p in below:
+            domain = p.declaration.domain
+            if p.path in declared:
+                raise ValueError(
+                    f"{p.path!r} stands in `bounds` and in `log_scale`: between two bounds it has a"
+                    " scale of its own. Name it in one."
+                )
+            if not (domain.entry_by_entry and domain.bound() == 0.0 and domain.upper() == np.inf):
+                raise ValueError(
+                    f"`log_scale` of {p.path!r} must be a number > 0, and it may be any that is"
+                    f" {domain.rule()}. Leave it out of `log_scale`."
+                )
+            out[p.path] = dataclasses.replace(p.declaration, domain=LogScale())
+    return out
+
+
+def narrow_domains(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
+    """Return the declarations of parameters with bounds of the user."""
+    if not isinstance(limits, Mapping):
+        raise ValueError(
+            f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write"
+            " bounds={'mass.m': (50, 150)}."
+        )
+    known, out = {p.path: p for p in chosen}, {}
+    for path, pair in limits.items():
+        if path not in known:
+            raise ValueError(
+                f"`bounds` names {path!r}, which is not fitted. Free are: {', '.join(known)}."
+            )
+        low, high = _two_numbers(pair)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ValueError(
+                f"`bounds` of {path!r} must be two numbers, the least first, got {pair!r}. Write"
+                f" bounds={{{path!r}: (50, 150)}}, say."
+            )
+        declaration = known[path].declaration
+        domain = declaration.domain
+        for end in (low, high):
+            if isinstance(domain, Increasing) or not (
+                end == domain.bound() or domain.contains(np.asarray(end))
+            ):
+                raise ValueError(
+                    f"`bounds` of {path!r} must lie in its domain, {domain.rule()}, got {pair!r}."
+                )
+        out[path] = dataclasses.replace(declaration, domain=Between(low, high))
+    return out

@@ -12,7 +12,7 @@ from frictax.notice import Notice
 from frictax.text import brief
 
 from .problem.readings import tick_noise
-from .problem.sensors import Instrument
+from .problem.setup import Instrument
 
 
 def label_data(data: Any) -> dict[str, Any]:

@@ -20,9 +20,8 @@ from frictax.parameters import get
 from frictax.programs import interruptible_jit
 from frictax.progress import Work, show_progress
 
-from .build_problem import build_problem, build_sweep_problem, entries
+from .build_problem import build_problem, build_sweep_problem, entries, move_inside, shared_limits
 from .checks import check_data, check_precision, label_data, without_repeats
-from .limits import move_inside, shared_limits
 from .options import (
     DEFAULTS,
     FitOptions,
@@ -39,19 +38,14 @@ from .problem.initial_state import begun_at, named_paths, own_parameters
 from .problem.inverse_dynamics import InverseDynamics
 from .problem.objectives import PreparedRecord
 from .problem.problem import Problem
-from .problem.read_starts import LARGEST_RISE, without_rounding
-from .problem.simulations import ClosedLoop, FreeRun
+from .problem.simulations import LARGEST_RISE, ClosedLoop, FreeRun, without_rounding
 from .problem.steady import SteadyFriction
-from .result.fit_result import FitResult
-from .result.make_fit_result import make_fit_result
+from .result.fit_result import FitResult, make_fit_result
 from .result.notices import above_noise
 from .result.step_error import SHORTER, between_samples, long_steps, with_steps_needed
 from .search.methods import LevenbergMarquardt
 from .search.multistart import Extent, Searched, search
 from .steady_model import assemble_friction, near_data
-
-_NOISE_UPDATES = 3  # most updates of the noise of a weak form, each followed by another search
-_ROUNDS = 4  # most rounds after the search of a free run, unless the user asks for another number
 
 Data = Record | Iterable[Record | Sweep] | Mapping[str, Record | Sweep]
 Model = TypeVar("Model", bound=Machine)
@@ -175,7 +169,14 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     check_names(fit, options)
     given = FitOptions(**options)
     check_precision()
-    data = _with_sweep(model, data)
+    if hasattr(data, "iloc"):  # a `DataFrame`
+        if isinstance(model, Machine):
+            raise ValueError(
+                "`fit` of a machine must be given records, got a DataFrame. Write"
+                " Record.from_pandas(frame, time='t', inputs={'drive': 'F'}, outputs={'mass.s':"
+                " 'q'}), which names each column."
+            )
+        data = Sweep.from_pandas(data)
     with show_progress(given.progress, "Fitting") as work:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
             refuse(
@@ -190,19 +191,6 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
             "a machine, which holds its own",
         )
         return fit_records(model, data, given, work)
-
-
-def _with_sweep(model: Any, data: Any) -> Any:
-    """Return the data; a `DataFrame` for a law becomes a sweep."""
-    if not hasattr(data, "iloc"):
-        return data
-    if isinstance(model, Machine):
-        raise ValueError(
-            "`fit` of a machine must be given records, got a DataFrame. Write"
-            " Record.from_pandas(frame, time='t', inputs={'drive': 'F'}, outputs={'mass.s': 'q'}),"
-            " which names each column."
-        )
-    return Sweep.from_pandas(data)
 
 
 def fit_sweep(model: Any, sweep: Sweep, options: FitOptions, work: Work) -> FitResult:
@@ -226,7 +214,13 @@ def fit_records(
     labels = label_data(data)
     records, repeats = without_repeats(labels)
     if repeats and isinstance(options.own, Mapping):
-        records, repeats, options = _without_repeated_starts(labels, records, repeats, options)
+        starts = {path: values for path, values in options.own.items() if values is not None}
+        if any(np.shape(values)[:1] != (len(labels),) for values in starts.values()):
+            records, repeats = labels, []  # `build_problem` rejects these starts.
+        else:
+            kept = [i for i, label in enumerate(labels) if label in records]
+            own = {path: [x[i] for i in kept] for path, x in starts.items()}
+            options = dataclasses.replace(options, own={**options.own, **own})
     check_data(model, records)
     objective, start = options.objective or FreeRun(), options.start
     options = dataclasses.replace(
@@ -252,22 +246,6 @@ def fit_records(
     return _solve(model, problem, records, options, notes, work)
 
 
-def _without_repeated_starts(
-    labels: Mapping[str, Any],
-    records: Mapping[str, Any],
-    repeats: list[Notice],
-    options: FitOptions,
-) -> tuple[Mapping[str, Any], list[Notice], FitOptions]:
-    """Return records, notices and options, with the starts in `own` of the remaining records."""
-    assert isinstance(options.own, Mapping)
-    starts = {path: values for path, values in options.own.items() if values is not None}
-    if any(np.shape(values)[:1] != (len(labels),) for values in starts.values()):
-        return labels, [], options  # `build_problem` rejects these starts.
-    kept = [i for i, label in enumerate(labels) if label in records]
-    own = {**options.own, **{path: [x[i] for i in kept] for path, x in starts.items()}}
-    return records, repeats, dataclasses.replace(options, own=own)
-
-
 def _rounds(options: FitOptions) -> int:
     """Return the largest number of rounds; raise `ValueError` if the fit cannot have rounds."""
     objective, rounds = options.objective, options.rounds
@@ -282,7 +260,7 @@ def _rounds(options: FitOptions) -> int:
     if rounds is not None:
         return rounds
     is_fast = options.is_least_squares and not isinstance(options.engine, Adaptive)
-    return _ROUNDS if is_free_run and is_fast and options.starts == 1 else 0
+    return 4 if is_free_run and is_fast and options.starts == 1 else 0
 
 
 def _fit_start(
@@ -368,10 +346,21 @@ def _with_noise_of_end(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched]:
     """Search again with the noise at the end of the search, until it does not change."""
-    for _ in range(_NOISE_UPDATES):
-        again = problem if end.interrupted else _with_noise_at(problem, end.state.x)
-        if again is problem:
+    objective = problem.objective
+    for _ in range(3):  # Three updates suffice for a weak form.
+        # Only whitened residuals depend on the noise.
+        if end.interrupted or not objective.whitens():
             break
+        x, delayed = np.asarray(end.state.x), problem.delayed
+        prepared = tuple(
+            objective.with_noise_found(problem.setup_at(x, i), one, delayed)
+            if isinstance(one, PreparedRecord)
+            else one
+            for i, one in enumerate(problem.prepared)
+        )
+        if all(a is b for a, b in zip(prepared, problem.prepared, strict=True)):
+            break
+        again = dataclasses.replace(problem, prepared=prepared)
         second = search(again, method, say=work, first=end.state.z)
         if second.interrupted or not np.isfinite(float(second.state.cost)):
             break
@@ -405,20 +394,6 @@ def _merge_searches(end: Searched, second: Searched) -> Searched:
     steps = np.asarray(end.state.steps + second.state.steps, np.int32)
     costs = np.where(end.costs == np.min(end.costs), float(second.state.cost), end.costs)
     return second._replace(state=dataclasses.replace(second.state, steps=steps), costs=costs)
-
-
-def _with_noise_at(problem: Problem, x: Any) -> Problem:
-    """Return the problem with its noise sizes found at the values `x`, or the same problem."""
-    if not problem.objective.whitens():  # Only whitened residuals depend on the noise.
-        return problem
-    prepared = tuple(
-        problem.objective.with_noise_found(problem.setup_at(np.asarray(x), i), one, problem.delayed)
-        if isinstance(one, PreparedRecord)
-        else one
-        for i, one in enumerate(problem.prepared)
-    )
-    same = all(a is b for a, b in zip(prepared, problem.prepared, strict=True))
-    return problem if same else dataclasses.replace(problem, prepared=prepared)
 
 
 def with_step_notices(found: FitResult) -> FitResult:

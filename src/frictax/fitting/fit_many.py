@@ -5,7 +5,6 @@ for each record, and is used by fleets.
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
@@ -34,14 +33,12 @@ from .options import DEFAULTS, FitOptions, ManyOptions, refuse
 from .problem.initial_state import begun_at
 from .problem.inverse_dynamics import InverseDynamics
 from .problem.problem import Problem, bounds
-from .problem.read_starts import without_rounding
 from .problem.readings import divide_gaps
 from .problem.setup import state_names
-from .problem.simulations import FreeRun
+from .problem.simulations import FreeRun, without_rounding
 from .problem.steady import SteadyFriction
 from .result.estimates import Replicates
-from .result.fit_result import FitResult
-from .result.make_fit_result import make_fit_result
+from .result.fit_result import FitResult, make_fit_result
 from .result.step_error import SHORTER, is_doubtful, with_steps_needed
 from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import Searched, search
@@ -107,7 +104,10 @@ def fit_many(
             moving = {"objective": given.objective, "engine": given.engine, "values": values}
             refuse(moving, "a record", "a sweep")
             given = dataclasses.replace(given, method=given.method or LevenbergMarquardt())
-            asked = _problems_of_sweep(model, data, measured, given)
+            problem, _ = build_sweep_problem(assemble_friction(model, data, given), data, given)
+            (prepared,) = problem.prepared
+            each = [dataclasses.replace(prepared, measured=f) for f in _forces(measured, data.n)]
+            asked = [(dataclasses.replace(problem, prepared=(one,)), []) for one in each]
             sources: Sequence[Any] = [data] * len(asked)
             models = [model] * len(asked)
         else:
@@ -124,25 +124,8 @@ def fit_many(
         np.asarray([bool(e.settled) for e in ends.states]),
         given.level,
         np.asarray([float(e.cost) for e in ends.states]),
-        functools.partial(_errors, ends, given.level),
+        ends.errors,
     )
-
-
-def _problems_of_sweep(
-    model: Any, sweep: Sweep, measured: Any, options: FitOptions
-) -> list[tuple[Problem, list[Notice]]]:
-    """Return the problem of each row of measured forces."""
-    start = assemble_friction(model, sweep, options)
-    problem, _ = build_sweep_problem(start, sweep, options)
-    forces = None if measured is None else _matrix(measured, sweep.n)
-    if forces is None:
-        raise ValueError(
-            f"`measured` must have shape (k, {sweep.n}), one column for each row of the sweep,"
-            f" got {np.shape(np.asarray(measured))}."
-        )
-    (prepared,) = problem.prepared
-    each = [dataclasses.replace(prepared, measured=f[:, None]) for f in forces]
-    return [(dataclasses.replace(problem, prepared=(one,)), []) for one in each]
 
 
 def _problems_of_records(
@@ -198,6 +181,25 @@ class Ends:
         records = {source.name or type(source).__name__: source}
         how = self.method, self.level, self.notes[i]
         return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
+
+    def errors(self) -> tuple[np.ndarray, ...]:
+        """Return standard errors and intervals of all fits, as `fit` computes them."""
+
+        def one(i: int) -> list[tuple[float, float, float]]:
+            mine = self.found(i)
+            if not mine.of_sweep:
+                return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
+            # The check of a dip at low speed takes longer than the fit and is left out.
+            known = np.where(mine.active, 1.0, np.nan)
+            half = known * mine.spread.half_width(self.level, np.eye(mine.x.size))
+            sd = known * np.sqrt(np.diag(mine.covariance))
+            low = np.fmax(mine.x - half, bounds(mine.problem.unknowns))
+            low = np.where(mine.active, low, np.nan)
+            return list(zip(sd.tolist(), low.tolist(), (mine.x + half).tolist(), strict=True))
+
+        with Workers() as pool:
+            rows = np.asarray(pool.map(one, range(len(self.searches))))
+        return rows[..., 0], rows[..., 1], rows[..., 2]
 
     def with_steps_needed(self) -> "Ends":
         """Repeat the searches of fits that need shorter steps, and return all ends."""
@@ -258,25 +260,6 @@ def ends_of(
     return ends.with_steps_needed()
 
 
-def _errors(ends: Ends, level: float) -> tuple[np.ndarray, ...]:
-    """Return standard errors and intervals of all fits, as `fit` computes them."""
-
-    def one(i: int) -> list[tuple[float, float, float]]:
-        mine = ends.found(i)
-        if not mine.of_sweep:
-            return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
-        # The check of a dip at low speed takes longer than the fit and is left out.
-        known = np.where(mine.active, 1.0, np.nan)
-        half = known * mine.spread.half_width(level, np.eye(mine.x.size))
-        sd = known * np.sqrt(np.diag(mine.covariance))
-        low = np.where(mine.active, np.fmax(mine.x - half, bounds(mine.problem.unknowns)), np.nan)
-        return list(zip(sd.tolist(), low.tolist(), (mine.x + half).tolist(), strict=True))
-
-    with Workers() as pool:
-        rows = np.asarray(pool.map(one, range(len(ends.states))))
-    return rows[..., 0], rows[..., 1], rows[..., 2]
-
-
 def fit_each(
     models: Sequence[Any],
     records: Sequence[Record],
@@ -291,38 +274,32 @@ def fit_each(
     which a record is filled, so that few programs serve all records. Other fits run one after the
     other.
     """
+    out: list[Any] = []
     if not _is_searched_together(options):
-        return [_fit_alone(*one, options) for one in zip(models, records, strict=True)]
+        for model, record in zip(models, records, strict=True):
+            try:
+                with show_progress(False, "Fitting") as alone:
+                    out.append(fit_records(model, record, options, alone))
+            except MISTAKES as why:
+                out.append(why)
+        return out
     if options.start is not None:
         return _fit_in_two_stages(models, records, options, length)
     method = options.method or usual_method()
     options = dataclasses.replace(options, method=method)
-    out: list[FitResult | Exception | None] = []
-    ready: list[tuple[int, tuple[Problem, list[Notice]]]] = []
-    for i, asked in enumerate(_problems_of_each(models, records, options)):
-        is_problem = not isinstance(asked, Exception)
-        out.append(None if is_problem else asked)
-        if is_problem:
-            ready.append((i, asked))
-    if not ready:
-        return [one for one in out if one is not None]
-    places = [i for i, _ in ready]
-    ends = ends_of(
-        [models[i] for i in places],
-        [records[i] for i in places],
-        [one for _, one in ready],
-        method,
-        options.level,
-        work,
-        length,
-    )
+    out = list(_problems_of_each(models, records, options))
+    places = [i for i, one in enumerate(out) if not isinstance(one, Exception)]
+    if not places:
+        return out
+    ours, theirs = ([some[i] for i in places] for some in (models, records))
+    ends = ends_of(ours, theirs, [out[i] for i in places], method, options.level, work, length)
     for k, i in enumerate(places):
         try:
             raise_if_failed(ends.problems[k], ends.searches[k].costs, {records[i].name: records[i]})
             out[i] = with_step_notices(ends.found(k))
         except MISTAKES as why:
             out[i] = why
-    return [one for one in out if one is not None]
+    return out
 
 
 def _problems_of_each(
@@ -332,7 +309,15 @@ def _problems_of_each(
     # Problems that are also used for other records, with the notices of their machine.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
     for model, record in zip(models, records, strict=True):
-        key = _problem_key(model, record)
+        # Problems with equal keys differ only in their samples. If the record prescribes a motion,
+        # each sample is an event, and their number belongs to the key.
+        units = tuple((name, unit.name) for name, unit in record.units.items())
+        channels = (*record.inputs, None, *record.outputs, None, *record.sd)
+        parts = [name.partition(".")[0] for name in record.inputs]
+        moves = isinstance(model, Mechanism) and any(
+            name in model.names and isinstance(model[name], AbstractMotion) for name in parts
+        )
+        key = id(model), units, channels, record.hold, record.n if moves else 0
         try:
             if key in like:
                 problem, of_machine = like[key]
@@ -367,22 +352,6 @@ def _fit_in_two_stages(
     return out
 
 
-def _problem_key(model: Any, record: Record) -> tuple[Any, ...]:
-    """Return a key that is equal for records whose problems differ only in their samples."""
-    units = tuple((name, unit.name) for name, unit in record.units.items())
-    channels = (*record.inputs, None, *record.outputs, None, *record.sd)
-    moved = record.n if _is_moved(model, record) else 0
-    return id(model), units, channels, record.hold, moved
-
-
-def _is_moved(model: Any, record: Record) -> bool:
-    """Return True if the record prescribes a motion, because then each sample is an event."""
-    if not isinstance(model, Mechanism):
-        return False
-    parts = [name.partition(".")[0] for name in record.inputs]
-    return any(name in model.names and isinstance(model[name], AbstractMotion) for name in parts)
-
-
 def _is_searched_together(options: FitOptions) -> bool:
     """Return True if the searches of these fits run together."""
     objective, start = options.objective, options.start
@@ -396,14 +365,6 @@ def _is_searched_together(options: FitOptions) -> bool:
         and not options.rounds
         and not (objective is not None and objective.fits_starts())
     )
-
-
-def _fit_alone(model: Any, record: Record, options: FitOptions) -> FitResult | Exception:
-    try:
-        with show_progress(False, "Fitting") as work:
-            return fit_records(model, record, options, work)
-    except MISTAKES as why:
-        return why
 
 
 def records_of(data: Any, measured: Any) -> list[Record]:
@@ -470,13 +431,18 @@ def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]
     return each
 
 
-def _matrix(values, n: int) -> Float[np.ndarray, "k n"] | None:
-    """Return the rows of numbers, or None if they do not have the length n."""
+def _forces(measured: Any, n: int) -> Float[np.ndarray, "k n 1"]:
+    """Return the measured forces of each fit of a sweep with `n` rows."""
     try:
-        x = np.asarray(values, dtype=float)
+        x = None if measured is None else np.asarray(measured, dtype=float)
     except (TypeError, ValueError):
-        return None
-    return x if x.ndim == 2 and x.size and x.shape[1] == n else None
+        x = None
+    if x is None or x.ndim != 2 or not x.size or x.shape[1] != n:
+        raise ValueError(
+            f"`measured` must have shape (k, {n}), one column for each row of the sweep, got"
+            f" {np.shape(np.asarray(measured))}."
+        )
+    return x[..., None]
 
 
 def _measurements(record: Record, outputs) -> list[dict[str, np.ndarray]]:

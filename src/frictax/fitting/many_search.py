@@ -19,17 +19,13 @@ from frictax.progress import Work
 
 from .problem.objectives import PreparedRecord
 from .problem.problem import Problem
-from .problem.read_starts import LARGEST_RISE, without_rounding
-from .problem.simulations import FreeRun
-from .search.compiled import in_turned_coordinates
+from .problem.simulations import LARGEST_RISE, FreeRun, without_rounding
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
-from .search.multistart import continue_over_edges
-from .search.run import Run, begun
-from .search.strayed import BACK, reset_strayed
+from .search.multistart import search_over_edges
+from .search.run import BACK, Run, begun, in_turned_coordinates, reset_strayed
 
 _TOGETHER = 32  # number of fits in one compiled call
-_TAIL = 1e-3  # [median time step] step of the samples that fill a record; the state hardly changes
 
 Length = Callable[[int], int]
 
@@ -68,7 +64,8 @@ def search_together(
 
         def on(problem: Problem, end: Descent) -> tuple[Descent, list[Notice]]:
             dof = max(int(np.sum(problem.weights() > 0)) - problem.x0.size, 1)
-            made = continue_over_edges(_OneOfMany(problem, method, dof, 1e-300), end)
+            run = _OneOfMany(problem, method, dof, 1e-300)
+            made = search_over_edges(run, end, 1.0), run.notices
             parts[" edges"].count(next(done), len(problems), "fits looked at")
             return made
 
@@ -97,7 +94,8 @@ def _fill(problem: Problem, length: Length) -> Problem:
     if more <= 0:
         return problem
     t = np.asarray(one.t)
-    step = _TAIL * float(np.median(np.diff(t)))
+    # With a thousandth of the median time step the state hardly changes.
+    step = 1e-3 * float(np.median(np.diff(t)))
     tail = t[-1] + step * np.arange(1, more + 1)
 
     def on(x: Any) -> np.ndarray:
@@ -140,7 +138,10 @@ def _together(
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
     for i, (leaves, structure) in enumerate(flat):
-        key = tuple(np.shape(x) if _is_array(x) else _plain(x) for x in leaves)
+        key = tuple(
+            np.shape(x) if _is_array(x) else x if isinstance(x, bool | int | float) else id(x)
+            for x in leaves
+        )
         kinds.setdefault((structure, key), []).append(i)
     ends: list[Any] = [None] * len(problems)
     done, lock = 0, threading.Lock()
@@ -218,10 +219,6 @@ def _is_array(x: Any) -> bool:
     exponent selects the law.
     """
     return isinstance(x, np.ndarray | np.generic | jax.Array)
-
-
-def _plain(x: Any) -> Any:
-    return x if isinstance(x, bool | int | float) else id(x)
 
 
 def _state_at(ends: Descent, i: int) -> Descent:

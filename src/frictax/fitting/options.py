@@ -20,7 +20,7 @@ from frictax.progress import Progress
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective, Steady
 from .problem.priors import AbstractPrior
-from .problem.sensors import Instrument
+from .problem.setup import Instrument
 from .problem.steady import SteadyFriction
 from .problem.ties import Tied
 from .search.methods import AbstractMethod, LevenbergMarquardt

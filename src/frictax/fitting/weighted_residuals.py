@@ -13,8 +13,7 @@ from frictax.mechanism import Machine
 from .build_problem import prepare_record, sensors
 from .problem.objectives import AbstractObjective, Steady
 from .problem.problem import steady_plan
-from .problem.sensors import Instrument
-from .problem.setup import Setup
+from .problem.setup import Instrument, Setup
 from .problem.simulations import FreeRun
 from .problem.steady import SteadyFriction
 

@@ -12,9 +12,8 @@ from frictax.analysis import Guarded
 from frictax.analysis.derived.common import common, expression
 from frictax.analysis.derived.derived import common_estimates, is_title
 from frictax.analysis.selection.structures import check_structures
-from frictax.fitting.build_problem import build_problem
+from frictax.fitting.build_problem import build_problem, shared_limits
 from frictax.fitting.checks import check_data
-from frictax.fitting.limits import shared_limits
 from frictax.fitting.options import DEFAULTS, FitOptions
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law

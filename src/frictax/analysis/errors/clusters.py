@@ -15,9 +15,8 @@ from scipy.special import fdtrc
 from frictax.arguments import check_count
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
-from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import join_names
-from frictax.fitting.result.spread import Memoized
+from frictax.fitting.result.spread import Memoized, inverse_gram
 from frictax.fitting.search.certificate import certify
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static

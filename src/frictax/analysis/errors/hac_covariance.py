@@ -5,8 +5,7 @@ from jaxtyping import Float
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
-from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.spread import CovarianceEstimate, SameDegreesOfFreedom
+from frictax.fitting.result.spread import CovarianceEstimate, SameDegreesOfFreedom, inverse_gram
 from frictax.pytree import pytree_dataclass, static
 
 from .linearization import NoiseModel, Samples, check_positive_time, influence_residuals

@@ -14,8 +14,7 @@ from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.problem.readings import measured_starts
-from frictax.fitting.problem.sensors import perfect
-from frictax.fitting.problem.setup import Named, Setup
+from frictax.fitting.problem.setup import Named, Setup, perfect
 from frictax.fitting.problem.simulations import Windows
 from frictax.fitting.result.step_error import bend_of
 from frictax.programs import cached_jit

@@ -14,7 +14,7 @@ from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem.problem import residuals_and_jacobian
 from frictax.fitting.problem.readings import integral
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.result.spread import inverse_gram
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF

@@ -36,9 +36,9 @@ from frictax.fitting.options import (
 )
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.problem.ties import tied_again
-from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.make_fit_result import make_fit_result
+from frictax.fitting.result.fit_result import make_fit_result
 from frictax.fitting.result.notices import standing_still
+from frictax.fitting.result.spread import inverse_gram
 from frictax.fitting.search.multistart import search
 from frictax.interrupts import nested_work
 from frictax.measurements import Sweep

@@ -13,8 +13,7 @@ from jaxtyping import Array, Float
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.readings import LARGEST_CUTOFF, acting, integral, prepared_record
-from frictax.fitting.problem.sensors import perfect
-from frictax.fitting.problem.setup import Named, Setup, channel_unit, driven, state_names
+from frictax.fitting.problem.setup import Named, Setup, channel_unit, driven, perfect, state_names
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism

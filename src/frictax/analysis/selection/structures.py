@@ -20,8 +20,8 @@ from frictax.fitting import (
     Windows,
     fit,
 )
+from frictax.fitting.build_problem import shared_limits
 from frictax.fitting.checks import label_data
-from frictax.fitting.limits import shared_limits
 from frictax.fitting.problem.initial_state import begun_at
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names

@@ -15,14 +15,13 @@ from .readings import cutoffs_of, seen_in, smoothed_state
 from .setup import Setup, state_names
 from .simulations import FreeRun
 
-_CUTOFF = 50.0  # [Hz] highest cutoff; a lower one estimates the beginning of a record less well
-
 
 def starting_state(machine: Any, record: Record, name: str) -> float | None:
     """Return the state `name` at the start of the record, or None if it is not measured."""
     if name not in state_names(machine):
         return None
-    found = smoothed_state(record, name, cutoffs_of(record, _CUTOFF))
+    # A lower cutoff than 50 Hz estimates the beginning of a record less well.
+    found = smoothed_state(record, name, cutoffs_of(record, 50.0))
     return None if found is None else float(found[0])
 
 

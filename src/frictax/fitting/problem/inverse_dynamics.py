@@ -15,7 +15,7 @@ from frictax.measurements.filters import smooth
 from frictax.measurements.units import split_channel
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions
-from frictax.mechanism.layout import coordinates_of
+from frictax.mechanism.layout import Layout, coordinates_of
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant
@@ -39,10 +39,6 @@ from .readings import (
 )
 from .setup import Setup, driven, moved_to
 from .weak_form import automatic_cutoff, noise_sizes, weak_form, weak_residuals
-
-_AT_SAMPLES = 50.0  # [Hz] cutoff of the comparison at samples, unless given
-_SAME = 0.2  # [noise of the forces] largest change of this noise that does not repeat the search
-_EVEN = 0.02  # [mean time step] largest deviation of a time step in a record with even steps
 
 
 @pytree_dataclass
@@ -131,25 +127,31 @@ class InverseDynamics(AbstractObjective):
                 f"Record {record.name!r} must measure how every body moves for `InverseDynamics`;"
                 f" {', '.join(missing)} is missing. Take `FreeRun()` or `Windows()`."
             )
-        made = None if self.at_samples else self._weak(machine, record)
-        if made is not None:
-            return made
+        if not self.at_samples and not why_not_covered(machine, record):
+            weak = self._weak(record, bodies, lay)
+            if weak is not None:
+                return weak
         cutoff = min(self.cutoff_at_samples, LARGEST_CUTOFF * record.rate)
         known, keep = {}, np.ones(record.n, bool)
         # the filter does not know what lies beyond the ends
         edge = int(np.ceil(record.rate / cutoff))
         keep[:edge] = keep[record.n - edge :] = False
-        for b, (s, v) in bodies.items():
-            if f"{b}.{s}" in record.outputs:
-                found = smooth(record.t, record.outputs[f"{b}.{s}"], cutoff)
+        for b, (place, rate) in bodies.items():
+            if f"{b}.{place}" in record.outputs:
+                found = smooth(record.t, record.outputs[f"{b}.{place}"], cutoff)
                 motion = found.x, found.v, found.a
             else:
-                found = smooth(record.t, record.outputs[f"{b}.{v}"], cutoff)
+                found = smooth(record.t, record.outputs[f"{b}.{rate}"], cutoff)
                 motion = integral(record.t, found.x), found.x, found.v
-            known |= dict(zip((f"{b}.{s}", f"{b}.{v}", f"{b}.a"), motion, strict=True))
+            known |= dict(zip((f"{b}.{place}", f"{b}.{rate}", f"{b}.a"), motion, strict=True))
             if lay.contacts:
                 keep &= np.abs(motion[1]) >= self.v_min * np.max(np.abs(motion[1]))
-            keep &= ~_at_stops(machine[b], motion[0], 2 * edge)
+            part, s = machine[b], motion[0]
+            if isinstance(part, MassWithStopAndFriction):  # Leave out samples near a stop.
+                low, high = (float(x) for x in part.stops())
+                play, wide = 0.01 * float(np.ptp(s)), 2 * edge
+                at_stop = np.convolve((s <= low + play) | (s >= high - play), np.ones(2 * wide + 1))
+                keep &= ~(at_stop[wide : wide + s.size] > 0.5)
         if not keep.any():
             raise ValueError(
                 f"Record {record.name!r} leaves `InverseDynamics` no sample: all are slow, at the"
@@ -168,21 +170,18 @@ class InverseDynamics(AbstractObjective):
     @property
     def cutoff_at_samples(self) -> float:
         """The cutoff of the comparison at samples [Hz]."""
-        return _AT_SAMPLES if self.cutoff is None else self.cutoff
+        return 50.0 if self.cutoff is None else self.cutoff
 
-    def _weak(self, machine: Mechanism, record: Record) -> PreparedRecord | None:
-        """Return the weak form of a record; None if it does not cover the record or the machine."""
-        if why_not_covered(machine, record):
-            return None
-        lay = MechanicalSystem(machine).layout
-        names = [machine.names[i] for i in lay.bodies]
-        channels = [coordinates_of(machine.parts[i]) for i in lay.bodies]
-        positions = [record.outputs[f"{b}.{s}"] for b, (s, _) in zip(names, channels, strict=True)]
+    def _weak(
+        self, record: Record, bodies: Mapping[str, tuple[str, str]], lay: Layout
+    ) -> PreparedRecord | None:
+        """Return the weak form of a record; None if its stretches are too short."""
+        positions = [record.outputs[f"{b}.{s}"] for b, (s, _) in bodies.items()]
         cutoff = min(
             automatic_cutoff(record.t, positions) if self.cutoff is None else self.cutoff,
             LARGEST_CUTOFF * record.rate,
         )
-        contacts = np.zeros((len(lay.contacts), len(names)))
+        contacts = np.zeros((len(lay.contacts), len(bodies)))
         for k, contact in enumerate(lay.contacts):
             for body, sign in contact.ends:
                 contacts[k, body] += sign
@@ -199,16 +198,16 @@ class InverseDynamics(AbstractObjective):
             return None
         weak, x, v = made
         known = {}
-        for j, (b, of) in enumerate(zip(names, channels, strict=True)):
-            known |= {f"{b}.{of[0]}": x[:, j], f"{b}.{of[1]}": v[:, j]}
-        used = np.broadcast_to((weak.stretch >= 0)[:, None], (len(weak.stretch), len(names)))
+        for j, (b, (place, rate)) in enumerate(bodies.items()):
+            known |= {f"{b}.{place}": x[:, j], f"{b}.{rate}": v[:, j]}
+        used = np.broadcast_to((weak.stretch >= 0)[:, None], (len(weak.stretch), len(bodies)))
         prepared = prepared_record(
             record,
             np.zeros(used.shape),
             np.where(used, 1.0, 0.0),
             {},
             known=known,
-            names=[f"force on {b}" for b in names],
+            names=[f"force on {b}" for b in bodies],
         )
         return dataclasses.replace(prepared, weak=weak)
 
@@ -229,7 +228,8 @@ class InverseDynamics(AbstractObjective):
         old = prepared.weak
         before = np.asarray(old.force_noise)
         was = 0.0 if old.correlation is None else np.asarray(old.correlation)
-        is_same = (np.abs(force_noise - before) <= _SAME * before) & (correlation == was)
+        # A change by less than a fifth of this noise does not repeat the search.
+        is_same = (np.abs(force_noise - before) <= 0.2 * before) & (correlation == was)
         if np.all(is_same & (np.asarray(old.scale) != 1.0)):
             return prepared
         weak = dataclasses.replace(
@@ -308,19 +308,9 @@ def why_not_covered(machine: Mechanism, record: Record) -> str:
         if position not in record.outputs:
             return f"the record does not measure {position}"
     steps = np.diff(record.t)
-    if np.max(np.abs(steps - np.mean(steps))) > _EVEN * np.mean(steps):
+    if np.max(np.abs(steps - np.mean(steps))) > 0.02 * np.mean(steps):
         return "its samples are not at even steps"
     return ""
-
-
-def _at_stops(part, s: np.ndarray, wide: int) -> np.ndarray:
-    """Return a mask of the samples at a stop of `part`, or up to `wide` samples from such."""
-    if not isinstance(part, MassWithStopAndFriction):
-        return np.zeros(s.size, bool)
-    low, high = (float(x) for x in part.stops())
-    play = 0.01 * float(np.ptp(s))
-    at = (s <= low + play) | (s >= high - play)
-    return np.convolve(at, np.ones(2 * wide + 1))[wide : wide + s.size] > 0.5
 
 
 def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:

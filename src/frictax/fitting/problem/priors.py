@@ -39,7 +39,7 @@ class Normal(AbstractPrior):
 
     def __check_init__(self) -> None:
         _check_sd(self, self.sd)
-        if not _is_finite(self.mean):
+        if not is_finite_number(self.mean):
             raise ValueError(
                 f"`Normal.mean` of {self.path!r} must be a finite number, got {self.mean!r}. Give"
                 " it in the parameter's unit."
@@ -95,12 +95,8 @@ def _check_sd(prior: AbstractPrior, sd: float) -> None:
             f"`{type(prior).__name__}.path` must be the path of a parameter, got {prior.path!r}."
             " Write 'mass.m', say."
         )
-    if not (_is_finite(sd) and 0 < sd * sd < np.inf):
+    if not (is_finite_number(sd) and 0 < sd * sd < np.inf):
         raise ValueError(
             f"`{type(prior).__name__}.sd` of {prior.path!r} must be > 0, got {brief(sd)}. Leave the"
             " prior out where nothing is known."
         )
-
-
-def _is_finite(value: object) -> bool:
-    return is_finite_number(value)

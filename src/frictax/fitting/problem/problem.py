@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -162,6 +162,17 @@ class Problem:
     def weights(self) -> Float[np.ndarray, " n"]:
         """Return the weights of the residuals of all data, without those of priors."""
         return np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.prepared])
+
+    def by_record(self, residuals: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+        """Yield each prepared record or sweep with its weights and its part of the residuals of all
+        data, both in the shape of its measured values.
+        """
+        first = 0
+        for prepared in self.prepared:
+            weight = np.asarray(prepared.weight)
+            mine = np.asarray(residuals)[first : first + weight.size]
+            first += weight.size
+            yield prepared, weight, mine.reshape(weight.shape)
 
     def rows(self) -> int:
         """Return the number of residuals."""
@@ -329,9 +340,7 @@ class Problem:
 
     def misfit(self, z: Float[Array, " p"], noise: Any) -> Float[Array, " n"]:
         """Return the residuals of `evaluate` without their Jacobian."""
-        x = self.physical(z)
-        r = jnp.concatenate([self.residuals_of(x, i) for i in range(len(self.prepared))])
-        return self._with_loss(r, x, noise)
+        return self.misfit_and_courses(z, noise)[0]
 
     def misfit_and_courses(
         self, z: Float[Array, " p"], noise: Any
@@ -339,13 +348,10 @@ class Problem:
         """Return the residuals of `misfit` and the courses of the simulated records."""
         x = self.physical(z)
         parts = [self._residuals_and_course(x, i) for i in range(len(self.prepared))]
-        r = self._with_loss(jnp.concatenate([r for r, _ in parts]), x, noise)
-        return r, [course for _, course in parts if course is not None]
-
-    def _with_loss(self, r: Array, x: Array, noise: Any) -> Array:
-        """Return the residuals of data after the loss, followed by those of the priors."""
+        r = jnp.concatenate([r for r, _ in parts])
         r = noise * self.loss.root(r / noise) if self.loss.rounds > 1 else r
-        return jnp.concatenate([r, noise * self._prior(x)])
+        r = jnp.concatenate([r, noise * self._prior(x)])
+        return r, [course for _, course in parts if course is not None]
 
     def _prior(self, x: Array) -> Array:
         values = {u.path: jnp.reshape(x[u.place], u.shape) for u in self.unknowns}

@@ -23,8 +23,7 @@ from frictax.parameters import Numbers, get, is_traced
 from frictax.parameters.arrays import constant
 
 from .objectives import PreparedRecord
-from .sensors import perfect
-from .setup import Setup, state_names
+from .setup import Setup, perfect, state_names
 
 Prepared = TypeVar("Prepared")
 LARGEST_CUTOFF = 0.45  # [sampling rate] highest cutoff of a filter, just below the Nyquist limit

@@ -1,5 +1,6 @@
 """The machine with its instruments, whose parameters a fit changes, and its simulation."""
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from frictax.annotations import ScalarLike
 from frictax.engine import Engine, OnSamples, Result, walk
 from frictax.engine.tangents import over_samples
 from frictax.measurements import Record
@@ -23,13 +25,82 @@ from frictax.mechanism import (
 from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions, is_motion_given
 from frictax.mechanism.layout import is_rotational, turns_about
 from frictax.mechanism.variables import variables_at
-from frictax.parameters import Integer, Modes, Number, Numbers, State, children
+from frictax.parameters import (
+    CheckedModule,
+    Integer,
+    Modes,
+    Number,
+    Numbers,
+    Positive,
+    Real,
+    Scalar,
+    State,
+    children,
+    parameter,
+)
 from frictax.parameters.arrays import constant
 from frictax.pytree import pytree_dataclass
 from frictax.signals import AbstractSignal, Sampled
 from frictax.text import suggestion
 
-from .sensors import perfect
+
+@functools.cache
+def perfect() -> "Instrument":
+    """Return the default instrument of a channel, without any effect."""
+    with jax.ensure_compile_time_eval():  # A cached value must not be a tracer of the first caller.
+        return Instrument()
+
+
+class Instrument(CheckedModule):
+    """A sensor or actuator, which returns gain*x(t - delay) + offset + drift*(t - t0), with t0 the
+    start of the record.
+
+    For an output, x is the variable of the machine, and the instrument returns the recorded value.
+    For an input, x is the recorded value, and the instrument returns the value that acts on the
+    machine. x is interpolated linearly between samples.
+
+    A fit has an instrument for every channel, such as ``"inputs.drive"`` or ``"outputs.mass.s"``.
+    A path like ``"inputs.drive.offset"`` in `free` or `own` makes it a fitted parameter.
+
+    **Arguments:** `gain` > 0 [1]; `offset` [unit of the channel]; `drift` [that unit/s]; `delay`
+    [s].
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> fx.Instrument(gain=2.0, drift=1.0)(
+    ...     jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 1.0, 1.0]), 0.0
+    ... ).tolist()
+    [2.0, 3.0, 4.0]
+    """
+
+    gain: Scalar = parameter(Positive(), "1", fit=False, default=1.0)
+    offset: Scalar = parameter(Real(), "1", fit=False, default=0.0)
+    drift: Scalar = parameter(Real(), "1/s", fit=False, default=0.0)
+    delay: Scalar = parameter(Real(), "s", fit=False, default=0.0)
+
+    def __call__(
+        self, t: Float[Array, " n"], x: Float[Array, " n"], t0: ScalarLike, delayed: bool = True
+    ) -> Float[Array, " n"]:
+        """Return the output of the instrument. `delayed` is False if the delay is known to be 0, so
+        that x is not interpolated.
+        """
+        late = jnp.interp(t - self.delay, t, x) if delayed else x
+        return self.gain * late + self.offset + self.drift * (t - t0)
+
+    def invert(
+        self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: ScalarLike, order: int = 0
+    ) -> Float[Numbers, "*n"]:
+        """Return the x for the output `y` of the instrument at the time `t`, without its delay.
+        `order` 1 or 2: `y` is a derivative in time; -1: `y` is an integral from t0.
+        """
+        since = t - t0
+        added = {
+            -1: self.offset * since + 0.5 * self.drift * since**2,
+            0: self.offset + self.drift * since,
+            1: self.drift,
+            2: 0.0,
+        }[order]
+        return (y - added) / self.gain
+
 
 # SI units of translation, and the corresponding units of rotation.
 _OF_ROTATION = {"m": "rad", "m/s": "rad/s", "m/s2": "rad/s2", "N": "N.m"}
@@ -195,38 +266,42 @@ def simulate_variables(
     the variables `names` at the times `ts`, the summary of the simulation, and its last state.
     """
     system = moved_to(system, start)
-    if isinstance(system, MechanicalSystem) and isinstance(engine, OnSamples):
-        if is_motion_given(system.mechanism, system.layout):
-            return _without_steps(system, jnp.asarray(ts), names)
+    if (
+        isinstance(system, MechanicalSystem)
+        and isinstance(engine, OnSamples)
+        and is_motion_given(system.mechanism, system.layout)
+    ):
+        # Without a free body, the bristles are integrated from sample to sample. The last sample
+        # still belongs to the last piece of its signal.
+        t = jnp.asarray(ts)
+        ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
+        at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
+        bent = bristle_forces_along(system.snapshot(t[0], ys[0], modes[0]), t, at)
+        first = system.layout.first_bristle
+        ys = ys.at[:, first : first + bent.shape[1]].set(bent)
+        values = [jax.vmap(lambda *m, n=n: variable_at(system, n, *m))(t, ys, modes) for n in names]
+        none = jnp.zeros((1, modes.shape[1]), modes.dtype)
+        course = Course(Result.successful, t[:1], none, none, jnp.zeros((), jnp.int32))
+        return jnp.stack(values, axis=1), course, ys[-1]
     y0, mode0 = system.start(ts[0])
     if start and not isinstance(system, MechanicalSystem):
         y0, mode0 = system.begin(
             ts[0], jnp.stack([start.get(name, y0[i]) for i, name in enumerate(system.states())])
         )
-    path = walk(system, y0, mode0, ts, options=engine)
+    path, states = walk(system, y0, mode0, ts, options=engine), system.states()
+    columns = [
+        path.ys[:, states.index(name)]
+        if name in states
+        else over_samples(
+            lambda *moment, n=name: variable_at(system, n, *moment), ts, path.ys, path.modes
+        )
+        for name in names
+    ]
     return (
-        jnp.stack([_read(system, name, ts, path) for name in names], axis=1),
+        jnp.stack(columns, axis=1),
         Course(path.result, constant(path.times), path.before, path.after, path.count),
         path.ys[-1],
     )
-
-
-def _without_steps(
-    system: MechanicalSystem, ts: Float[Array, " n"], names: tuple[str, ...]
-) -> tuple[Float[Array, "n c"], Course, Array]:
-    """Return `simulate_variables` of a machine whose bodies all have prescribed motions. The
-    bristles are integrated from sample to sample.
-    """
-    # The last sample still belongs to the last piece of its signal.
-    ys, modes = jax.vmap(system.start)(ts.at[-1].set(0.5 * (ts[-2] + ts[-1])))
-    at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(ts, ys, modes)
-    bent = bristle_forces_along(system.snapshot(ts[0], ys[0], modes[0]), ts, at)
-    first = system.layout.first_bristle
-    ys = ys.at[:, first : first + bent.shape[1]].set(bent)
-    values = [jax.vmap(lambda *m, n=n: variable_at(system, n, *m))(ts, ys, modes) for n in names]
-    none = jnp.zeros((1, modes.shape[1]), modes.dtype)
-    course = Course(Result.successful, ts[:1], none, none, jnp.zeros((), jnp.int32))
-    return jnp.stack(values, axis=1), course, ys[-1]
 
 
 def state_names(machine: Any) -> tuple[str, ...]:
@@ -285,7 +360,22 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
                     " its unit, or drive the part by `Position` or a controller in `ClosedLoop`."
                 )
         for name in (*record.inputs, *record.outputs):
-            _check_turning(machine, name, record.units[name])
+            part, _, variable = name.partition(".")
+            # A rotary brake also has a normal force.
+            turns = (
+                None
+                if variable == "fn" or part not in machine.names
+                else turns_about(machine, part)
+            )
+            unit = record.units[name]
+            right = (_OF_TRANSLATION, _OF_ROTATION)[bool(turns)].get(unit.si_name)
+            if turns is not None and right is not None:
+                does = ("slides", "turns")
+                raise ValueError(
+                    f"The record's channel {name!r} must be in {right}, or a unit like it, since"
+                    f" {part!r} {does[turns]}, got {unit.name}. Correct the unit, or take a part"
+                    f" that {does[not turns]}."
+                )
     if set(record.outputs) <= set(state_names(machine) if states is None else states):
         return
     t = jnp.zeros(())
@@ -310,25 +400,6 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
             )
 
 
-def _check_turning(machine: Mechanism, name: str, unit: Any) -> None:
-    """Raise `ValueError` for a sliding part with a channel in units of rotation, or a turning part
-    with one in units of translation.
-    """
-    part, _, variable = name.partition(".")
-    if part not in machine.names or variable == "fn":  # A rotary brake also has a normal force.
-        return
-    turns = turns_about(machine, part)
-    right = (_OF_ROTATION if turns else _OF_TRANSLATION).get(unit.si_name)
-    if turns is None or right is None:
-        return
-    does = ("slides", "turns")
-    raise ValueError(
-        f"The record's channel {name!r} must be in {right}, or a unit like it, since {part!r}"
-        f" {does[turns]}, got {unit.name}. Correct the unit, or take a part that"
-        f" {does[not turns]}."
-    )
-
-
 def channel_unit(machine: Any, record: Record, name: str) -> str:
     """Return the SI unit of a channel of the record, or of the "force on" a body."""
     if name in record.units:
@@ -339,14 +410,6 @@ def channel_unit(machine: Any, record: Record, name: str) -> str:
         if isinstance(machine, Mechanism) and body in machine.names and is_rotational(machine[body])
         else "N"
     )
-
-
-def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path) -> Array:
-    at = lambda t, y, mode: variable_at(system, name, t, y, mode)  # noqa: E731
-    states = system.states()
-    if name in states:
-        return path.ys[:, states.index(name)]
-    return over_samples(at, ts, path.ys, path.modes)
 
 
 def variable_at(

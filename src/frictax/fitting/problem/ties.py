@@ -123,7 +123,27 @@ def ties_of(
                     f"{path!r} stands in `{option}` and in `tied`: it moves by itself, or follows"
                     f" ({ties[path].says}). Name it in one."
                 )
-    _check(setup, here, ties, unit)
+    by = ByPath(setup, tuple(ties.values()))
+    for tie in ties.values():
+        shape = np.shape(here[tie.path].value)
+        value = by[tie.path]
+        if isinstance(value, str) or np.shape(value) != shape:
+            kind = "a number" if shape == () else f"numbers of shape {shape}"
+            raise ValueError(f"`tied` must give {tie.path!r} {kind}, got {value!r}.")
+        domain = here[tie.path].declaration.domain
+        if not is_traced(value) and not domain.contains(np.asarray(value)):
+            raise ValueError(
+                f"`tied` must give {tie.path!r} a number that is {domain.rule()}, got {value} from"
+                " the start values."
+            )
+        if tie.source and tie.factor == 1.0:
+            units = unit(here[tie.path]), unit(here[tie.source])
+            if units[0] != units[1]:
+                raise ValueError(
+                    f"`tied` cannot make {tie.path!r} [{units[0]}] equal to {tie.source!r}"
+                    f" [{units[1]}]: their units differ. Write 'factor * {tie.source}' for the"
+                    " factor that converts one to the other."
+                )
     for tie in ties.values():
         differentiable(lambda s, tie=tie: tie.value(ByPath(s)), setup, f"`tied` of {tie.path!r}")
     return tuple(ties.values())
@@ -184,35 +204,6 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
             f"{f', {missing[0]!r} in the first alone' if missing else ''}. Tie numbers one by one."
         )
     return [Tie(f"{path}.{rest}", f"{source}.{rest}", factor) for rest in below]
-
-
-def _check(
-    setup: Any,
-    here: Mapping[str, Parameter],
-    ties: Mapping[str, Tie],
-    unit: Callable[[Parameter], str],
-) -> None:
-    by = ByPath(setup, tuple(ties.values()))
-    for tie in ties.values():
-        shape = np.shape(here[tie.path].value)
-        value = by[tie.path]
-        if isinstance(value, str) or np.shape(value) != shape:
-            kind = "a number" if shape == () else f"numbers of shape {shape}"
-            raise ValueError(f"`tied` must give {tie.path!r} {kind}, got {value!r}.")
-        domain = here[tie.path].declaration.domain
-        if not is_traced(value) and not domain.contains(np.asarray(value)):
-            raise ValueError(
-                f"`tied` must give {tie.path!r} a number that is {domain.rule()}, got {value} from"
-                " the start values."
-            )
-        if tie.source and tie.factor == 1.0:
-            units = unit(here[tie.path]), unit(here[tie.source])
-            if units[0] != units[1]:
-                raise ValueError(
-                    f"`tied` cannot make {tie.path!r} [{units[0]}] equal to {tie.source!r}"
-                    f" [{units[1]}]: their units differ. Write 'factor * {tie.source}' for the"
-                    " factor that converts one to the other."
-                )
 
 
 def tied_domain(

@@ -34,23 +34,11 @@ from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
 from frictax.signals import Constant
 
-from .sensors import perfect
-from .setup import Setup, driven, moved_to
+from .setup import Setup, driven, moved_to, perfect
 
 _DEGREE = 5  # degree of the splines, whose fourth derivative is continuous
-_KNOTS = 0.25  # [1/cutoff] distance of knots, which passes all motion below the cutoff
-_MOST = 700  # largest number of splines of a record; more splines do not improve the accuracy
-_SURE = 5.0  # [standard deviations of the speed's noise] least speed with a certain direction
-_TURN = 0.03  # [acceleration/cutoff] speed below which the filter mixes the two directions
-_EDGE = 0.06  # [1/cutoff] length cut off each end of a stretch with a neighbouring stretch
-_BEYOND = 20.0  # [mean frequency of the speed] highest automatic cutoff
-_HIGHEST = 0.2  # [sampling rate] highest cutoff
-_ROUND = 1e-9  # [variance of a residual] added variance, so that C without noise is positive
-_FEWEST = 12  # least number of splines of a record that identify a machine
 _FIRST = 0.02  # [inputs] noise of the forces before the first fit
-_OF_STEPS = 0.5  # [noise] rounding to the sensor's steps above which it is most of the noise
 _CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # grid of autocorrelations
-_CLEARLY = 5.0  # least gain of log likelihood by an autocorrelated noise of the positions
 _SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])  # [forces] grid of their noise
 
 
@@ -114,16 +102,16 @@ def automatic_cutoff(t: Float[np.ndarray, " n"], positions: Sequence[np.ndarray]
     """Return the frequency above which the measured positions contain only noise [Hz].
 
     A record without white noise does not have such a frequency. Therefore the cutoff is at most 20
-    times the mean frequency of the speed.
+    times the mean frequency of the speed, and at most a fifth of the sampling rate.
     """
     rate = (t.size - 1) / float(t[-1] - t[0])
-    out = _HIGHEST * rate
+    out = highest = 0.2 * rate
     for x in positions:
-        cutoff = min(cutoff_of(t, x, 1), _HIGHEST * rate)
+        cutoff = min(cutoff_of(t, x, 1), highest)
         found = smooth(t, x, cutoff)
         speed = float(np.std(found.v))
         mean = float(np.std(found.a)) / (2 * np.pi * speed) if speed > 0 else np.inf
-        out = min(out, cutoff, max(_BEYOND * mean, 4.0 / (t[-1] - t[0])))
+        out = min(out, cutoff, max(20.0 * mean, 4.0 / (t[-1] - t[0])))
     return out
 
 
@@ -143,13 +131,19 @@ def weak_form(
     least sliding speed, as a share of the highest one; `inputs`: the noise of the forces in the
     first fit is a share of them.
     """
+    from scipy.interpolate import make_lsq_spline
+
+    apart = 0.25  # [1/cutoff] distance of knots, which passes all motion below the cutoff
+    most = 700  # largest number of splines of a record; more do not improve the accuracy
+    fewest = 12  # least number of splines of a record that identify a machine
+    rounded = 0.5  # [noise] rounding to the sensor's steps that is most of the noise
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
     x, v, a = (np.stack([getattr(m, of) for m in motion], axis=1) for of in ("x", "v", "a"))
     noise = np.array([white_noise_of(y) for y in positions.T])
     parts = _stretches(t, v @ contacts.T, a @ contacts.T, contacts, noise, cutoff, v_min)
     total = sum(b - a for a, b in parts)
-    widest = max(2, int(_KNOTS / (cutoff * step)), -(-total // _MOST))
+    widest = max(2, int(apart / (cutoff * step)), -(-total // most))
     rows, bodies = [], positions.shape[1]
     before, after = np.maximum(np.arange(n) - 1, 0), np.minimum(np.arange(n) + 1, n - 1)
     for number, (low, high) in enumerate(parts):
@@ -159,13 +153,21 @@ def weak_form(
             continue
         low += (high - low - 1 - pieces * m) // 2
         high = low + pieces * m + 1
-        v[low:high] = np.stack(
-            [_speed_within(y, step, 0.5 / cutoff) for y in positions[low:high].T], axis=1
-        )
+        # The speed along the stretch is that of a spline with knots half a period of the cutoff
+        # apart, which uses only the samples of the stretch.
+        x_of_stretch = np.arange(high - low) * step
+        end, count = x_of_stretch[-1], high - low
+        inside = max(1, min(round(end / (0.5 / cutoff)), count // 3))
+        degree = 5 if count > 6 + inside else 3
+        inner = np.linspace(0.0, end, inside + 1)[1:-1]
+        places = np.concatenate([np.zeros(degree + 1), inner, np.full(degree + 1, end)])
+        for b, y in enumerate(positions[low:high].T):
+            spline = make_lsq_spline(x_of_stretch, y - y[0], places, k=degree)
+            v[low:high, b] = spline.derivative()(x_of_stretch)
         before[low], after[high - 1] = low, high - 1
         middle = low + np.argsort(v[low:high], axis=0)[(high - low) // 2]
         rows += [[low + m * k, m, number, *middle] for k in range(pieces - _DEGREE)]
-    if len(rows) < _FEWEST:
+    if len(rows) < fewest:
         return None
     table = np.tile([0, 1, -1] + [0] * bodies, (_rounded_up(len(rows)), 1))
     table[: len(rows)] = rows
@@ -185,7 +187,7 @@ def weak_form(
         after,
         np.array(positions),
         noise,
-        np.array([quantum(y) for y in positions.T]) / np.sqrt(12.0) > _OF_STEPS * noise,
+        np.array([quantum(y) for y in positions.T]) / np.sqrt(12.0) > rounded * noise,
         noise_of_force,
         np.ones(bodies),
         np.asarray(cutoff),
@@ -206,42 +208,30 @@ def _stretches(
     """Return the stretches in which every contact slides in one direction, each as its first sample
     and the sample after its last one.
     """
+    sure = 5.0  # [standard deviations of the speed's noise] least speed of a certain direction
+    turn = 0.03  # [acceleration/cutoff] speed below which the filter mixes the two directions
+    cut = 0.06  # [1/cutoff] length cut off each end of a stretch with a neighbouring stretch
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     one = np.zeros(n)
     one[n // 2] = 1.0
     # The gain of the filter for white noise, from position to speed.
     gain = float(np.linalg.norm(smooth(t, one, cutoff).v))
     least = np.maximum(
-        _SURE * gain * np.sqrt(contacts**2 @ noise**2)
-        + _TURN / cutoff * np.percentile(np.abs(acceleration), 90, axis=0),
+        sure * gain * np.sqrt(contacts**2 @ noise**2)
+        + turn / cutoff * np.percentile(np.abs(acceleration), 90, axis=0),
         v_min * np.max(np.abs(speed), axis=0),
     )
     way = np.where(speed > least, 1, np.where(speed < -least, -1, 0))
     sliding = np.all(way != 0, axis=1)
     new = np.any(way[1:] != way[:-1], axis=1) | (sliding[1:] != sliding[:-1])
     ends = [0, *(np.flatnonzero(new) + 1), n]
-    edge, out = int(np.ceil(_EDGE / (cutoff * step))), []
+    edge, out = int(np.ceil(cut / (cutoff * step))), []
     for low, high in zip(ends[:-1], ends[1:], strict=True):
         if sliding[low]:
             low, high = low + edge * (low > 0), high - edge * (high < n)
             if high - low > 2 * (_DEGREE + 1):
                 out.append((int(low), int(high)))
     return out
-
-
-def _speed_within(y: np.ndarray, step: float, apart: float) -> np.ndarray:
-    """Return the speed along one stretch by a spline with knots `apart` [s], which uses only the
-    samples of the stretch.
-    """
-    from scipy.interpolate import make_lsq_spline
-
-    n = y.size
-    x = np.arange(n) * step
-    pieces = max(1, min(round(x[-1] / apart), n // 3))
-    k = 5 if n > 6 + pieces else 3
-    inner = np.linspace(0.0, x[-1], pieces + 1)[1:-1]
-    knots = np.concatenate([np.zeros(k + 1), inner, np.full(k + 1, x[-1])])
-    return make_lsq_spline(x, y - y[0], knots, k=k).derivative()(x)
 
 
 @functools.lru_cache(maxsize=64)
@@ -409,7 +399,8 @@ def whiten(
         size * c, width
     )
     unused = jnp.repeat(jnp.asarray(weak.stretch) < 0, c)
-    rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + _ROUND) + unused)
+    # A variance of 1e-9 is added, so that the covariance of a record without noise is positive.
+    rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + 1e-9) + unused)
 
     def eliminate(carry: tuple[Array, Array], row: tuple[Array, Array]) -> Any:
         lowered, moved = carry  # The amounts that earlier rows subtract from the next rows.
@@ -436,19 +427,6 @@ def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> F
     covariance = band(weak, at.response, at.response)
     covariance += force_band(weak) * (noise**2)[None, :, None, None]
     return whiten(weak, covariance, at.residual)[0] * weak.scale
-
-
-def mean_forces(
-    setup: Setup, prepared: Any, given: Mapping[str, Array]
-) -> tuple[Float[Array, "3 K c"], Float[Array, "K c"]]:
-    """Return the residual, the inertia term and the term of the inputs as mean forces along each
-    spline [N]. The second result is the residual's standard deviation by position noise alone.
-    """
-    weak: WeakForm = prepared.weak
-    at = terms(setup, prepared, given)
-    seconds = (weak.step * jnp.asarray(weak.knots))[:, None]
-    values = jnp.stack([at.residual, at.inertial, at.drive]) / seconds
-    return values, jnp.sqrt(jnp.sum(at.response**2, axis=(2, 3))) / seconds
 
 
 def noise_sizes(
@@ -483,5 +461,6 @@ def noise_sizes(
 
     costs, each, shares, variances = jax.lax.map(best, jnp.asarray(_CORRELATIONS))
     k = jnp.nanargmin(costs)
-    k = jnp.where(costs[0] - costs[k] > _CLEARLY, k, 0)
+    # Noise is autocorrelated if this improves the log likelihood by more than 5.
+    k = jnp.where(costs[0] - costs[k] > 5.0, k, 0)
     return each[k], shares[k] * size, _size(weak, jnp.sqrt(variances[k]))

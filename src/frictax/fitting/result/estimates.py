@@ -15,8 +15,6 @@ from frictax.text import Shown, figures, format_estimate, suggestion
 
 from .identifiability import Knowledge
 
-_ROUNDING = 1e-12  # [value] standard error below which an estimate is exact to rounding
-
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
@@ -63,7 +61,7 @@ class Estimate:
         name = f"{self.name} {self.tied}".rstrip()
         if known in (Knowledge.FIXED, Knowledge.AT_BOUND):
             return name, figures(self.value / row.size, 6), row.unit, "", says
-        if known is not Knowledge.UNKNOWN and 0 <= self.standard_error < _ROUNDING * size:
+        if known is not Knowledge.UNKNOWN and 0 <= self.standard_error < 1e-12 * size:
             return name, figures(self.value / row.size, 6), row.unit, "", "exact to rounding"
         if known is Knowledge.UNKNOWN:
             error = "unbounded" if self.standard_error >= 1e4 * size else error
@@ -224,29 +222,24 @@ def by_path(places: Iterable[tuple[str, str]], cells: Iterable[Any]) -> dict[str
 
 
 def quantile(level: float, dof: Any, known: bool) -> Any:
-    """Return the half width of an interval of that level in standard errors."""
+    """Return the half width of an interval of that level in standard errors.
+
+    **Source:** M. Abramowitz, I. A. Stegun, *Handbook of Mathematical Functions* (1964), equation
+    26.7.5, with an error below 1e-8 for at least 100 degrees of freedom.
+    """
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie between 0 and 1, got {level}. Write 0.95 for 95 %.")
     x = NormalDist().inv_cdf(0.5 + level / 2)
     if known:
         return x
     if np.all(np.asarray(dof) >= 100):  # Importing scipy takes longer than fitting a record.
-        return x + sum(g / np.asarray(dof, float) ** (k + 1) for k, g in enumerate(_student(x)))
+        terms = (
+            (x**3 + x) / 4,
+            (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+            (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+            (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+        )
+        return x + sum(g / np.asarray(dof, float) ** (k + 1) for k, g in enumerate(terms))
     from scipy.special import stdtrit
 
     return stdtrit(dof, 0.5 + level / 2)
-
-
-def _student(x: float) -> tuple[float, ...]:
-    """Return the coefficients of 1/dof, 1/dof**2, ... of Student's quantile minus the normal
-    quantile `x`. The error is below 1e-8 for at least 100 degrees of freedom.
-
-    **Source:** M. Abramowitz, I. A. Stegun, *Handbook of Mathematical Functions* (1964), equation
-    26.7.5.
-    """
-    return (
-        (x**3 + x) / 4,
-        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
-        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
-        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
-    )

@@ -1,4 +1,4 @@
-"""The result of a fit."""
+"""The result of a fit, and how it is made from the end of the search."""
 
 import dataclasses
 import functools
@@ -17,30 +17,38 @@ from frictax.measurements.units import Unit, display_unit, shown_force
 from frictax.notice import Notice
 from frictax.parameters import Parameter, UnknownName, get, parameters, replace
 from frictax.summary import Summarised
+from frictax.text import amount
 from frictax.verbs import FitResultVerbs
 
 from ..problem.losses import AbstractLoss
-from ..problem.problem import Problem, Unknown, bounds, predictions, upper_bounds
+from ..problem.problem import (
+    Problem,
+    Unknown,
+    bounds,
+    predictions,
+    residuals_and_jacobian,
+    upper_bounds,
+)
 from ..problem.steady import as_steady
 from ..search.certificate import Certificate, certify
 from ..search.methods import AbstractMethod
-from .covariance import inverse_gram
-from .criteria import criteria
+from ..search.multistart import Searched
 from .estimates import Estimate, Estimated, by_path, quantile
-from .identifiability import Identifiability, Knowledge, judge_columns
+from .identifiability import Entries, Identifiability, Knowledge, is_at_bound, judge_columns
 from .notices import (
     begins_well,
     far_from_start,
+    has_bristles,
     held_breakaways,
+    not_settled,
+    presliding,
     replace_by_rounds,
     standing_still,
     too_large,
 )
-from .presliding import has_bristles, presliding
-from .spread import CovarianceEstimate
-from .steady_sentences import SteadyFit, doubtful_dips
-from .sweep_checks import sweep_checks
-from .units import amount_of, in_records, rms_units, unit_of
+from .spread import CovarianceEstimate, inverse_gram, robust_variance
+from .sweep_checks import SteadyFit, doubtful_dips, sweep_checks, weight_notices
+from .units import in_records, rms_units, unit_of
 from .worth import worth
 
 Model = TypeVar("Model")
@@ -173,21 +181,20 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         if not shown.all():  # Project out the starts of windows.
             hidden = triangle[:, ~shown]
             columns = columns - hidden @ np.linalg.lstsq(hidden, columns, rcond=None)[0]
-        return judge_columns(
-            columns,
+        entries = Entries(
             list(self.names),
             self.active[shown],
-            self.x[shown],
             np.asarray(self.problem.x0)[shown],
-            (bounds(unknowns)[shown], upper_bounds(unknowns)[shown]),
+            self.x[shown],
             self.spread.half_width(self.level, np.eye(len(shown))[shown]),
-            1e-3 * self.noise_scale * np.sqrt(self.dof + np.sum(self.active)),
-            self._doubts,
+            bounds(unknowns)[shown],
+            upper_bounds(unknowns)[shown],
         )
-
-    def _doubts(self, knowledge: dict[str, Knowledge]) -> list[Notice]:
-        """Return notices that doubt the terms of a sweep's law."""
-        return doubtful_dips(self._steady_fit(), knowledge) if self.of_sweep else []
+        least = 1e-3 * self.noise_scale * np.sqrt(self.dof + np.sum(self.active))
+        if not self.of_sweep:
+            return judge_columns(columns, entries, least)
+        doubts = functools.partial(doubtful_dips, self._steady_fit())
+        return judge_columns(columns, entries, least, doubts)
 
     def _steady_fit(self) -> SteadyFit:
         return SteadyFit(
@@ -284,9 +291,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         """Return the rms of the residuals of each channel of record `label`, with the record's
         unit.
         """
-        of = self.rms_units(label)
+        units, record = self.rms_units(label), {label: self.records[label]}
         return {
-            name: amount_of(self.records, label, of[name], x, name)
+            name: amount(x, units[name], in_records(record, units[name], name, x))
             for name, x in self.rms[label].items()
         }
 
@@ -354,8 +361,27 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def _criteria(self) -> tuple[float, float]:
-        r, scale = self.weighted_residuals, self.noise_scale
-        return criteria(self.sweep, r, self.loss, scale, self.x.size)
+        """AICc and BIC from the normal likelihood. For another loss they follow from this loss at
+        its noise scale.
+
+        **Source:** N. Sugiura (1978); C. M. Hurvich, C.-L. Tsai, Biometrika 76 (1989); E.
+        Ronchetti, Statistics & Probability Letters 3 (1985) for other losses.
+        """
+        sweep, weighted, p = self.sweep, self.weighted_residuals, self.x.size
+        n, sigma = sweep.n, 1.0 if sweep.sigma is None else sweep.sigma
+        floor = 1e-12 * float(np.sqrt(np.mean((sweep.force / sigma) ** 2)))
+        rho = lambda x: 2.0 * float(jnp.sum(self.loss.rho(jnp.asarray(x))))  # noqa: E731
+        k, size = p + 1, max(self.noise_scale, floor)
+        if sweep.sigma_known:
+            k, minus2log = p, rho(weighted) + n * np.log(2 * np.pi)
+        elif self.loss.rounds == 1:
+            mean_square = max(float(np.mean(weighted**2)), floor**2)
+            minus2log = n * (np.log(2 * np.pi * mean_square) + 1.0)
+        else:
+            minus2log = rho(weighted / size) + n * np.log(2 * np.pi * size**2)
+        minus2log += 2.0 * float(np.sum(np.log(np.broadcast_to(sigma, n))))
+        aicc = minus2log + 2 * k * n / (n - k - 1) if n > k + 1 else np.inf
+        return float(aicc), float(minus2log + k * np.log(n))
 
     @property
     def rms_force(self) -> float:
@@ -443,3 +469,96 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     _first_look = Verb("frictax.analysis.missing.screening:screen_missing_force")
     _tables_left = Verb("frictax.analysis.missing.screening:check_table_range")
     _summary = Verb("frictax.fitting.result.text:fit_summary")
+
+
+def make_fit_result(
+    model: Any,
+    problem: Problem,
+    records: Mapping[str, Any],
+    end: Searched,
+    method: AbstractMethod,
+    level: float,
+    notes: list[Notice],
+    seconds: float = 0.0,
+) -> FitResult:
+    """Return the result of a fit from the end of its search; `notes` are those of the problem."""
+    state, noise = end.state, end.noise
+    x, slope = np.array(state.x), np.asarray(state.slope)
+    # The slope of a coordinate far beyond its bound can be too small for a division.
+    if problem.loss.rounds == 1 and not problem.priors and np.all(np.abs(slope) > 1e-150):
+        r = np.asarray(state.residuals)
+        jacobian = np.asarray(state.jacobian) / slope
+    else:
+        r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
+    counted = problem.weights() > 0
+    data, rows = counted.size, int(counted.sum())
+    # Residuals of data are in their own unit, those of priors in units of the noise.
+    jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
+    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
+    # Only J'J is used below. NumPy's types do not cover mode="r", hence `asarray`.
+    triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))
+    norms = np.linalg.norm(triangle, axis=0)
+    robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))
+    scale = np.sqrt(squares / max(rows - x.size, 1))
+    scale = 1.0 if problem.noise_known else noise if robust else max(float(scale), 1e-300)
+    # An entry is at its bound if moving there changes the prediction by less than a thousandth of
+    # the noise.
+    effect = np.fmin(x - lower, upper - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
+    active = (norms > 0) & (effect > 1e-3 * scale)
+    dof = max(rows - int(active.sum()), 1)
+    if robust:
+        scaled = r[:data][counted] / scale
+        variance = robust_variance(problem.loss, scaled, dof, problem.noise_known) * scale**2
+    else:
+        least = 1.0 if problem.objective.whitens() else 0.0
+        variance = 1.0 if problem.noise_known else max(squares / dof, least)
+        scale = float(np.sqrt(variance))
+    covariance = variance * inverse_gram(triangle, norms, active)
+    ends = np.where(upper - x < x - lower, upper, lower)
+    left, before = np.abs(x - ends), np.abs(np.asarray(problem.x0) - ends)
+    at_bound = ~active & is_at_bound(norms, left, before, 1e-3 * scale * np.sqrt(rows))
+    x = np.where(at_bound, ends, x)
+    if problem.is_steady and records:
+        fitted, sweep = problem.setup_at(jnp.asarray(x), None).machine, next(iter(records.values()))
+        paths = [u.path for u in problem.unknowns]
+        notes = [*notes, *weight_notices(fitted, sweep, paths)]
+    # The notice of an edge replaces that of a search that did not settle.
+    if not state.settled and not any(n.code == "search-edge" for n in notes):
+        notes = [not_settled(method, state, problem.objective), *notes]
+    return FitResult(
+        start=model,
+        records=records,
+        full_covariance=covariance,
+        full_jacobian=jacobian,
+        active=active,
+        full_residuals=r[:data],
+        rms=_rms(problem, list(records), r),
+        noise_scale=scale,
+        dof=dof,
+        level=level,
+        converged=bool(state.settled),
+        iterations=int(state.steps),
+        seconds=seconds,
+        costs=end.costs,
+        notes=tuple(notes),
+        problem=problem,
+        method=method,
+        x=x,
+        z=np.asarray(state.z),
+    )
+
+
+def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[str, float]]:
+    """Return the root mean square of the unweighted residuals of each output of each record."""
+    out = {}
+    for label, (prepared, w, mine) in zip(labels, problem.by_record(r), strict=bool(labels)):
+        plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
+        for c, name in enumerate(prepared.names):
+            if name in getattr(prepared, "tick_noise", ()):  # Residuals of ticks are times [s].
+                plain[..., c] = mine[..., c]
+        counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
+        out[label] = {
+            n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c]))
+            for c, n in enumerate(prepared.names)
+        }
+    return out

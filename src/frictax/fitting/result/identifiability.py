@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,31 +120,40 @@ def null_notice(code: str, direction: Mapping[str, float]) -> Notice:
     return Notice(code, "", {"names": join_names(direction), "direction": total})
 
 
+class Entries(NamedTuple):
+    """The fitted numbers as arrays, one entry each: `start` and `end` of the search, `half` of each
+    interval, and the bounds. `active`: False for an entry at its bound or without effect.
+    """
+
+    names: list[str]
+    active: Any
+    start: Any
+    end: Any
+    half: Any
+    lower: Any
+    upper: Any
+
+
 def judge_columns(
     jacobian: Any,
-    names: list[str],
-    active: Any,
-    x: Any,
-    x0: Any,
-    between: tuple[Any, Any],
-    half: Any,
+    entries: Entries,
     least: float,
     doubts: Callable[[dict[str, Knowledge]], list[Notice]] = lambda knowledge: [],
 ) -> Identifiability:
-    """Return the identifiability of every entry at the end of a search from `x0`, by the columns of
-    its Jacobian.
+    """Return the identifiability of every entry at the end of a search by the columns of its
+    Jacobian.
 
-    `between`: the bounds; `half`: half of each interval; `least`: the smallest relevant change of
-    the weighted prediction. `doubts`: a function that lowers the knowledge of some entries and
-    returns notices with its reasons.
+    `least`: the smallest relevant change of the weighted prediction. `doubts`: a function that
+    lowers the knowledge of some entries and returns notices with its reasons.
     """
+    names, active, x0, x, half, lower, upper = entries
     s, null = null_directions(jacobian, names, active)
     knowledge: dict[str, Knowledge] = {}
     notices: dict[str, Notice] = {}
     for i, name in enumerate(names):
         # The upper bound, which only a user gives, is nearer than the lower bound.
-        above = between[1][i] - x[i] < x[i] - between[0][i]
-        bound = between[1][i] if above else between[0][i]
+        above = upper[i] - x[i] < x[i] - lower[i]
+        bound = upper[i] if above else lower[i]
         if active[i]:
             weak = np.isfinite(bound) and half[i] >= abs(x[i] - bound)
             knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN

@@ -1,18 +1,27 @@
 """Notices of a fit to records: the end of the search, its residuals, and parameters that the record
-does not identify.
+does not identify, among them those of bristles.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
+from frictax.measurements.diagnostics import quantum
 from frictax.measurements.noise import noise_of_output, white_noise_of
 from frictax.measurements.record import Record
-from frictax.mechanism import Force, Mechanism, Torque
+from frictax.measurements.reversals import rises
+from frictax.mechanism import Force, MechanicalSystem, Mechanism, Torque
+from frictax.mechanism.forces import AbstractMotion
+from frictax.mechanism.layout import contact_row
+from frictax.mechanism.sparse import dot
 from frictax.notice import Notice
+from frictax.parameters import Numbers
+from frictax.programs import cached_jit
 from frictax.signals import Constant
 
 from ..problem.initial_state import beginning, first_samples
@@ -20,7 +29,7 @@ from ..problem.inverse_dynamics import InverseDynamics, why_not_covered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
 from ..problem.readings import LARGEST_CUTOFF, seen_in, starting_values
-from ..problem.setup import state_names
+from ..problem.setup import Named, perfect, state_names
 from ..problem.simulations import ClosedLoop, FreeRun, Windows
 from ..search.certificate import Certificate
 from ..search.levenberg_marquardt import Descent
@@ -28,13 +37,8 @@ from ..search.methods import AbstractMethod, LevenbergMarquardt
 from ..search.rounds import RUNS
 from .worth import noise_by_starts
 
-_NOISE = 1.5  # [noise] largest residuals of the first samples if the run begins well
-_FAR_ROUNDS = 12  # number of rounds that usually suffice for a start that is wrong by a factor of 3
-_FAR = 100.0  # least ratio of an estimate to its start, or the inverse, that is reported
-_SURE = 3.0  # [standard errors] least size of a reported estimate far below its start
 # Codes of a misfit that noise does not explain, autocorrelated or not
 _MISFITS = {"misfit-above-noise", "residuals-too-large", "explains-nothing", "no-better-than-line"}
-_LARGE = 3.0  # [given standard deviations] residuals that noise does not explain
 
 
 def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjective) -> Notice:
@@ -46,8 +50,8 @@ def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjec
 
 
 def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[Notice]:
-    """Return a notice if the residuals are far larger than the given standard deviations. For
-    windows the effect of this noise on their starts is added.
+    """Return a notice if the residuals are at least three given standard deviations. For windows
+    the effect of this noise on their starts is added.
     """
     objective = problem.objective
     starts = [
@@ -59,7 +63,7 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
         r.sd.get(name) for r in records.values() if isinstance(r, Record) for name in r.outputs
     ]
     if (
-        scale < _LARGE * np.sqrt(np.mean(np.square(starts or [1.0])))
+        scale < 3.0 * np.sqrt(np.mean(np.square(starts or [1.0])))
         or not deviations
         or any(sd is None for sd in deviations)
         or not objective.in_units_of_outputs()
@@ -73,7 +77,8 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
     certificate of the residuals.
     """
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
-    more = {"runs": RUNS, "more": max(_FAR_ROUNDS, 3 * rounds)}
+    # 12 rounds usually suffice for a start that is wrong by a factor of 3.
+    more = {"runs": RUNS, "more": max(12, 3 * rounds)}
     return Notice("search-above-noise", found.subject, numbers | more)
 
 
@@ -120,13 +125,14 @@ def far_from_start(
     than 1/100. `error`: standard errors, 0 if they are unknown. A parameter that may be 0 is not
     reported as far below its start. The start of an offset, without a bound, is not its scale.
     """
+    far, sure = 100.0, 3.0  # ratio to the start; [standard errors] least size of a small estimate
     out = []
     named = [(name, u) for u in problem.unknowns for name in u.names]
     for (name, u), value, start, sd in zip(named, x, np.asarray(problem.x0), error, strict=True):
         if u.hidden or start == 0 or not sd > 0 or not np.isfinite(u.declaration.domain.bound()):
             continue
         times = float(value / start)
-        if abs(times) >= _FAR or (abs(times) <= 1 / _FAR and abs(value) > _SURE * sd):
+        if abs(times) >= far or (abs(times) <= 1 / far and abs(value) > sure * sd):
             numbers = {"times": times, "value": value, "start": start, "unit": unit_of(u)}
             out.append(Notice("far-from-start", name, numbers))
     return out
@@ -164,7 +170,8 @@ def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
         for name, part in zip(machine.names, machine.parts, strict=True)
         if name not in given
         and isinstance(part, Force | Torque)
-        and _is_nought(getattr(part, part.signal_name() or ""))
+        and isinstance(signal := getattr(part, part.signal_name() or ""), Constant)
+        and not np.any(np.asarray(signal.k))
     ]
 
 
@@ -211,10 +218,6 @@ def uncounted_samples(
         if lost > 0.05:
             out.append(Notice("samples-uncounted", label, {"percent": 100 * lost}))
     return out
-
-
-def _is_nought(signal) -> bool:
-    return isinstance(signal, Constant) and not np.any(np.asarray(signal.k))
 
 
 def far_starts(
@@ -278,11 +281,141 @@ def begins_well(
     """
     label, channel = (str(notice.numbers[n]) for n in ("record", "channel"))
     i = list(records).index(label)
-    one, y = problem.prepared[i], records[label].outputs[channel]
-    assert isinstance(one, PreparedRecord)
-    first = sum(np.size(other.weight) for other in problem.prepared[:i])
-    weight = np.asarray(one.weight)
-    left = residuals[first : first + weight.size].reshape(weight.shape)
+    one, weight, left = list(problem.by_record(residuals))[i]
+    y = records[label].outputs[channel]
     k, c = first_samples(len(y)), one.names.index(channel)
     noise = one.tick_noise.get(channel, np.mean(weight[:k, c]) * white_noise_of(y))
-    return bool(np.sqrt(np.mean(left[:k, c] ** 2)) <= _NOISE * noise)
+    return bool(np.sqrt(np.mean(left[:k, c] ** 2)) <= 1.5 * noise)
+
+
+class Rubbing(NamedTuple):
+    """A contact with a bristle: its name, its part, and the names of the variables of its motion
+    and friction. `mobility`: relative acceleration by a unit force, None for a prescribed motion.
+    """
+
+    name: str
+    part: Any
+    motion: str
+    friction: str
+    mobility: float | None
+
+
+def has_bristles(machine: Any) -> bool:
+    """Return True if a contact of the machine has a bristle."""
+    parts = machine.named_parts() if isinstance(machine, Mechanism) else ()
+    return any(getattr(part, "bristle", None) is not None for _, part in parts)
+
+
+def presliding(
+    problem: Problem, machine: Any, records: Mapping[str, Any], x: Float[np.ndarray, " q"]
+) -> list[Notice]:
+    """Return notices of bristles with fitted parameters, or with a fitted law. `machine`: the
+    fitted machine.
+    """
+    free = {u.path for u in problem.unknowns}
+    out: list[Notice] = []
+    for contact in _rubbing(machine):
+        damping = f"{contact.name}.bristle.sigma_1"
+        stiffness = [f"{contact.name}.bristle.{n}" for n in ("sigma_0", "k")]
+        stiffness = [path for path in stiffness if path in free][:1]
+        for label, record in records.items():
+            if not isinstance(record, Record):
+                continue
+            for path in stiffness:
+                out += _check_stiffness(contact, path, machine, record, label)
+            if damping in free and contact.mobility is not None:
+                oscillation = np.sqrt(float(contact.part.bristle.sigma_0) * contact.mobility)
+                frequency = float(oscillation) / (2 * np.pi)
+                # At least 4 samples in a period of a sticking bristle show its damping.
+                if record.rate < 4 * frequency:
+                    numbers = {"frequency": frequency, "rate": record.rate, "record": label}
+                    out.append(Notice("bristle-swings-unseen", damping, numbers))
+        if damping in free:
+            value, mobility = float(contact.part.bristle.sigma_1), contact.mobility or 1.0
+            critical = 2 * float(np.sqrt(contact.part.bristle.sigma_0 / mobility))
+            out += [Notice("bristle-undamped", damping)] if value < 1e-3 * critical else []
+        for path in (f"{contact.name}.{law}.F_Stribeck" for law in ("f_pos", "tau_pos")):
+            if path in free:
+                out += _unbroken(problem, contact, path, x)
+    return list(dict.fromkeys(out))
+
+
+def _rubbing(machine: Mechanism) -> Iterator[Rubbing]:
+    system, t = MechanicalSystem(machine), jnp.zeros(())
+    now = system.snapshot(t, *system.start(t))
+    for b, contact in enumerate(system.layout.bristles):
+        part, row = now.bristle_elements[b], contact_row(contact, now.body_rows)
+        moves = dot(row, now.accelerations_by(row)) if row else None
+        position, force = ("phi", "tau") if part.rotational else ("s", "f")
+        yield Rubbing(
+            machine.names[contact.part],
+            part,
+            f"{part.body.partition('.')[0]}.{position}",
+            f"{machine.names[contact.part]}.{force}",
+            None if moves is None else float(moves),
+        )
+
+
+def _check_stiffness(
+    contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
+) -> list[Notice]:
+    """Return notices of a stiffness that the sensor does not resolve, or that includes another
+    spring in series. The record must measure the motion, and for the second notice the friction.
+    """
+    channels: dict[str, Any] = {
+        name: x
+        for name, x in record.inputs.items()
+        if isinstance(part := machine[name.partition(".")[0]], AbstractMotion)
+        and part.body == contact.motion.partition(".")[0]
+    }
+    if contact.motion in record.outputs:
+        channels = {contact.motion: record.outputs[contact.motion]}
+    if not channels:
+        return []
+    channel, x = next(iter(channels.items()))
+    unit, out = "rad" if contact.part.rotational else "m", []
+    breakaway = float(max(contact.part.law(1).f0, contact.part.law(-1).f0))
+    way, step = 2 * breakaway / float(contact.part.bristle.sigma_0), quantum(x)
+    if step and way < 20 * step:  # The deflection has too few steps of the sensor.
+        numbers = {"way": way, "unit": unit, "counts": way / step}
+        numbers |= {"channel": channel, "record": label}
+        out.append(Notice("presliding-coarse", path, numbers))
+    if contact.friction in record.outputs:
+        found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
+        half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
+        # The ratio of the distances to 90 % and to 50 % is 1.8 of a spring and 3.3 of `Dahl`.
+        if far < 2.2 * half:
+            numbers = {"half": half, "far": far, "unit": unit, "record": label}
+            out.append(Notice("stiffness-in-series", path, numbers))
+    return out
+
+
+def _unbroken(
+    problem: Problem, contact: Rubbing, path: str, x: Float[np.ndarray, " q"]
+) -> list[Notice]:
+    """Return a notice if no record deflects the bristle up to its quasi-static breakaway."""
+    if isinstance(problem.objective, InverseDynamics):
+        return []
+    law, most = contact.part.law(1), 0.0
+    name = f"{contact.name}.{'tau_z' if contact.part.rotational else 'f_z'}"
+    for i, prepared in enumerate(problem.prepared):
+        if isinstance(prepared, PreparedRecord):
+            most = max(most, float(np.max(np.abs(_forces(problem, jnp.asarray(x), i, name)[0]))))
+    least = float(law.f0) - float(law.F_Stribeck)
+    # Half of the excess of breakaway over sliding friction shows breakaway.
+    if not np.isfinite(most) or most >= least + 0.5 * (float(law.f0) - least):
+        return []
+    unit = "N.m" if contact.part.rotational else "N"
+    return [Notice("breakaway-unseen", path, {"most": most, "f0": float(law.f0), "unit": unit})]
+
+
+@cached_jit
+def _forces(problem: Problem, x: Float[Numbers, " q"], i: int, name: str) -> tuple[Array]:
+    """Return the force in a bristle at the samples of prepared i."""
+    prepared, setup = problem.prepared[i], problem.setup_at(x, i)
+    assert isinstance(prepared, PreparedRecord)
+    nothing = np.zeros((*np.shape(prepared.weight)[:-1], 1))
+    asked = dataclasses.replace(prepared, names=(name,), measured=nothing, weight=nothing)
+    setup = dataclasses.replace(setup, outputs=Named.from_dict({name: perfect()}))
+    late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
+    return (problem.objective.predict(setup, asked, problem.engine, late),)

@@ -16,20 +16,14 @@ from frictax.notice import Notice
 
 from ..problem.objectives import PreparedRecord
 from ..problem.problem import PreparedSweep, Problem, predictions
-from .covariance import inverse_gram
 from .estimates import Estimate
 from .fit_result import FitResult
+from .spread import inverse_gram
 
-_LONG_STEPS = "long_steps"  # the entry of a fit's `vars` with its notices of long steps
 _LARGE = 0.3  # [standard errors] least reported change by shorter steps
-_AIM = 0.1  # [standard errors] change that remains with the recommended steps
 _FINER = 1 / 16  # factor of the tolerance that reduces the error of steps to an eighth
 SHORTER = 3  # largest number of further searches with shorter steps
-_TIGHT = 1e-7  # a tolerance that divides steps which are too long
 _SMALL = 2e-4  # [value] largest negligible change, also for an exact record
-_GAP = 2.5  # [median time step] length of a gap
-_STRAIGHT = 0.25  # [smooth interpolation = 1] share that is negligible
-_SHARPEST = 0.01  # [smooth interpolation = 1] least standard deviation of the share
 _CURVED = 0.5  # [standard errors] least reported change by another interpolation
 
 
@@ -76,8 +70,9 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
     """
     if engine.tolerance is None or engine.solver is not None:
         return dataclasses.replace(engine, substeps=2 * engine.substeps)
-    # Under a loose tolerance no step may be divided, and none under a share of it either.
-    tolerance = min(float(engine.tolerance) * share, _TIGHT)
+    # Under a loose tolerance no step may be divided, and none under a share of it either. A
+    # tolerance of 1e-7 divides steps which are too long.
+    tolerance = min(float(engine.tolerance) * share, 1e-7)
     return dataclasses.replace(engine, tolerance=tolerance)
 
 
@@ -104,34 +99,31 @@ def long_steps(found: FitResult) -> list[Notice]:
     """Return a notice if shorter steps change an estimate; it is computed once for a fit. Records
     are simulated again only if their curvature raises a doubt.
     """
-    made = vars(found)
-    if _LONG_STEPS not in made:
-        made[_LONG_STEPS] = _long_steps(found)
-    return made[_LONG_STEPS]
-
-
-def _long_steps(found: FitResult) -> list[Notice]:
+    made, engine, notices = vars(found), found.problem.engine, list[Notice]()
+    if "long_steps" in made:
+        return made["long_steps"]
     if (
-        not isinstance(found.problem.engine, OnSamples)
-        or not found.problem.objective.in_units_of_outputs()
+        isinstance(engine, OnSamples)
+        and found.problem.objective.in_units_of_outputs()
+        and is_doubtful(found.problem, found.full_residuals, found.noise_scale)
     ):
-        return []
-    if not is_doubtful(found.problem, found.full_residuals, found.noise_scale):
-        return []
-    moved = step_error(found)
-    far = _farthest(found, moved, _LARGE)
-    if far is None:
-        return []
-    most, e = far
-    engine = found.problem.engine
-    # The steps have order 3, and `most` is 7/8 of their error.
-    times = (8 / 7 * most / _AIM) ** (1 / 3)
-    options = {"substeps": math.ceil(times) * engine.substeps}
-    if engine.tolerance is not None and engine.solver is None:
-        options = {"tolerance": float(f"{engine.tolerance * min(times**-4, _FINER):.1g}")}
-    numbers = {"moved": moved[e.name], "unit": e.unit, "errors": most}
-    ((option, value),) = options.items()
-    return [Notice("steps-too-long", e.name, numbers | options | {"option": f"{option}={value:g}"})]
+        moved = step_error(found)
+        far = _farthest(found, moved, _LARGE)
+        if far is not None:
+            most, e = far
+            # The steps have order 3, and `most` is 7/8 of their error. A tenth of a standard error
+            # remains with the recommended steps.
+            times = (8 / 7 * most / 0.1) ** (1 / 3)
+            options = {"substeps": math.ceil(times) * engine.substeps}
+            if engine.tolerance is not None and engine.solver is None:
+                tolerance = engine.tolerance * min(times**-4, _FINER)
+                options = {"tolerance": float(f"{tolerance:.1g}")}
+            ((option, value),) = options.items()
+            numbers = {"moved": moved[e.name], "unit": e.unit, "errors": most}
+            numbers |= options | {"option": f"{option}={value:g}"}
+            notices.append(Notice("steps-too-long", e.name, numbers))
+    made["long_steps"] = notices
+    return notices
 
 
 def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
@@ -157,7 +149,7 @@ def between_samples(found: FitResult) -> list[Notice]:
     and the residuals do not show that the inputs are linear between samples.
     """
     bends = found.bends
-    if bends is None or bends.most < _STRAIGHT:
+    if bends is None or bends.most < 0.25:  # This share of smooth interpolation is negligible.
         return []
     # `spread` is the uncertainty of the interpolation, from linear (0) to smooth (1).
     far = _farthest(found, {n: bends.spread * x for n, x in bends.moved.items()}, _CURVED)
@@ -207,7 +199,7 @@ def bend_of(xp: Any, t: Any, u: Any) -> Any:
     h = xp.diff(t)
     before, after = h[:-1], h[1:]
     size = (before**2 + after**2) / (before + after) / 12.0
-    size = size * (xp.maximum(before, after) < _GAP * xp.median(h))
+    size = size * (xp.maximum(before, after) < 2.5 * xp.median(h))  # A longer step is a gap.
     return xp.pad(size * xp.diff(xp.diff(u) / h), 1)
 
 
@@ -251,7 +243,7 @@ def by_bends(found: FitResult) -> Bends | None:
     share = -float(left @ r) / square
     rest = r + share * left
     variance = float(rest @ rest) / max(found.dof - 1, 1) * integrated_autocorrelation_time(rest)
-    return Bends(moved, share, max(float(np.sqrt(variance / square)), _SHARPEST))
+    return Bends(moved, share, max(float(np.sqrt(variance / square)), 0.01))
 
 
 def _farthest(
@@ -271,11 +263,7 @@ def is_doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
     For a motion of w rad per step this error is its amplitude times w**4/24. Second differences of
     the outputs estimate w**4, and those of their first differences that of a superposed vibration.
     """
-    first = 0
-    for prepared in problem.prepared:
-        weight = np.asarray(prepared.weight)
-        r = residuals[first : first + weight.size].reshape(weight.shape)
-        first += weight.size
+    for prepared, weight, r in problem.by_record(residuals):
         if isinstance(prepared, PreparedSweep) or weight.shape[-2] < 6:
             continue
         x = np.asarray(prepared.measured) + np.divide(

@@ -1,23 +1,166 @@
-"""Tests of a fitted sweep for lack of fit over the speed, and for outliers."""
+"""Notices of a fitted sweep: what it does not identify, lack of fit over the speed, outliers."""
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Real
+from jaxtyping import Bool, Float
 
+from frictax.laws import Stribeck
 from frictax.measurements.sweep import Sweep
+from frictax.measurements.units import shown_force
 from frictax.notice import Notice
 
-from .steady_sentences import SteadyFit
+from ..problem.losses import AbstractLoss
+from ..problem.steady import SteadyFriction, as_steady
+from .identifiability import Knowledge, join_names
+
+
+def peak_unseen(model: Any) -> Notice:
+    return Notice("peak-unseen", "peak", {"peak": float(as_steady(model).peak)})
+
+
+def weight_notices(model: Any, sweep: Sweep, paths: Sequence[str]) -> list[Notice]:
+    """Return the notice of a sweep of both directions that cannot distinguish a weight from a
+    difference of the two laws, or an offset from their asymmetry.
+    """
+    if not sweep.both_directions:
+        return []
+    if isinstance(model, SteadyFriction) and model.f_neg is not None and model.offset is None:
+        shown = shown_force(sweep.force_unit, float(np.median(np.abs(sweep.force))))
+        difference = (float(model.f_pos.f0) - float(model.f_neg.f0)) / shown.si
+        numbers = {"difference": difference, "force": difference / 2, "unit": shown.name}
+        return [Notice("weight-or-friction", "", numbers)]
+    return [Notice("offset-if-symmetric", "offset")] if "offset" in paths else []
+
+
+@dataclasses.dataclass(frozen=True)
+class SteadyFit:
+    """A fitted sweep: weighted residuals (n,) and their Jacobian (n, p) with respect to the
+    parameters `names` at the values `x` (p,).
+    """
+
+    model: Any
+    sweep: Sweep
+    names: list[str]
+    x: Float[np.ndarray, " p"]
+    jacobian: Float[np.ndarray, "n p"]
+    residuals: Float[np.ndarray, " n"]
+    noise_scale: float
+    loss: AbstractLoss
+
+
+def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[Notice]:
+    """Return notices of Stribeck terms that could be noise. Then F_Stribeck and fexp are not
+    identifiable, and their `knowledge` changes to this.
+    """
+    model = fit.model
+    if isinstance(model, SteadyFriction):
+        branches = [("f_pos.", model.f_pos), ("f_neg.", model.f_neg)]
+    else:
+        branches = [("", model)]
+    out = []
+    for prefix, law in branches:
+        terms = [prefix + name for name in ("F_Stribeck", "fexp") if prefix + name in knowledge]
+        if not isinstance(law, Stribeck) or prefix + "F_Stribeck" not in terms:
+            continue
+        chance = _chance_of_dip(fit, terms)
+        if knowledge[terms[0]] is Knowledge.AT_BOUND or chance > 0.05:
+            knowledge.update(dict.fromkeys(terms, Knowledge.UNKNOWN))
+            said = f"terms {join_names(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
+            out.append(Notice("doubtful-dip", terms[0], {"terms": said, "percent": 100 * chance}))
+    return out
+
+
+def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
+    """Return the probability that noise alone improves the fit by a Stribeck term as much as here.
+
+    Without the term fexp does not have an effect, so the usual intervals and criteria are invalid.
+    The law without the term is linear, F_Coulomb + F_prop*v with both >= 0. With normal noise the
+    distribution of the best gain over all fexp depends only on the speeds. The probability follows
+    from 999 draws of it.
+
+    **Source:** R. B. Davies, Biometrika 64 (1977) for the problem; M. Dwass, Ann. Math. Stat. 28
+    (1957) for the test.
+    """
+    from scipy.optimize import lsq_linear
+
+    steady, sweep, names, negative = (
+        as_steady(fit.model),
+        fit.sweep,
+        fit.names,
+        terms[0].startswith("f_neg."),
+    )
+    law = steady.f_neg if negative else steady.f_pos
+    assert isinstance(law, Stribeck)
+    mine = (
+        np.ones(sweep.n, bool)
+        if steady.f_neg is None
+        else sweep.direction == (-1 if negative else 1)
+    )
+    weight = np.where(mine, sweep.direction, 0.0) * (
+        1.0 if sweep.sigma is None else 1.0 / sweep.sigma
+    )
+    speed = np.abs(sweep.velocity)
+
+    def dip(fexp: float) -> np.ndarray:
+        return weight * np.where(
+            sweep.breakaway, float(steady.peak), np.exp(-((fexp * speed) ** float(law.exponent)))
+        )
+
+    x, jacobian = fit.x, fit.jacobian
+    # The score limits outliers.
+    residual = fit.noise_scale * np.asarray(
+        fit.loss.score(jnp.asarray(fit.residuals / max(fit.noise_scale, np.finfo(float).tiny)))
+    )
+    # A column whose square underflows to 0 belongs to a parameter without effect.
+    norms = np.linalg.norm(jacobian, axis=0)
+    kept = [i for i, name in enumerate(names) if name not in terms and norms[i] > 0]
+    # Own terms are unknowns by their values, so that their bound applies, and all other parameters
+    # by their steps from the minimum.
+    prefix = terms[0].removesuffix("F_Stribeck")
+    own = np.array(
+        [names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool
+    )
+    columns = jacobian[:, kept] / norms[kept]
+    data = (
+        float(law.F_Stribeck) * dip(float(law.fexp))
+        - residual
+        + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
+    )
+    if kept:
+        # With exact data scipy tries steps that are not finite, and rejects them.
+        with np.errstate(invalid="ignore"):
+            without = lsq_linear(
+                columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)
+            ).x
+        columns = columns[:, ~own | (without > 1e-6 * np.max(np.abs(without)))]
+
+    left, size, _ = np.linalg.svd(columns, full_matrices=False)
+    basis = left[:, size > 1e-10 * np.max(size, initial=0.0)]
+    moving = speed[mine & ~sweep.breakaway]
+    grid = (
+        np.geomspace(0.5 / moving.max(), 2.0 / moving.min(), 60)
+        if len(terms) > 1
+        else [float(law.fexp)]
+    )
+    dips = np.column_stack([dip(fexp) for fexp in grid])
+    apart = dips - basis @ (basis.T @ dips)
+    length = np.linalg.norm(apart, axis=0)
+    seen = length > 1e-6 * np.linalg.norm(dips, axis=0)
+    if not seen.any():
+        return 1.0
+    draws = np.column_stack([data, np.random.default_rng(0).standard_normal((sweep.n, 999))])
+    draws -= basis @ (basis.T @ draws)
+    gain = np.max(np.maximum((apart[:, seen] / length[seen]).T @ draws, 0.0) ** 2, axis=0)
+    if not sweep.sigma_known:
+        gain = gain / np.maximum(np.sum(draws**2, axis=0), 1e-300)
+    return float(np.mean(gain >= gain[0]))
+
 
 _LEVEL = 0.05  # significance level of all tests
-_DRAWS = 999  # number of simulated noises
-_WAVES = 8  # number of slow waves over the rows of one direction
-_EXACT = 1e-5  # [forces] residuals of data without noise
-_FAR = 3.0  # [standard deviations] limit of the residuals in the tests of lack of fit
-_SHARE_OFF, _MOST_OFF = 5, 50  # at most one outlier in 5 rows, and at most 50 outliers
-_RUN = 3  # so many successive outliers on one side are a lack of fit
 _REMEDIES = (
     "Look at how it was measured, or fit with loss=Huber()",
     "The loss limits its influence. Look at how it was measured",
@@ -50,13 +193,13 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     n, p = columns.shape
     sigma = 1.0 if sweep.sigma is None else sweep.sigma
     size = np.sqrt(np.mean((sweep.force / sigma) ** 2))
-    if n - p < 4 or np.sqrt(np.mean(r**2)) < _EXACT * size:
+    if n - p < 4 or np.sqrt(np.mean(r**2)) < 1e-5 * size:  # data without noise
         return []
     off = outliers([sweep], r, columns)
     basis, others = independent(columns), residuals_without(off, r, columns)
     scale = np.sqrt(np.sum(others[~off] ** 2) / (np.sum(~off) - p))
-    noise = np.random.default_rng(0).standard_normal((n, _DRAWS))
-    draws = np.column_stack([np.clip(others, -_FAR * scale, _FAR * scale), noise])
+    noise = np.random.default_rng(0).standard_normal((n, 999))
+    draws = np.column_stack([np.clip(others, -3.0 * scale, 3.0 * scale), noise])
     lacking = _lacking(sweep, draws - basis @ (basis.T @ draws))
     names = [name for name, is_active in zip(fit.names, active, strict=True) if is_active]
     return [*lacking, *_outlying(fit, names, columns, off, others)]
@@ -68,8 +211,24 @@ def outliers(
     """Return a mask of the rows that are outliers, for residuals `r` and their Jacobian. Three or
     more successive rows on one side of the law are not outliers but a lack of fit.
     """
-    off = _rows_off(r, columns)
-    if np.sum(off) < _RUN:
+    n, p = columns.shape
+    left_out, count, longest = [], 0, 2  # `longest`: most successive outliers on one side
+    kept = np.ones(n, bool)
+    for _ in range(min(max((n - p) // 5, 1), 50)):  # at most one outlier in 5 rows
+        basis = independent(columns[kept])
+        left, free = r[kept] - basis @ (basis.T @ r[kept]), 1.0 - np.sum(basis**2, axis=1)
+        share = np.where(free > 1e-6, left**2 / np.maximum(free, 1e-6), 0.0)
+        share /= max(np.sum(left**2), 1e-300)
+        dof, i = len(left) - basis.shape[1], int(np.argmax(share))
+        if dof < 3:
+            break
+        times = np.sqrt(share[i] * (dof - 1) / max(1.0 - share[i], 1e-12))
+        left_out.append(np.flatnonzero(kept)[i])
+        kept[left_out[-1]] = False
+        if _chance(times, len(left), dof - 1) <= _LEVEL:
+            count = len(left_out)
+    off = np.isin(np.arange(n), left_out[:count])
+    if np.sum(off) <= longest:
         return off
     side = np.where(off, np.sign(residuals_without(off, r, columns)), 0.0)
     way = np.concatenate([sweep.direction for sweep in sweeps])
@@ -78,7 +237,7 @@ def outliers(
     order = np.lexsort((speed, way, record))
     changes = np.any(np.diff(np.column_stack([side, way, record])[order], axis=0) != 0, axis=1)
     run = np.cumsum(np.concatenate([[0], changes]))
-    off[order] &= np.bincount(run)[run] < _RUN
+    off[order] &= np.bincount(run)[run] <= longest
     return off
 
 
@@ -95,29 +254,6 @@ def independent(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
     """Return an orthonormal basis of the columns, independent of their lengths."""
     left, size, _ = np.linalg.svd(columns / _lengths(columns), full_matrices=False)
     return left[:, size > 1e-10 * np.max(size, initial=0.0)]
-
-
-def _rows_off(
-    r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
-) -> Bool[np.ndarray, " n"]:
-    """Return a mask of the rows with a significant studentised deviate."""
-    n, p = columns.shape
-    left_out, count = [], 0
-    kept = np.ones(n, bool)
-    for _ in range(min(max((n - p) // _SHARE_OFF, 1), _MOST_OFF)):
-        basis = independent(columns[kept])
-        left, free = r[kept] - basis @ (basis.T @ r[kept]), 1.0 - np.sum(basis**2, axis=1)
-        share = np.where(free > 1e-6, left**2 / np.maximum(free, 1e-6), 0.0)
-        share /= max(np.sum(left**2), 1e-300)
-        dof, i = len(left) - basis.shape[1], int(np.argmax(share))
-        if dof < 3:
-            break
-        times = np.sqrt(share[i] * (dof - 1) / max(1.0 - share[i], 1e-12))
-        left_out.append(np.flatnonzero(kept)[i])
-        kept[left_out[-1]] = False
-        if _chance(times, len(left), dof - 1) <= _LEVEL:
-            count = len(left_out)
-    return np.isin(np.arange(n), left_out[:count])
 
 
 def _chance(times: float, rows: int, dof: int) -> float:
@@ -139,8 +275,14 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
     tests = {
         "runs of one sign": np.sum(kept, axis=0),
         "autocorrelation of neighbouring rows": np.sum((r[1:] * r[:-1])[next_to], axis=0),
-        "slow waves over the speed": sum(_waves(r[ahead == way]) for way in np.unique(ahead)),
+        "slow waves over the speed": np.zeros(r.shape[1]),
     }
+    for way in np.unique(ahead):  # the squares of the eight slowest waves of one direction
+        rows = r[ahead == way]
+        n = len(rows)
+        waves = np.arange(1, min(8, n // 2) + 1)
+        at = np.cos(np.pi * np.outer(waves, (np.arange(n) + 0.5) / n))
+        tests["slow waves over the speed"] += np.sum((at @ rows) ** 2, axis=0) * 2 / n
     group = np.cumsum(np.concatenate([[True], np.diff(speed) != 0])) - 1
     counts = np.bincount(group)
     if np.sum(counts[counts > 1] - 1) >= 3:
@@ -150,7 +292,8 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         tests["scatter between speeds over that within"] = between
     # The p-value of each column is the share of columns with a statistic at least as large.
     # Statistics are rounded, so that those that differ only by rounding errors are equal.
-    chances = {name: _share_as_large(np.round(x, 12)) for name, x in tests.items()}
+    rounded = {name: np.round(x, 12) for name, x in tests.items()}
+    chances = {n: (x.size - np.searchsorted(np.sort(x), x)) / x.size for n, x in rounded.items()}
     # Of equal p-values the last test, that of replicates, is reported.
     test = min(reversed(chances), key=lambda name: chances[name][0])
     least = np.min(list(chances.values()), axis=0)
@@ -168,19 +311,6 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         where = f"{row}at {first:.4g} {unit.name}"
     numbers = {"test": test, "probability": chance, "unit": unit.name, "side": sign}
     return [Notice("lack-of-fit", "", numbers | {"first": first, "last": last, "where": where})]
-
-
-def _waves(r: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
-    """Return the sum of squares that the slowest waves over the rows explain in each column."""
-    n = len(r)
-    order = np.arange(1, min(_WAVES, n // 2) + 1)
-    at = np.cos(np.pi * np.outer(order, (np.arange(n) + 0.5) / n))
-    return np.sum((at @ r) ** 2, axis=0) * 2 / n
-
-
-def _share_as_large(x: Real[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-    """Return for each number the share of all numbers that are at least as large."""
-    return (x.size - np.searchsorted(np.sort(x), x)) / x.size
 
 
 def _outlying(

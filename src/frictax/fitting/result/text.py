@@ -1,7 +1,5 @@
 """A fit as text: the table of its estimates."""
 
-from typing import Any
-
 import numpy as np
 
 from frictax.summary import Summary
@@ -14,10 +12,19 @@ from .fit_result import FitResult
 def fit_summary(found: FitResult) -> Summary:
     """Return the table of estimates, the quality of the fit, strong correlations, and warnings."""
     head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
-    strong = _correlations(found)
+    kind = type(found.problem.objective).__name__
+    if found.of_sweep:
+        title = f"{type(found.law).__name__} friction of {found.sweep!r}"
+    else:
+        title = f"{type(found.model).__name__} fitted to {', '.join(found.records)} by {kind}"
+    c = found.correlation
+    with np.errstate(invalid="ignore"):
+        pairs = np.argwhere(np.tril(np.abs(c) >= 0.9, -1))
+    pairs = sorted(pairs.tolist(), key=lambda at: -abs(c[at[0], at[1]]))[:4]  # the strongest
+    strong = [f"{found.names[j]}, {found.names[i]} {c[i, j]:+.3f}" for i, j in pairs]
     lines = [*quality(found), *(["correlation " + ", ".join(strong)] if strong else [])]
     table = head, found_rows(found)
-    return Summary(_headline(found), table, "lrlrl", lines, found.warnings)
+    return Summary(title, table, "lrlrl", lines, found.warnings)
 
 
 def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
@@ -31,13 +38,6 @@ def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
 def shown_estimates(found: FitResult) -> tuple[Estimate, ...]:
     """Return the estimates that have a row in the table."""
     return (*found.estimates, *found.tied, *(found.fixed if found.of_sweep else ()))
-
-
-def _headline(found: FitResult) -> str:
-    if found.of_sweep:
-        return f"{type(found.law).__name__} friction of {found.sweep!r}"
-    kind = type(found.problem.objective).__name__
-    return f"{type(found.model).__name__} fitted to {', '.join(found.records)} by {kind}"
 
 
 def quality(found: FitResult) -> list[str]:
@@ -56,7 +56,13 @@ def quality(found: FitResult) -> list[str]:
         ]
     for label, prepared in zip(found.rms, found.problem.prepared, strict=True):
         left = [f"rms {name} {text}" for name, text in found.rms_in_words(label).items()]
-        lines.append(f"{label}: {', '.join([*left, *_cutoffs(found, prepared)])}")
+        cutoffs = getattr(prepared, "cutoffs", {})
+        if cutoffs and getattr(found.problem.objective, "cutoff", None) is None:
+            each = [f"{float(f):.2g} Hz" for f in cutoffs.values()]
+            if len(set(each)) > 1:
+                each = [f"{f} ({name})" for name, f in zip(cutoffs, each, strict=True)]
+            left.append(f"starts read below {', '.join(dict.fromkeys(each))}")
+        lines.append(f"{label}: {', '.join(left)}")
     return [
         *lines,
         (
@@ -65,23 +71,3 @@ def quality(found: FitResult) -> list[str]:
         ),
         *found.intervals_in_words(),
     ]
-
-
-def _cutoffs(found: FitResult, prepared: Any) -> list[str]:
-    """Return a text with the automatic cutoff frequencies of the filters for the starts of runs."""
-    cutoffs = getattr(prepared, "cutoffs", {})
-    if not cutoffs or getattr(found.problem.objective, "cutoff", None) is not None:
-        return []
-    each = [f"{float(f):.2g} Hz" for f in cutoffs.values()]
-    if len(set(each)) > 1:
-        each = [f"{f} ({name})" for name, f in zip(cutoffs, each, strict=True)]
-    return [f"starts read below {', '.join(dict.fromkeys(each))}"]
-
-
-def _correlations(found: FitResult) -> list[str]:
-    """Return the four strongest correlations of at least 0.9."""
-    c = found.correlation
-    with np.errstate(invalid="ignore"):
-        pairs = np.argwhere(np.tril(np.abs(c) >= 0.9, -1))
-    pairs = sorted(pairs.tolist(), key=lambda at: -abs(c[at[0], at[1]]))[:4]
-    return [f"{found.names[j]}, {found.names[i]} {c[i, j]:+.3f}" for i, j in pairs]

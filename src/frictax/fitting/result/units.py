@@ -16,7 +16,6 @@ from frictax.mechanism.forces import AbstractSource
 from frictax.mechanism.layout import is_rotational, turns_about
 from frictax.parameters import UnknownName, get, rotational_unit
 from frictax.signals import AbstractSignal
-from frictax.text import amount
 
 from ..problem.readings import tick_noise
 from ..problem.setup import channel_unit
@@ -131,7 +130,11 @@ def in_records(
     given = [
         (name, declared)
         for r in records.values()
-        for name, declared in (r.units.items() if isinstance(r, Record) else _of_sweep(r))
+        for name, declared in (
+            r.units.items()
+            if isinstance(r, Record)
+            else [("velocity", r.velocity_unit), ("force", r.force_unit)]
+        )
         if declared.si_name != "1"
     ]
     own = [
@@ -155,10 +158,6 @@ def _leads(force: str, unit: str) -> bool:
     return rest != unit and rest[0] in "./" and not (force == "N" and f"{rest}.".startswith(".m."))
 
 
-def _of_sweep(sweep: Sweep) -> list[tuple[str, Unit]]:
-    return [("velocity", sweep.velocity_unit), ("force", sweep.force_unit)]
-
-
 def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) -> dict[str, Any]:
     """Return the SI unit of the residuals of each channel of a record."""
     record = records[label]
@@ -168,8 +167,3 @@ def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) ->
         name: "s" if name in tick_noise(record) else channel_unit(model, record, name)
         for name in names
     }
-
-
-def amount_of(records: Mapping[str, Any], label: str, unit: str, value: float, name: str) -> str:
-    """Return a misfit of the channel `name` of a record as text, in the unit of the record."""
-    return amount(value, unit, in_records({label: records[label]}, unit, name, value))

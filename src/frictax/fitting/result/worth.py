@@ -23,16 +23,11 @@ from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem, bounds
 from ..problem.readings import acting
 from ..problem.simulations import Windows
-from ..problem.weak_form import mean_forces
+from ..problem.weak_form import terms
 
 MISFIT = 3.0  # [noise] largest misfit that noise explains
-_READ = 10.0  # [noise] likewise for forces; slow errors are not in the noise read from a record
 _NOTHING = 0.02  # share of the variance; a smaller gain is negligible even if it is significant
-_LITTLE = 0.2  # share of the variance; a smaller gain must be significant
 _SURE = 4.0  # F statistic above which a gain is significant
-_SMALL = 1e-3  # [spread] largest negligible misfit
-_FORCE = 0.2  # [largest known force] largest acceptable misfit of a balance of forces
-_MOVES = 20.0  # [noise] smallest range of a moving channel; a short window may contain no motion
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,13 +62,14 @@ class Channel:
     @property
     def is_above_noise(self) -> bool:
         """True if noise does not explain the misfit and the misfit is not negligible."""
-        if self.is_force:
-            return bool(self.above > _READ and self.misfit > _FORCE * self.spread)
-        return bool(self.above > MISFIT * self.by_starts and self.misfit > _SMALL * self.spread)
+        if self.is_force:  # Slow errors are not in the noise read from a record.
+            return bool(self.above > 10.0 and self.misfit > 0.2 * self.spread)
+        return bool(self.above > MISFIT * self.by_starts and self.misfit > 1e-3 * self.spread)
 
     @property
     def is_unexplained(self) -> bool:
-        return bool(self.share < _NOTHING or (self.share < _LITTLE and not self.sure))
+        """True if the gain is negligible, or below a fifth and not significant."""
+        return bool(self.share < _NOTHING or (self.share < 0.2 and not self.sure))
 
 
 def worth(
@@ -111,7 +107,8 @@ def worth(
     if not out and each and all(c.is_unexplained for c in each):
         c = max(each, key=lambda c: c.spread / max(c.noise, 1e-300))
         numbers = {n: getattr(c, n) for n in said}
-        if isinstance(problem.objective, Windows) and c.range > _MOVES * c.noise:
+        # A channel that moves by 20 times its noise may not move in a short window.
+        if isinstance(problem.objective, Windows) and c.range > 20.0 * c.noise:
             numbers |= {"range": c.range, "length": problem.objective.length}
             out.append(Notice("windows-too-short", c.name, numbers))
         else:
@@ -123,11 +120,9 @@ def channels(
     problem: Problem, records: Mapping[str, Any], found: np.ndarray, x: np.ndarray
 ) -> Iterator[Channel]:
     """Yield the misfit, the noise and the spread of each output of each record."""
-    first, free = 0, int(sum(not u.hidden for u in problem.unknowns for _ in u.names))
-    for i, (label, prepared) in enumerate(zip(records, problem.prepared, strict=bool(records))):
-        weight = np.asarray(prepared.weight)
-        r = found[first : first + weight.size].reshape(weight.shape)
-        first += weight.size
+    free = int(sum(not u.hidden for u in problem.unknowns for _ in u.names))
+    each = zip(records, problem.by_record(found), strict=bool(records))
+    for i, (label, (prepared, _, r)) in enumerate(each):
         record = records[label]
         if not isinstance(record, Record) or not isinstance(prepared, PreparedRecord):
             continue
@@ -235,8 +230,14 @@ def _forces(
         if mean is None:
             forces = [float(inertia) * np.asarray(prepared.known[f"{body}.a"]), *driving]
             left = r[:, k][kept]
-            cutoff = problem.objective.cutoff_at_samples
-            noise = float(inertia) * _of_acceleration(record, body, cutoff)
+            # The acceleration below the cutoff that follows from white noise of the measured
+            # motion. Its spectrum is proportional to f**(2 order).
+            channels = [n for n in record.outputs if split_channel(n)[0] == body]
+            order, of = max((1 if split_channel(n)[1] in POSITION_OF else 2, n) for n in channels)
+            f = min(problem.objective.cutoff_at_samples, 0.5 * record.rate)
+            band = np.sqrt(2.0 * f / record.rate / (2 * order + 1))
+            noise = noise_of_output(record, of) * (2 * np.pi * f) ** order * band
+            noise = float(inertia) * float(noise)
         else:
             left, *forces = mean[0][:, kept, k]
             noise = float(np.sqrt(np.mean(mean[1][kept, k] ** 2)))
@@ -256,22 +257,18 @@ def _forces(
 
 @cached_jit
 def _mean_forces(problem: Problem, x: Array, i: int) -> tuple[Array, Array]:
-    """Return `mean_forces` of prepared i."""
+    """Return the residual, the inertia term and the term of the inputs of prepared i as mean forces
+    along each spline (3, K, c) [N]. The second result (K, c) is the residual's standard deviation
+    by position noise alone.
+    """
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)
     assert isinstance(prepared, PreparedRecord)
-    return mean_forces(setup, prepared, acting(setup, prepared, problem.delayed))
-
-
-def _of_acceleration(record: Record, body: str, cutoff: float) -> float:
-    """Return the standard deviation of a body's acceleration [m/s2, rad/s2] below `cutoff` [Hz]
-    that follows from white noise of the body's measured motion.
-    """
-    names = [n for n in record.outputs if split_channel(n)[0] == body]
-    order, name = max((1 if split_channel(n)[1] in POSITION_OF else 2, n) for n in names)
-    noise = noise_of_output(record, name)
-    f = min(cutoff, 0.5 * record.rate)
-    share = 2.0 * f / record.rate / (2 * order + 1)  # The spectrum is proportional to f**(2 order).
-    return float(noise * (2 * np.pi * f) ** order * np.sqrt(share))
+    weak = prepared.weak
+    assert weak is not None
+    at = terms(setup, prepared, acting(setup, prepared, problem.delayed))
+    seconds = (weak.step * jnp.asarray(weak.knots))[:, None]
+    values = jnp.stack([at.residual, at.inertial, at.drive]) / seconds
+    return values, jnp.sqrt(jnp.sum(at.response**2, axis=(2, 3))) / seconds
 
 
 def _rms(x: np.ndarray, weight: np.ndarray) -> float:

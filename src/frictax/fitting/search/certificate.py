@@ -16,14 +16,6 @@ from ..problem.simulations import ClosedLoop, FreeRun
 _LEVEL = 0.1  # [noise] largest excess of the residuals' root mean square over the noise ...
 _OF_FEW = 3.5  # ... or this over sqrt(samples): few samples give an uncertain noise
 _LOW = 3.8  # [standard deviations] largest excess of a low part of the spectrum
-_PARTS = (4, 8, 16, 32, 64, 128, 256)  # low parts of the spectrum: its first 1/4, 1/8, ...
-_FEW = 5  # least number of frequencies of a part; the excess of fewer is not normal
-_OWN = 0.5  # [noise read from the record] least noise of the residuals
-_RECORD = 1.05  # [noise read from the record] largest noise of the residuals, for long records
-_SAMPLES = 20  # least number of samples from which noise can be estimated
-_SMALL = 1e-3  # [spread of an output] largest misfit that does not need a further search
-_EXACT_TICKS = 1e-7  # `_EXACT` for ticks, whose positions are exact
-_EXACT = 1e-5  # [spread] largest misfit by rounding and time steps, in a record without noise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,11 +50,8 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
     """
     if not isinstance(problem.objective, FreeRun | ClosedLoop) or problem.loss.rounds > 1:
         return None
-    worst, matters, first = None, False, 0
-    for i, prepared in enumerate(problem.prepared):
-        weight = np.asarray(prepared.weight)
-        mine = np.asarray(residuals)[first : first + weight.size].reshape(weight.shape)
-        first += weight.size
+    worst, matters = None, False
+    for i, (prepared, weight, mine) in enumerate(problem.by_record(residuals)):
         if not isinstance(prepared, PreparedRecord):
             continue
         for c, name in enumerate(prepared.names):
@@ -71,18 +60,19 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
                 continue
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
             noise = prepared.tick_noise.get(name)
-            found = _compare_with_noise(
-                mine[counted, c],
-                white_noise_of(measured) if noise is None else float(noise),
-                float(np.std(measured)),
-                _EXACT if noise is None else _EXACT_TICKS,
-            )
+            # [spread] The largest misfit by rounding and time steps in a record without noise. The
+            # positions of ticks are exact.
+            exact = 1e-5 if noise is None else 1e-7
+            noise = white_noise_of(measured) if noise is None else float(noise)
+            spread = float(np.std(measured))
+            found = _compare_with_noise(mine[counted, c], noise, spread, exact)
             if found is None:
                 continue
             ratio, low, share = found
             most = 1.0 + max(_LEVEL, _OF_FEW / np.sqrt(np.sum(counted)))
             one = Certificate(name, i, ratio, float(most), low, False)
-            matters |= not one.at_noise and share > _SMALL
+            # A misfit of a thousandth of the spread does not need a further search.
+            matters |= not one.at_noise and share > 1e-3
             if worst is None or _excess(one) > _excess(worst):
                 worst = one
     return None if worst is None else dataclasses.replace(worst, matters=matters)
@@ -99,46 +89,38 @@ def _compare_with_noise(
     and the ratio of the residuals to the spread; None if no noise can be read. `of_record`: noise
     read from the record; `exact`: largest misfit by rounding and time steps, in spreads.
     """
-    if left.size < _SAMPLES:
+    n = left.size
+    if n < 20:  # Noise cannot be estimated from fewer samples.
         return None
     if not np.isfinite(left).all():
         return float("inf"), float("inf"), float("inf")
-    own = _noise_of_differences(left)
-    noise = (_RECORD + _OF_FEW / np.sqrt(left.size)) * of_record
-    misfit = float(np.sqrt(np.mean(left**2)))
-    if misfit > exact * spread:
-        own = max(own, _OWN * noise)
-    noise = float(min(noise, own)) if own > 0 else float(noise)
-    if not noise > 0:
-        return None
-    ratio, low = misfit / noise, _low_excess(left / noise)
-    if misfit <= exact * spread and not (ratio < 1.0 + _LEVEL and low < _LOW):
-        return None
-    return float(ratio), float(low), misfit / max(spread, 1e-300)
-
-
-def _noise_of_differences(left: Float[np.ndarray, " n"]) -> float:
-    """Return the standard deviation of white noise by its second differences. They are clipped at
-    three standard deviations, because the error of an event one sample late is not noise.
-    """
+    # The standard deviation of white noise by its second differences. They are clipped at three
+    # standard deviations, because the error of an event one sample late is not noise.
     second = np.diff(left, 2)
     scale = float(np.median(np.abs(second))) / 0.6745
     for _ in range(3):
         scale = 1.005 * float(np.sqrt(np.mean(np.clip(second, -3 * scale, 3 * scale) ** 2)))
-    return scale / np.sqrt(6.0)
-
-
-def _low_excess(x: Float[np.ndarray, " n"]) -> float:
-    """Return the largest excess of a low part of the cosine spectrum of `x`, of variance 1.
-
-    For white noise the entries of this spectrum are squares of independent normal numbers. A cosine
-    spectrum has no jump between the end and the beginning. The estimated variance of `x` has an
-    error: the squares of second differences have a relative variance of 35/9/n.
-    """
-    n = x.size
+    own = scale / np.sqrt(6.0)
+    # It lies between half and 1.05 times the noise read from a long record.
+    noise = (1.05 + _OF_FEW / np.sqrt(n)) * of_record
+    misfit = float(np.sqrt(np.mean(left**2)))
+    if misfit > exact * spread:
+        own = max(own, 0.5 * noise)
+    noise = float(min(noise, own)) if own > 0 else float(noise)
+    if not noise > 0:
+        return None
+    # For white noise the entries of the cosine spectrum are squares of independent normal numbers.
+    # It does not jump between the end and the beginning. The estimated variance has an error: the
+    # squares of second differences have a relative variance of 35/9/n.
+    x = left / noise
     power = np.abs(np.fft.rfft(np.concatenate([x, x[::-1]]))[:n]) ** 2 / (2 * n)
     power[0] /= 2
     total = np.cumsum(power)
-    counts = [n // part for part in _PARTS if n // part >= _FEW]
+    # Low parts are the first 1/4, 1/8, ... of the spectrum. The excess of a part of fewer than 5
+    # frequencies is not normal.
+    counts = [n // part for part in (4, 8, 16, 32, 64, 128, 256) if n // part >= 5]
     excess = [(total[k - 1] - k) / np.sqrt(2.0 * k + 35 / 9 * k**2 / n) for k in counts]
-    return float(max(excess, default=-np.inf))
+    ratio, low = misfit / noise, float(max(excess, default=-np.inf))
+    if misfit <= exact * spread and not (ratio < 1.0 + _LEVEL and low < _LOW):
+        return None
+    return float(ratio), float(low), misfit / max(spread, 1e-300)

@@ -24,18 +24,12 @@ from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
 from ..problem.setup import contact_modes, contact_names
 from .certificate import Certificate, certify
-from .levenberg_marquardt import Descent, begin
+from .levenberg_marquardt import Descent
+from .run import begun
 
 LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of the probes from the end of a search
 ROUNDS = 4  # largest number of rounds of probes
-_GROUPS = 4  # largest number of event sequences that are searched in a round
 _SHORT, _LONG = 15, 60  # most steps of a search in a new event sequence, and after a lower misfit
-_MOST = 12  # largest number of probed directions, the least certain ones
-_AT_A_CORNER = 0.3  # [standard errors] longest predicted step at an end that is a corner
-_GAIN = 1e-3  # [variance of the noise] smallest gain in misfit that counts
-_NEAR = 100.0  # [standard errors] distance from the end at which other event sequences matter
-_SPANS = 10.0  # [spans of the coordinates] longest distance at which an edge is sought
-_NEAREST = 1e-8  # [standard errors] shortest distance at which an edge is sought
 
 # A function that continues a search to a step, for residuals at a noise scale.
 Advance = Callable[[Descent, int, Any], Descent]
@@ -70,8 +64,8 @@ class Hopped(NamedTuple):
 def may_gain(problem: Problem, state: Descent) -> bool:
     """Return True if a search that ended at `state` may have met an edge.
 
-    It may if the tolerance was not met, or if one of the last trials within `_NEAR` standard errors
-    had another event sequence. If the starts of windows are fitted, it is False: each has edges.
+    It may if the tolerance was not met, or if one of the last trials within 100 standard errors had
+     another event sequence. If the starts of windows are fitted, it is False: each has edges.
     """
     jacobian = np.asarray(state.jacobian)
     known = bool(np.isfinite(state.cost)) and bool(jacobian.any()) and bool(state.done)
@@ -80,7 +74,7 @@ def may_gain(problem: Problem, state: Descent) -> bool:
     tried = np.arange(len(state.kinds)) < state.steps
     off = np.asarray(state.trials)[tried & (state.kinds != state.kind)] - state.z
     variance = 2.0 * state.cost / max(len(jacobian) - off.shape[1], 1)
-    near = np.sum((off @ jacobian.T) ** 2, axis=1) < _NEAR**2 * variance
+    near = np.sum((off @ jacobian.T) ** 2, axis=1) < 100.0**2 * variance
     return not bool(state.settled) or bool(near.any())
 
 
@@ -100,7 +94,7 @@ def over_edges(
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
-            ways = _standard_errors(state, variance)[:_MOST]
+            ways = _standard_errors(state, variance)[:12]  # the least certain directions
             points = [z] + [z + s * a * w for w in ways for a in LENGTHS for s in (-1.0, 1.0)]
             costs, courses = _evaluate_probes(problem, np.stack(points), noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
@@ -110,15 +104,16 @@ def over_edges(
                 if kinds[i] not in seen or costs[i] < float(state.cost):
                     best.setdefault(kinds[i], i)
             lower = None
-            for kind, i in itertools.islice(best.items(), _GROUPS):
+            for kind, i in itertools.islice(best.items(), 4):
                 if not np.isfinite(costs[i]):
                     break
                 seen.add(kind)
-                end = advance(begin(points[i], problem.rows(), problem.spans()), _SHORT, noise)
+                end = advance(begun(problem, points[i]), _SHORT, noise)
                 steps += int(end.steps)
                 # If no parameter changes the prediction, no step leads away from this end.
                 leads = bool(np.asarray(end.jacobian).any())
-                if leads and 2.0 * (float(state.cost) - float(end.cost)) > _GAIN * variance:
+                # A gain counts from a thousandth of the variance of the noise.
+                if leads and 2.0 * (float(state.cost) - float(end.cost)) > 1e-3 * variance:
                     lower = end
                     break
             if lower is None:
@@ -133,14 +128,10 @@ def over_edges(
             raise
         return Hopped(state, steps, True, ())
     # A search is settled at an edge. It is settled too at a corner of the misfit, where an event
-    # passes a sample, if no probe was lower.
-    if notices or (bool(state.done) and float(state.distance) <= _AT_A_CORNER):
-        state = _mark_settled(state)
+    # passes a sample, if no probe was lower and the predicted step is below 0.3 standard errors.
+    if notices or (bool(state.done) and float(state.distance) <= 0.3):
+        state = dataclasses.replace(state, done=np.array(True), settled=np.array(True))
     return Hopped(state, steps, False, notices)
-
-
-def _mark_settled(state: Descent) -> Descent:
-    return dataclasses.replace(state, done=np.array(True), settled=np.array(True))
 
 
 def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"]:
@@ -161,6 +152,8 @@ def _find_edge(
     """Return the notice of the first edge along the undamped step from `state`, or along the
     gradient, towards which damping turns a step. The tuple is empty if neither meets an edge.
     """
+    nearest = 1e-8  # [standard errors] shortest distance at which an edge is sought
+    spans = 10.0  # [spans of the coordinates] longest distance at which an edge is sought
     gram = np.asarray(state.products)[:-1, :-1]
     gradient = np.asarray(state.products)[:-1, -1]
     unit = np.sqrt(np.diag(gram))
@@ -179,10 +172,10 @@ def _find_edge(
         way = way * np.sqrt(variance) / size  # of one standard error
         # A step of one standard error along the gradient can leave the domain of a value at its
         # bound, so spans limit the step.
-        low, high = 0.0, min(max(1.0, left), _SPANS / float(np.max(np.abs(way) / state.span)))
-        if high <= _NEAREST:
+        low, high = 0.0, min(max(1.0, left), spans / float(np.max(np.abs(way) / state.span)))
+        if high <= nearest:
             continue
-        lengths = np.concatenate([[0.0], np.geomspace(_NEAREST, high, count - 1)])
+        lengths = np.concatenate([[0.0], np.geomspace(nearest, high, count - 1)])
         # The second pass divides the interval of the first pass that contains the edge.
         for _ in range(2):
             costs, courses = _evaluate_probes(problem, z + lengths[:, None] * way, noise)
@@ -197,34 +190,31 @@ def _find_edge(
             if not np.isfinite(costs[i - 1 : i + 1]).all():  # A simulation fails there.
                 continue
             jump = 2.0 * (costs[i] - costs[i - 1]) / variance
-            verdict = _verdict(certify(problem, np.asarray(state.residuals)))
-            sides = courses[0], courses[i]
-            return (_edge_notice(problem, *sides, lengths[i], jump, looked, verdict),)
+            numbers = {"away": lengths[i], "jump": jump, "looked": looked}
+            found = certify(problem, np.asarray(state.residuals))
+            return (_edge_notice(problem, courses[0], courses[i], numbers, found),)
     return ()
-
-
-def _verdict(found: Certificate | None) -> str:
-    """Return a sentence that says if an end at an edge is an answer."""
-    if found is None:
-        return "No noise can be read from the residuals, so a lower misfit may exist."
-    if found.at_noise:
-        return "The residuals are white noise, so this end is an answer."
-    return (
-        f"The misfit is {found.ratio:.3g} times the noise of {found.subject} or is not white, so"
-        " this end is not an answer."
-    )
 
 
 def _edge_notice(
     problem: Problem,
     here: Events,
     there: Events,
-    away: float,
-    jump: float,
-    looked: int,
-    verdict: str,
+    numbers: dict[str, Any],
+    found: Certificate | None,
 ) -> Notice:
-    """Return a notice of the first event that differs between the two sides of an edge."""
+    """Return a notice of the first event that differs between the two sides of an edge, and whether
+    an end there is an answer by the certificate `found`.
+    """
+    if found is None:
+        verdict = "No noise can be read from the residuals, so a lower misfit may exist."
+    elif found.at_noise:
+        verdict = "The residuals are white noise, so this end is an answer."
+    else:
+        verdict = (
+            f"The misfit is {found.ratio:.3g} times the noise of {found.subject} or is not white,"
+            " so this end is not an answer."
+        )
     never = Event(0, 0, 0, 0, np.inf)
     records = [p for p in problem.prepared if isinstance(p, PreparedRecord)]
     rate = min(float(np.median(np.diff(p.t))) for p in records)
@@ -244,8 +234,8 @@ def _edge_notice(
     does = ("no longer " if gone else "") + does + lasts
     if len(records) > 1:
         does += f" in record {event.record + 1}"
-    numbers = {"away": away, "does": does, "time": event.time, "jump": jump, "looked": looked}
-    return Notice("search-edge", where, numbers | {"verdict": verdict})
+    more = {"does": does, "time": event.time, "verdict": verdict}
+    return Notice("search-edge", where, numbers | more)
 
 
 _VERBS = {

@@ -12,18 +12,6 @@ from jaxtyping import Array, Bool, Float, Int
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
 
-_TRIALS = 16  # Number of the last trial points that a state contains.
-_PATIENT = 1  # Rejected steps before a fraction of the undamped step is tried.
-_NEAR = 0.02  # [standard errors] Longest final step whose residuals are not evaluated.
-# [standard errors per root of the degrees of freedom] A shorter step changes the cost by less than
-# its rounding error.
-_HIDDEN = 1e-7
-# Rounding error of the residuals over the root of `floor`: 2e-16 of the measurement, of which that
-# root is 1e-10. The rounding error of the cost is twice this times the residuals, with a margin of
-# 2.
-_ROUNDING = 1e-5
-_FAST = 0.05  # Ratio of two distances to the minimum below which steps converge like Newton's.
-
 # Map coordinates to residuals, their Jacobian, and the number of the sequence of events if the
 # simulation has events.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
@@ -81,6 +69,7 @@ def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
 
     `span`: the longest first change of each coordinate; longer if its own standard error is larger.
     """
+    trials = 16  # number of the last trial points that a state contains
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
     return Descent(
         z,
@@ -96,8 +85,8 @@ def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
         np.array(0.0),
         count,
         count,
-        np.zeros((_TRIALS, p)) + z,
-        np.zeros(_TRIALS, np.int32),
+        np.zeros((trials, p)) + z,
+        np.zeros(trials, np.int32),
         count,
         np.array(np.inf),
         np.zeros(p),
@@ -126,10 +115,9 @@ def descend(
 
     - `floor`: cost of rounding errors; `ridge`: least curvature for distances, 1 leaves out
       directions that the data hardly identify, for columns with a length of at least `least`.
-    - `patience`: largest number of successive steps without gain; `turn`: map from these
-      coordinates to those of the spans.
+    - `patience`: largest number of successive steps without gain.
 
-    A final step of at most `_NEAR` standard errors follows from the linear model and is not
+    A final step of at most 0.02 standard errors follows from the linear model and is not
     evaluated, under two conditions: the previous step converged so fast that the next one is within
     the tolerance, and the damping is as small. A step that changes the cost by less than its
     rounding error is not evaluated either.
@@ -187,9 +175,18 @@ def _take_step(
     ridge: Any = 1e-12,
     patience: int = 12,
     least: Any = 0.0,
-    turn: Float[Array, "k p"] | None = None,
 ) -> Descent:
     """Return the state of the search after its trial step, at whose end it was `evaluated`."""
+    longest = 0.02  # [standard errors] longest final step whose residuals are not evaluated
+    fast = 0.05  # ratio of two distances to the minimum below which steps converge like Newton's
+    # [standard errors per root of the degrees of freedom] A shorter step changes the cost by less
+    # than its rounding error.
+    shortest = 1e-7
+    # The rounding error of the residuals is 2e-16 of the measurement, and the root of `floor` is
+    # 1e-10 of it. The rounding error of the cost is twice their ratio times the residuals, with a
+    # margin of 2.
+    rounding_of_floor = 1e-5
+    trials = s.trials.shape[0]
 
     def put(rows, new) -> Array:
         return jnp.where(jnp.reshape(row, (-1,) + (1,) * (rows.ndim - 1)), new, rows)
@@ -197,7 +194,7 @@ def _take_step(
     r, jacobian, *kinds = evaluated
     z = trial = jnp.add(s.z, s.move)
     of_trial = kinds[0] if kinds else jnp.zeros((), jnp.int32)
-    row = jax.nn.one_hot(s.steps % _TRIALS, _TRIALS, dtype=bool)
+    row = jax.nn.one_hot(s.steps % trials, trials, dtype=bool)
     # One product contains all sums over the samples, because XLA compiles each sum separately.
     both = jnp.concatenate([jacobian, r[:, None]], axis=1)
     products = both.T @ both
@@ -221,7 +218,7 @@ def _take_step(
     variance = jnp.maximum(2 * cost, floor) / dof
     span = jnp.where(first, jnp.maximum(s.span, jnp.sqrt(variance) / unit), s.span)
     # `ways` maps the coordinates to spans, in which the length of a step is measured.
-    ways = (jnp.eye(span.size) if turn is None else turn) / span[:, None]
+    ways = jnp.eye(span.size) / span[:, None]
     gone = jnp.linalg.norm(ways @ s.move)
     ways = ways / unit
     fails = ~first & ~better
@@ -243,12 +240,30 @@ def _take_step(
         jnp.stack([sure, gram + ridge * jnp.eye(unit.size)]), -jnp.stack([gradient, gradient])
     )
     whole = jnp.linalg.norm(ways @ newton)
-    damped = _within(sure, gradient, ways.T @ ways, newton, whole, radius)
+    # The step within the radius that minimises the cost of the linear model: Newton's method finds
+    # the damping from 1 / length, monotonically from 0.
+    # Source: J. J. Moré, D. C. Sorensen, "Computing a trust region step", SIAM Journal on
+    # Scientific and Statistical Computing 4, 1983.
+    metric = ways.T @ ways
+
+    def shorten(carry) -> Any:
+        damping, step, length, k = carry
+        matrix = (sure + damping * metric)[None]
+        (slope,) = _solve_stacked(matrix, (metric @ step)[None])
+        damping = damping + length**2 / (step @ metric @ slope) * (length / radius - 1.0)
+        (step,) = _solve_stacked((sure + damping * metric)[None], -gradient[None])
+        return damping, step, jnp.sqrt(step @ metric @ step), k + 1
+
+    _, damped, _, _ = jax.lax.while_loop(
+        lambda carry: (carry[2] > 1.05 * radius) & (carry[3] < 30),
+        shorten,
+        (jnp.zeros_like(whole), newton, whole, 0),
+    )
     line = jnp.where(
         better,
         jnp.where(along & (s.line < 1), jnp.minimum(1.0, 2.0 * s.line), 0.0),
         jnp.where(
-            (refused >= _PATIENT) & ((refused - _PATIENT) % 2 == 0),
+            refused % 2 == 1,  # after every second rejected step
             jnp.minimum(1.0, jnp.linalg.norm(ways @ damped) / whole),
             0.0,
         ),
@@ -260,15 +275,15 @@ def _take_step(
     fall, rest = distance / s.distance, undamped - move
     kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
     foreseen = (
-        ~first & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
+        ~first & (distance <= longest) & (fall <= fast) & (distance * fall + kept <= tolerance)
     )
-    last = better & (distance > tolerance) & (foreseen | (distance <= _HIDDEN * jnp.sqrt(dof)))
+    last = better & (distance > tolerance) & (foreseen | (distance <= shortest * jnp.sqrt(dof)))
     # At a kink a step gains less than predicted. At the rounding error no step gains anything.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
     # If the noise is far below the measurement, rounding of the residuals hides longer steps.
-    rounding = _ROUNDING * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
-    hidden = jnp.sqrt(dof * (_HIDDEN**2 + rounding))
+    rounding = rounding_of_floor * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
+    hidden = jnp.sqrt(dof * (shortest**2 + rounding))
     near = (distance <= tolerance) | last | (stuck & (distance <= hidden))
     settled = jnp.isfinite(cost) & near & jnp.any(lengths > 0)
     done = settled | stuck | (first & ~(better & leads))
@@ -296,31 +311,6 @@ def _take_step(
         products,
     )
     return Descent(*there, *then, s.x, s.slope, s.steps + 1, done, settled)
-
-
-def _within(gram, gradient, metric, newton, whole, radius) -> Float[Array, " p"]:
-    """Return the step within `radius` that minimises the cost of the linear model.
-
-    Newton's method finds the damping from 1 / length, monotonically from 0.
-
-    **Source:** J. J. Moré, D. C. Sorensen, "Computing a trust region step", *SIAM Journal on
-    Scientific and Statistical Computing* 4, 1983.
-    """
-
-    def nearer(carry) -> Any:
-        damping, step, length, k = carry
-        matrix = (gram + damping * metric)[None]
-        (slope,) = _solve_stacked(matrix, (metric @ step)[None])
-        damping = damping + length**2 / (step @ metric @ slope) * (length / radius - 1.0)
-        (step,) = _solve_stacked((gram + damping * metric)[None], -gradient[None])
-        return damping, step, jnp.sqrt(step @ metric @ step), k + 1
-
-    _, step, _, _ = jax.lax.while_loop(
-        lambda carry: (carry[2] > 1.05 * radius) & (carry[3] < 30),
-        nearer,
-        (jnp.zeros_like(whole), newton, whole, 0),
-    )
-    return step
 
 
 def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:

@@ -14,18 +14,13 @@ from frictax.interrupts import may_keep
 from frictax.notice import Notice
 from frictax.progress import SILENT, Work
 
-from ..problem.objectives import AbstractSimulation, Steady
+from ..problem.objectives import AbstractSimulation
 from ..problem.problem import Problem, residuals_and_jacobian
 from . import edges
 from .certificate import certify
-from .halving import successive_halving
-from .levenberg_marquardt import Descent, begin
+from .levenberg_marquardt import Descent
 from .rounds import by_rounds
-from .run import Run, begun
-from .strayed import restart_from_bounds
-
-_ROUNDS = 100  # most searches with an updated noise scale, if a robust loss or priors depend on it
-_WIDE = 1e100  # noise scale at which every residual is small, so that a robust loss is quadratic
+from .run import Run, begun, restart_from_bounds, successive_halving
 
 
 class Extent(NamedTuple):
@@ -70,24 +65,19 @@ def search(
     """
     starts, spread, seed, most = extent
     x0 = np.asarray(problem.x0)
-    draws = np.zeros((starts, x0.size))
-    if starts > 1:
-        draws[1:] = (
-            np.random.default_rng(seed).standard_normal((starts, x0.size))[1:] * problem.spans()
-        )
-    weights = [np.asarray(p.weight) for p in problem.prepared]
-    measured = [np.asarray(p.measured) for p in problem.prepared]
+    draws = np.random.default_rng(seed).standard_normal((starts, x0.size)) * problem.spans()
+    draws[0] = 0.0
+    sums = [float(np.sum((np.asarray(p.weight) * p.measured) ** 2)) for p in problem.prepared]
     dof = max(int(np.sum(problem.weights() > 0)) - x0.size, 1)
-    floor = (
-        1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True))
-        + 1e-300
-    )
+    floor = 1e-20 * sum(sums) + 1e-300
     run = Run(problem, method, dof, floor, say)
     points = [first + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
-    rows, spans = problem.rows(), problem.spans()
-    states = [begin(z, rows, spans) for z in points]
-    noise = _first_noise(problem)
+    states = [begun(problem, z) for z in points]
+    # If the weights are only relative, the first noise scale is so large that a robust loss is
+    # quadratic.
+    is_relative = problem.is_steady and not problem.noise_known
+    noise = 1e100 if is_relative and problem.loss.rounds > 1 else 1.0
     state, costs = successive_halving(run, states, noise)
     before, made = float(state.cost), 0
     try:
@@ -103,7 +93,7 @@ def search(
             if problem.priors:
                 state, noise = _with_noise(run, state, noise)
         if not run.interrupted:
-            state = _over_edges(run, state, noise)
+            state = search_over_edges(run, state, noise)
     except KeyboardInterrupt:  # A later search was stopped before its first result.
         if not may_keep():
             raise
@@ -121,32 +111,29 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
         return state, noise
-    for k in range(_ROUNDS):
+    most, counted = 100, problem.weights() > 0  # searches with an updated noise scale; residuals
+    for k in range(most):
         if run.interrupted or not np.isfinite(state.cost):
             break
-        last, noise = noise, _noise(problem, state, int(run.dof), first=k == 0)
+        last, r = noise, np.asarray(residuals_and_jacobian(problem, state.x)[0])
+        r, dof = r[: counted.size][counted], int(run.dof)
+        if problem.loss.rounds == 1:
+            noise = float(np.sqrt(r @ r / dof))
+        else:  # Huber's proposal 2 starts from the median.
+            noise = float(np.median(np.abs(r)) / 0.6745)
+            for _ in range(50 if k > 0 else 0):
+                score = np.asarray(problem.loss.score(jnp.asarray(r / noise)))
+                new = noise * float(np.sqrt(score @ score / (dof * problem.loss.consistency())))
+                if abs(new - noise) < 1e-8 * noise:
+                    break
+                noise = new
         if k > 0 and abs(noise - last) <= min(1e-4, method.tolerance) * noise:
             break
         state = run.one(begun(problem, np.asarray(state.z)), noise)
     return state, noise
 
 
-def continue_over_edges(run: Run, state: Descent) -> tuple[Descent, list[Notice]]:
-    """Return the better of `state` and the ends of searches beyond the edges around `state`, at
-    noise scale 1, and their notices.
-    """
-    return _over_edges(run, state, 1.0), run.notices
-
-
-def _first_noise(problem: Problem) -> float:
-    """Return the first noise scale of a search. If the weights are only relative, it is so large
-    that the first search is least squares.
-    """
-    relative = isinstance(problem.objective, Steady) and not problem.noise_known
-    return _WIDE if relative and problem.loss.rounds > 1 else 1.0
-
-
-def _over_edges(run: Run, state: Descent, noise: float) -> Descent:
+def search_over_edges(run: Run, state: Descent, noise: float) -> Descent:
     """Return the better of `state` and the ends of searches beyond the edges around `state`."""
     if not (
         isinstance(run.problem.objective, AbstractSimulation)
@@ -159,22 +146,3 @@ def _over_edges(run: Run, state: Descent, noise: float) -> Descent:
     run.steps += end.steps
     run.notices += end.notices
     return end.state
-
-
-def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:
-    """Return the noise scale at the end of a search, by the sum of squares or by Huber's
-    proposal 2, which starts from the median.
-    """
-    r = np.asarray(residuals_and_jacobian(problem, state.x)[0])
-    counted = problem.weights() > 0
-    r = r[: counted.size][counted]
-    if problem.loss.rounds == 1:
-        return float(np.sqrt(r @ r / dof))
-    scale = float(np.median(np.abs(r)) / 0.6745)
-    for _ in range(1 if first else 50):
-        score = np.asarray(problem.loss.score(jnp.asarray(r / scale)))
-        new = scale * float(np.sqrt(score @ score / (dof * problem.loss.consistency())))
-        if abs(new - scale) < 1e-8 * scale:
-            break
-        scale = scale if first else new
-    return scale

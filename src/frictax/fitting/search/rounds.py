@@ -21,30 +21,17 @@ from frictax.parameters import Real
 from frictax.programs import cached_jit
 
 from ..problem.problem import Problem, bounds
-from .certificate import Certificate, certify
+from .certificate import certify
 from .levenberg_marquardt import Descent
 from .run import Run, begun
 
 _LANES = 64  # runs of one call
 _GENERATIONS = 20  # generations of a round
-_EVERY = 10  # number of generations after which the best points are fitted
-_BEST = 8  # fitted points with the best score of the round; as many have the least sum of squares
 RUNS = _LANES * _GENERATIONS  # runs of a round
 # Widths of the first generation of each round, in logarithms of the distance from the bound. The
 # centres are the start and the best end in turn.
 _WIDTHS = (0.15, 0.05, 0.5, 0.15, 1.0, 0.05, 0.3, 0.3)
 _FARTHEST = 4.0  # logarithms: largest distance of a point from the start
-_WIDEST = 2.0  # logarithms: largest step size of CMA-ES
-_SHORT, _LONG = (
-    12,
-    60,
-)  # most steps of a fit, and of a fit with less than twice the least cost of its round
-_NEAR = 5.0  # [noise] largest residuals of a run that is near its record
-_ALONG = 20.0  # number of zero residuals assumed before the first sample
-_LEAST_NOISE = 1e-3  # [spread of an output] least noise that scores assume
-_FAILED = 1e12  # squared residual of a run that fails
-_SAME = 2.0  # largest ratio of the costs with plain and with divided steps at which plain steps do
-_GAIN = 0.02  # smallest relative reduction of the cost that is reported
 
 
 def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> tuple[Descent, int]:
@@ -53,13 +40,23 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
     In a round CMA-ES moves a cloud of points by scores of plain runs. The best distinct points are
     the starts of short fits. The rounds stop at the first end whose residuals are white noise.
 
+    Scores are computed without the division of steps with a large error, if the misfit at the end
+    of the search is less than doubled by this. If one of 64 lanes divides a step, all do, and
+    rounds take up to 20 times as long.
+
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """
     problem = run.problem
     before = after = certify(problem, np.asarray(state.residuals))
     best, made = state, 0
     try:
-        plain = _with_plain_steps(problem, state, noise)
+        plain, engine = problem, problem.engine
+        if isinstance(engine, OnSamples) and engine.tolerance is not None:
+            plain = dataclasses.replace(problem, engine=dataclasses.replace(engine, tolerance=None))
+            points = np.repeat(np.asarray(state.z)[None], _LANES, axis=0)
+            scale = _inverse_noise(problem)
+            squares = np.asarray(_scores(plain, points, scale, np.float64(noise))[2])
+            plain = plain if 0.5 * squares[0] < 2.0 * float(state.cost) else problem
         while after is not None and not after.at_noise and made < most:
             made += 1
             for end in _ends_of_round(run, plain, best, made - 1, seed, noise):
@@ -75,38 +72,21 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
         if not may_keep():
             raise
         run.interrupted = True
-    if float(best.cost) < float(state.cost) * (1 - _GAIN):
-        run.notices.append(_notice(before, after, made, most))
+    if float(best.cost) < float(state.cost) * (1 - 0.02):  # A smaller reduction is not reported.
+        assert before is not None
+        ends = {"before": before.ratio, "after": 0.0 if after is None else after.ratio}
+        numbers = {"runs": made * RUNS, "rounds": made, "most": most}
+        run.notices.append(Notice("search-by-rounds", before.subject, ends | numbers))
     return best, made
-
-
-def _notice(before: Certificate | None, after: Certificate | None, made: int, most: int) -> Notice:
-    assert before is not None
-    ends = {"before": before.ratio, "after": 0.0 if after is None else after.ratio}
-    numbers = {"runs": made * RUNS, "rounds": made, "most": most}
-    return Notice("search-by-rounds", before.subject, ends | numbers)
-
-
-def _with_plain_steps(problem: Problem, state: Descent, noise: float) -> Problem:
-    """Return the problem without division of steps with a large error, if the misfit at the end of
-    the search is nearly the same. If one of 64 lanes divides a step, all do. Then rounds take up to
-    20 times as long.
-    """
-    engine = problem.engine
-    if not isinstance(engine, OnSamples) or engine.tolerance is None:
-        return problem
-    plain = dataclasses.replace(problem, engine=dataclasses.replace(engine, tolerance=None))
-    points = np.repeat(np.asarray(state.z)[None], _LANES, axis=0)
-    squares = np.asarray(_scores(plain, points, _inverse_noise(problem), np.float64(noise))[2])
-    return plain if 0.5 * squares[0] < _SAME * float(state.cost) else problem
 
 
 def _ends_of_round(
     run: Run, plain: Problem, best: Descent, number: int, seed: int, noise: float
 ) -> Iterator[Descent]:
     """Yield the ends of the short fits of round `number`, counted from 0. The scores are computed
-    with the problem `plain`.
+    with the problem `plain`. After every tenth generation the best points are fitted.
     """
+    short, long = 12, 60  # steps of a fit, and of a fit with less than twice the least cost so far
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
     centre = logarithms.of_coordinates(best.z) if number % 2 else np.zeros(best.z.size)
@@ -121,16 +101,16 @@ def _ends_of_round(
         cloud.adapt(points, scores[:, by])
         drawn.append(points)
         scored.append(scores)
-        if (k + 1) % _EVERY:
+        if (k + 1) % 10:
             continue
         points, scores = np.concatenate(drawn), np.concatenate(scored)
         apart = points / (np.std(drawn[-1], axis=0) + 1e-6)
         chosen = _best_distinct(apart, scores[:, by]) + _best_distinct(apart, scores[:, 2])
         z = logarithms.to_coordinates(points)
         for i in dict.fromkeys(chosen):
-            end = run.to(begun(problem, z[i]), _SHORT, noise)
+            end = run.to(begun(problem, z[i]), short, noise)
             if not bool(end.done) and float(end.cost) < 2.0 * least:
-                end = run.to(end, _LONG, noise)
+                end = run.to(end, long, noise)
             run.steps += int(end.steps)
             if np.isfinite(end.cost):
                 least = min(least, float(end.cost))
@@ -139,10 +119,10 @@ def _ends_of_round(
 
 
 def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, " k"]) -> list[int]:
-    """Return the points with the least scores that are more than 1 apart."""
+    """Return the 8 points with the least scores that are more than 1 apart."""
     chosen: list[int] = []
     for i in np.argsort(scores).tolist():
-        if not np.isfinite(scores[i]) or len(chosen) == _BEST:
+        if not np.isfinite(scores[i]) or len(chosen) == 8:
             break
         if all(np.linalg.norm(points[i] - points[j]) > 1.0 for j in chosen):
             chosen.append(i)
@@ -228,11 +208,13 @@ class _Cloud:
             + self.of_all * (steps.T * self.weights) @ steps
         )
         growth = self.of_width / self.damping * (length / self.usual - 1)
-        self.width = min(self.width * float(np.exp(min(1.0, growth))), _WIDEST)
+        self.width = min(self.width * float(np.exp(min(1.0, growth))), 2.0)  # [logarithms]
 
 
 def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
-    """Return 1 / noise of each weighted residual, and 0 for a sample without weight."""
+    """Return 1 / noise of each weighted residual, and 0 for a sample without weight. The noise of
+    an output is at least a thousandth of its spread.
+    """
     parts = []
     for prepared in problem.prepared:
         weight, measured = np.asarray(prepared.weight), np.asarray(prepared.measured)
@@ -240,7 +222,7 @@ def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
         for c, name in enumerate(prepared.names):
             counted = weight[:, c] > 0
             y = (weight[:, c] * measured[:, c])[counted]
-            noise = np.fmax(white_noise_of(y), _LEAST_NOISE * np.std(y)) if y.size else np.nan
+            noise = np.fmax(white_noise_of(y), 1e-3 * np.std(y)) if y.size else np.nan
             noise = getattr(prepared, "tick_noise", {}).get(name, noise)
             scale[counted, c] = 1.0 / noise if noise > 0 else 1.0
         parts.append(scale.ravel())
@@ -257,6 +239,9 @@ def _scores(
     how long the run stays near its record. The others are the mean of log(1 + square / 25), and
     the sum of squares.
     """
+    near = 5.0  # [noise] largest residuals of a run that is near its record
+    failed = 1e12  # squared residual of a run that fails
+    zeros = 20.0  # number of zero residuals assumed before the first sample
 
     def one(z: Array) -> tuple[Array, ...]:
         r = problem.misfit(z, noise)
@@ -265,11 +250,11 @@ def _scores(
             shape = np.shape(prepared.weight)
             here = slice(first, first + int(np.prod(shape)))
             first = here.stop
-            square = (r[here] * scale[here]) ** 2 / _NEAR**2
-            square = jnp.where(jnp.isfinite(square), square, _FAILED / _NEAR**2)
+            square = (r[here] * scale[here]) ** 2 / near**2
+            square = jnp.where(jnp.isfinite(square), square, failed / near**2)
             logarithms.append(jnp.log1p(square))
             so_far = jnp.cumsum(jnp.mean(jnp.reshape(square, shape), axis=1))
-            stays.append(1.0 / (1.0 + so_far / (jnp.arange(shape[0]) + _ALONG)))
+            stays.append(1.0 / (1.0 + so_far / (jnp.arange(shape[0]) + zeros)))
         stay, logarithm = (jnp.mean(jnp.concatenate(x)) for x in (stays, logarithms))
         return -stay, logarithm, jnp.sum(r * r)
 

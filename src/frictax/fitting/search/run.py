@@ -1,28 +1,130 @@
-"""One search, in calls between which it can be interrupted and reports its progress."""
+"""Searches of one problem, in compiled calls between which a key can stop them and progress is
+reported: one search, searches from many starts, and restarts of values next to their bound.
+"""
 
+import functools
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from frictax.engine import OnSamples
-from frictax.interrupts import may_keep
+from frictax.interrupts import Workers, may_keep, result_of
 from frictax.notice import Notice
+from frictax.programs import cached_jit, interruptible_jit
 from frictax.progress import SILENT, Work
 
 from ..problem.objectives import AbstractSimulation
 from ..problem.problem import Problem
-from .compiled import by_newton, side_by_side, turned_jit
-from .levenberg_marquardt import Descent, begin
-from .methods import LevenbergMarquardt
+from .levenberg_marquardt import Descent, begin, descend, descend_together
+from .methods import AbstractMethod, LevenbergMarquardt, Optax
+
+
+@cached_jit
+def by_newton(
+    problem: Problem, state: Descent, until, noise, tolerance, dof, floor
+) -> tuple[Array, ...]:
+    """Return the arrays of the `Descent` after a search from `state`."""
+    end = descend(
+        lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
+    )
+    return tuple(jax.tree.leaves(_with_values(problem, end)))
+
+
+@cached_jit
+def side_by_side(
+    problem: Problem, states: Descent, until, noise, tolerance, dof, floor
+) -> tuple[Array, ...]:
+    """Return `by_newton` of several searches that step together; `states` has a leading axis."""
+    evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
+    ends = descend_together(evaluate, states, until, tolerance, dof, floor)
+    return tuple(jax.tree.leaves(jax.vmap(lambda end: _with_values(problem, end))(ends)))
+
+
+def in_turned_coordinates(
+    problem: Problem, z: Any, noise: Any, method: AbstractMethod, dof: Any, floor: Any
+) -> Descent:
+    """Search in coordinates rotated and scaled by the singular vectors of the Jacobian, so that 1
+    is about one standard error. Each round takes its coordinates from the end of the previous one.
+
+    This search is for optax's transformations, and for laws, whose residuals can be so nonlinear
+    that columns scaled to the same length are not enough.
+    """
+
+    largest_rounds = 10  # for Levenberg-Marquardt; each round has new coordinates
+
+    def around(carry) -> Any:
+        z, _, rounds, steps = carry
+        r, jacobian = problem.evaluate(z, noise)
+        level = jnp.sqrt(jnp.maximum(jnp.sum(r * r), floor) / dof)
+        _, s, vt = jnp.linalg.svd(jacobian / level, full_matrices=False)
+        # The scale of directions without effect on the data is limited to 1e4.
+        turn = vt.T / jnp.maximum(s, 1e-4 * s[0] + jnp.finfo(s.dtype).tiny)
+        start = jnp.zeros(turn.shape[1])
+        if isinstance(method, Optax):
+            at, count, converged = method.minimise(
+                lambda u: problem.misfit(z + turn @ u, noise) / level, start
+            )
+        else:
+            assert isinstance(method, LevenbergMarquardt)
+
+            def evaluate(u: Array) -> tuple[Array, Array]:
+                r, jacobian = problem.evaluate(z + turn @ u, noise)
+                return r, jacobian @ turn
+
+            most, tolerance = method.max_steps, method.tolerance
+            end = descend(
+                evaluate,
+                begin(start, r.size, 1e3),
+                most,
+                tolerance,
+                dof,
+                floor,
+                ridge=1.0,
+                patience=most,
+                least=level,
+            )
+            # Rounding can hide the gain of a step, so a hundred times the tolerance is enough.
+            near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
+            at, converged, count = jnp.asarray(end.z), near, end.steps
+        return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
+
+    def going(carry) -> Any:
+        _, converged, rounds, _ = carry
+        most = method.most_rounds if isinstance(method, Optax) else largest_rounds
+        return ((rounds < 2) | ~converged) & (rounds < most)
+
+    zero = jnp.zeros((), jnp.int32)
+    z, converged, _, steps = jax.lax.while_loop(
+        going, around, (jnp.asarray(z), jnp.asarray(False), zero, zero)
+    )
+    tolerance = 1e-8 if problem.is_steady else 1e-3
+    most = method.max_steps if isinstance(method, LevenbergMarquardt) else 0
+    evaluate = functools.partial(problem.evaluate, noise=noise)
+    end = descend(evaluate, begun(problem, z), 1, tolerance, dof, floor)
+    end = eqx.tree_at(
+        lambda s: (s.steps, s.settled, s.done),
+        end,
+        (steps.astype(jnp.int32), converged | end.settled, steps < most),
+    )
+    return _with_values(problem, end)
+
+
+turned_jit = interruptible_jit(in_turned_coordinates)
+
+
+def _with_values(problem: Problem, end: Descent) -> Descent:
+    values = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
+    return eqx.tree_at(lambda s: (s.x, s.slope), end, values)
+
 
 SEARCH = 0.9  # share of the search in the work of a fit
 LANES = 16  # number of searches that step together in one call
-_FIRST = 3  # least number of steps of the first call
-_SHORT = 50_000  # number of residuals that are computed in far less than a second
-_ROOM = 2**26  # [bytes] largest size of the Jacobians of one call
 
 
 def begun(problem: Problem, z: Any) -> Descent:
@@ -77,7 +179,7 @@ class Run:
             not self.in_one
             and isinstance(self.problem.objective, AbstractSimulation)
             and isinstance(self.problem.engine, OnSamples)
-            and 8 * numbers <= _ROOM
+            and 8 * numbers <= 2**26  # [bytes] largest size of the Jacobians of one call
         )
 
     def one(self, state: Descent, noise: float) -> Descent:
@@ -99,7 +201,9 @@ class Run:
         key loses little and that the progress can be reported.
         """
         steps = int(state.steps)
-        chunk = _FIRST if self.say else max(_FIRST, _SHORT // self.problem.rows())
+        # The first call has 3 steps, or more if it computes fewer than 50 000 residuals.
+        least, residuals = 3, 50_000
+        chunk = least if self.say else max(least, residuals // self.problem.rows())
         chunk = until if self.in_one else chunk
         while steps < until:
             before, began = steps, time.perf_counter()
@@ -170,3 +274,144 @@ class _Pace:
             share,
             left,
         )
+
+
+_RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter of them continues
+# Least number of starts, and of their residuals, for which compiling another program pays off.
+_MANY, _WORTH = 2 * LANES, 100_000
+
+
+def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
+    """Return the best end of searches from `states`, and the costs at the ends of all.
+
+    After each of `_RUNGS` steps a quarter of the starts continues, and always the first, so that
+    more starts are never worse than one. As many searches run at once as there are processors. If
+    there are many, `LANES` of them take their steps in one call until half of these are left, which
+    takes a third of the time. They do not go to their ends together, because these take 6 to 100
+    steps.
+
+    **Source:** K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
+    hyperparameter optimization", 2016 (successive halving).
+    """
+    if len(states) == 1:
+        state = run.one(states[0], noise)
+        return state, np.asarray([state.cost])
+    rungs = [n for n in _RUNGS if not run.in_one and n < run.most]
+    live = list(range(len(states)))
+    rungs = [*rungs, run.most]
+    residuals = len(states) * run.problem.rows()
+    has_lanes = len(states) >= _MANY and residuals >= _WORTH and len(rungs) > 1 and run.has_lanes
+    if not has_lanes:  # The first search runs alone, because it compiles the program.
+        states[0] = run.to(states[0], rungs[0], noise)
+
+    def gone(some: list[int], until: int) -> list[Descent]:
+        if len(some) == 1:
+            return [run.to(states[some[0]], until, noise)]
+        return run.together([states[i] for i in some], until, noise)
+
+    try:
+        with Workers() as pool:
+            for until, (first, last) in zip(rungs, _shares(len(states), rungs), strict=True):
+                going = [
+                    i for i in live if not bool(states[i].done) and int(states[i].steps) < until
+                ]
+                groups = _groups(going, has_lanes and until < run.most)
+                jobs = [pool.submit(gone, some, until) for some in groups]
+                count = 0
+                for some, job in zip(groups, jobs, strict=True):
+                    for i, end in zip(some, result_of(job), strict=True):
+                        states[i] = end
+                    count += len(some)
+                    run.say(
+                        f"{count} of {len(going)} starts: least cost"
+                        f" {min(float(s.cost) for s in states):.6g}",
+                        first + (last - first) * count / len(going),
+                    )
+                live = _hopeful(run, states, live)
+    except KeyboardInterrupt:
+        if not may_keep() or not any(np.isfinite(s.cost) for s in states):
+            raise
+        run.interrupted = True
+    costs = np.asarray([float(s.cost) for s in states])
+    best = states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))]
+    run.steps += int(best.steps)
+    return best, costs
+
+
+def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
+    """Return the groups of starts that continue in one call."""
+    if not has_lanes or 2 * len(going) < LANES:
+        return [[i] for i in going]
+    parts = np.array_split(going, -(-len(going) // LANES))
+    return [part.tolist() for part in parts]
+
+
+def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
+    """Return the first start and the best quarter of the `live` ones, at least two of them. Starts
+    within a standard error of a better one are left out.
+    """
+    kept: list[int] = []
+
+    def is_near(i: int, k: int) -> bool:
+        way = np.asarray(states[i].z) - np.asarray(states[k].z)
+        gram = np.asarray(states[k].products)[:-1, :-1]
+        return bool(way @ gram @ way < 2.0 * states[k].cost / run.dof)
+
+    for i in sorted(live, key=lambda i: np.nan_to_num(float(states[i].cost), nan=np.inf)):
+        enough = len(kept) >= max(2, -(-len(live) // 4))
+        if i == 0 or not (enough or any(is_near(i, k) for k in kept)):
+            kept.append(i)
+    return kept
+
+
+def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
+    """Return the shares of the work at which each rung begins and ends. A quarter of the starts
+    continues after each rung, and each search ends after 30 steps, a typical number.
+    """
+    work, before = [0.0], 0
+    for until in rungs:
+        work.append(work[-1] + starts * (max(min(until, 30), before + 1) - before))
+        starts, before = max(3, -(-starts // 4)), until
+    ends = SEARCH * np.asarray(work) / work[-1]
+    return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+
+
+BACK = (0.0, 2.0)  # distances beyond the start, in coordinates, at which strayed values restart
+
+
+def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
+    """Return a mask of the values that ended much nearer to their bound than they started, or much
+    farther from it, by a factor of 100. With accurate steps a search for a Stribeck force ends at
+    700 times the start of `fexp`, where the cost is flat.
+    """
+    one_sided = np.broadcast_to(problem.one_sided(), x.shape)
+    ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=one_sided)
+    return (np.abs(ratio) < 1 / 1e2) | (np.abs(ratio) > 1e2)
+
+
+def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
+    """Return the coordinates at the ends of searches, with each strayed value reset to `back`
+    beyond its start, on the side opposite to its end; None if no value strayed.
+    """
+    z = np.asarray(end.z)
+    away = find_strayed(problem, np.asarray(end.x)) & np.isfinite(np.asarray(end.cost))[..., None]
+    return np.where(away, -back * np.sign(z), z) if away.any() else None
+
+
+def restart_from_bounds(run: Run, state: Descent, noise: float) -> Descent:
+    """Return the better of `state` and the ends of searches from `state` with its strayed values
+    reset to their start.
+
+    Next to its bound a value has so little effect that the search does not move it back. A Stribeck
+    force that became 0 would stay 0, so the restart finds out if the data require one.
+    """
+    if not np.isfinite(state.cost) or not run.is_newton:
+        return state
+    for back in BACK:
+        z = reset_strayed(run.problem, state, back)
+        if run.interrupted or z is None:
+            break
+        again = run.one(begun(run.problem, z), noise)
+        if float(again.cost) < float(state.cost) * (1 - 1e-6):
+            state = again
+    return state
