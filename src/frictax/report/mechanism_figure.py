@@ -11,15 +11,26 @@ from matplotlib.figure import Figure
 
 from frictax.mechanism import Mechanism
 
-from .schematic.bodies import node_cells, reference_cell
-from .schematic.cells import AIR, GAP, Band, Cell, RowSize, extents, on_axis, pack
-from .schematic.labels import label
-from .schematic.pen import JOINT, ROD, SHAFT, Length, Pen, Symbol
+from .schematic.cells import (
+    AIR,
+    GAP,
+    JOINT,
+    ROD,
+    SHAFT,
+    Band,
+    Cell,
+    Length,
+    Pen,
+    RowSize,
+    Symbol,
+    extents,
+    label,
+    on_axis,
+    pack,
+)
 from .schematic.rows import Link, Network, Node, Row, network, rows_of_machines
-from .schematic.symbols import gear_symbol, link_symbol
+from .schematic.symbols import gear_symbol, link_symbol, node_cells, reference_cell
 from .style import INK, Picture, reproducible_svg, style
-
-_MARGIN = 10.0  # [pt] around the picture
 
 
 def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
@@ -48,19 +59,20 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     ['wall', 'spring', 'c = 500 N/m', 'mass', 'm = 1 kg']
     """
     with style():
-        net, room = network(mechanism), 72 * width - 2 * _MARGIN
+        margin = 10.0  # [pt] around the picture
+        net, room = network(mechanism), 72 * width - 2 * margin
         machines = []
         for rows in rows_of_machines(net):
             first, *others = [_draw_row(mechanism, net, row) for row in rows]
             below = [_side_by_side(others, room, gap=20.0)] if others else []
             machines.append(_side_by_side([first, *below], width=0.0, gap=20.0))
         whole = _side_by_side(machines, room, gap=26.0)
-        size = whole.width + 2 * _MARGIN, whole.height + 2 * _MARGIN
+        size = whole.width + 2 * margin, whole.height + 2 * margin
         figure = Picture(figsize=(size[0] / 72, size[1] / 72))
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         axes.set(xlim=(0, size[0]), ylim=(-size[1], 0), aspect="equal")
         axes.set_axis_off()
-        whole.draw(axes, _MARGIN, -_MARGIN)
+        whole.draw(axes, margin, -margin)
     return figure
 
 
@@ -101,7 +113,18 @@ def _side_by_side(drawings: Sequence[_Drawing], width: Length, gap: Length) -> _
 
 def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
     turning = [bool(getattr(mechanism[n.holds or n.name], "rotational", False)) for n in row.nodes]
-    cells = _row_cells(mechanism, net, row, turning)
+    cells: list[Cell] = []
+    for i, node in enumerate(row.nodes):
+        if node in row.references:
+            cells.append(reference_cell(node.name))
+        else:
+            acting = {name: mechanism[name] for name in net.attached.get(node.name, ())}
+            joined = i > 0, i < len(row.joints)
+            part = mechanism[node.name]
+            cells += node_cells(node.name, part, acting, turns=turning[i], joined=joined)
+        if i < len(row.joints):
+            turns = turning[i] or turning[i + 1]
+            cells.append(_joint_cell(mechanism, row.joints[i], row.nodes[i : i + 2], turns))
     places, size = pack(cells, GAP), extents(cells)
     sides = [
         (x, reach) for x, one in zip(places, cells, strict=True) for reach in one.reach.values()
@@ -124,23 +147,6 @@ def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
             one.draw(axes, x, line)
 
     return _Drawing(last - first, up + size["down"] + size["below"], draw)
-
-
-def _row_cells(mechanism: Any, net: Network, row: Row, turning: Sequence[bool]) -> list[Cell]:
-    """Return the cells of bodies and joints, from left to right."""
-    cells: list[Cell] = []
-    for i, node in enumerate(row.nodes):
-        if node in row.references:
-            cells.append(reference_cell(node.name))
-        else:
-            acting = {name: mechanism[name] for name in net.attached.get(node.name, ())}
-            joined = i > 0, i < len(row.joints)
-            part = mechanism[node.name]
-            cells += node_cells(node.name, part, acting, turns=turning[i], joined=joined)
-        if i < len(row.joints):
-            turns = turning[i] or turning[i + 1]
-            cells.append(_joint_cell(mechanism, row.joints[i], row.nodes[i : i + 2], turns))
-    return cells
 
 
 def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], turns: bool) -> Cell:
