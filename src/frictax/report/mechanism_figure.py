@@ -22,7 +22,6 @@ from .schematic.cells import (
     Length,
     Pen,
     RowSize,
-    Symbol,
     extents,
     label,
     on_axis,
@@ -126,10 +125,12 @@ def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
             turns = turning[i] or turning[i + 1]
             cells.append(_joint_cell(mechanism, row.joints[i], row.nodes[i : i + 2], turns))
     places, size = pack(cells, GAP), extents(cells)
-    sides = [
-        (x, reach) for x, one in zip(places, cells, strict=True) for reach in one.reach.values()
+    ends = [
+        (x - left, x + right)
+        for x, one in zip(places, cells, strict=True)
+        for left, right in one.reach.values()
     ]
-    first, last = min(x - left for x, (left, _) in sides), max(x + right for x, (_, right) in sides)
+    first, last = min(ends)[0], max(right for _, right in ends)
     up = size["above"] + size["up"]
 
     def draw(axes: Axes, left: Length, top: Length) -> None:
@@ -154,7 +155,10 @@ def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], tur
     parts = [mechanism[link.name] for link in links]
     texts = [label(link.name, part, turns) for link, part in zip(links, parts, strict=True)]
     mirrored = [len(link.ends) == 2 and link.ends[0] != ends[0] for link in links]
-    symbols = [_symbol(part, link, ends, turns) for link, part in zip(links, parts, strict=True)]
+    symbols = [
+        link_symbol(part, turns) if len(link.ends) == 2 else gear_symbol(part, link.ends, ends)
+        for link, part in zip(links, parts, strict=True)
+    ]
     below = turns or len(links) > 1
     first = on_axis(
         links[0].name, symbols[0], texts[0], Band.BELOW if below else Band.ABOVE, mirrored[0]
@@ -192,17 +196,3 @@ def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], tur
     return dataclasses.replace(
         first, reach={**reach, Band.ABOVE: (top, top)}, draw=draw, above=above, edge=(half, half)
     )
-
-
-def _symbol(part: Any, link: Link, ends: Sequence[Node], turns: bool) -> Symbol:
-    if len(link.ends) == 2:
-        return link_symbol(part, turns)
-    roles = {
-        str(getattr(part, field.name)): field.name
-        for field in dataclasses.fields(part)
-        if field.metadata.get("static")
-    }
-    left, right = (roles.get(node.name, "") for node in ends)
-    others = [node.name for node in link.ends if node not in ends]
-    texts = [f"{roles[name]}: {name}" if roles.get(name, name) != name else name for name in others]
-    return gear_symbol(part, (left, right), texts)

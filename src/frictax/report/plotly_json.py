@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .panels import Curve, Panel
-from .style import FAINT, INK
+from .style import FAINT, INK, Panel
 
 _FONT = {
     "family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif",
@@ -68,7 +67,15 @@ def plot_panels(
         for curve in panel.curves:
             entry = bool(curve.name) and curve.name not in named
             named.add(curve.name)
-            traces.append(_trace_of(curve) | {"yaxis": vertical, "showlegend": entry})
+            name = escape_name(curve.name)
+            one = line(curve.x, curve.y, curve.colour, name, curve.width)
+            if curve.kind == "steps":
+                one["line"]["shape"] = "hv"
+            if "points" in curve.kind:
+                one |= {"mode": "markers" if curve.kind == "points" else "lines+markers"}
+                one["marker"] = {"color": curve.colour, "size": curve.width}
+                one["line"] = {"color": curve.colour, "width": 1.0}
+            traces.append(one | {"yaxis": vertical, "showlegend": entry})
             if curve.name:
                 traces[-1]["legendgroup"] = curve.name
         title = {"text": panel.label} | ({"font": {"size": 12}} if several else {})
@@ -77,17 +84,6 @@ def plot_panels(
             shapes.append(band(vertical, panel.band))
     below = {"anchor": axis_name("y", len(panels))} | layout.pop("xaxis", {})
     return figure(traces, height, shapes=shapes, xaxis=axis(x_label) | below, **axes, **layout)
-
-
-def _trace_of(curve: Curve) -> dict[str, Any]:
-    one = line(curve.x, curve.y, curve.colour, escape_name(curve.name), curve.width)
-    if curve.kind == "steps":
-        one["line"]["shape"] = "hv"
-    if "points" in curve.kind:
-        one |= {"mode": "markers" if curve.kind == "points" else "lines+markers"}
-        one["marker"] = {"color": curve.colour, "size": curve.width}
-        one["line"] = {"color": curve.colour, "width": 1.0}
-    return one
 
 
 def trace(x: Any, y: Any, mode: str, name: str) -> dict[str, Any]:

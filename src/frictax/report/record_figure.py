@@ -7,11 +7,21 @@ from matplotlib.figure import Figure
 
 from frictax.measurements import Record
 from frictax.measurements.summary import deviation, headline
-from frictax.measurements.units import Unit, quantity
+from frictax.measurements.units import quantity
 from frictax.text import prefix_unit
 
-from .panels import Curve, Panel
-from .style import CYCLE, INK, draw_panels, literal_text, over_time, style, write_heading, zero_line
+from .style import (
+    CYCLE,
+    INK,
+    Curve,
+    Panel,
+    draw_panels,
+    literal_text,
+    over_time,
+    style,
+    write_heading,
+    zero_line,
+)
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
 
@@ -59,31 +69,21 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
 
 
 def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
-    unit, size = _display(record.units[name], values)
-    t, y = _break_at_gaps(record, values / size)
-    colour = INPUT if kind == "input" else OUTPUT
+    declared = record.units[name]
+    unit, size = declared.name, declared.si
+    if size == 1.0 and unit in ("m", "m/s", "N", "N.m"):
+        unit, size = prefix_unit(unit, values)
+    # A NaN in each gap, so that no line crosses it.
+    after = record.gaps + 1
+    t, y = np.insert(record.t, after, record.t[after - 1]), np.insert(values / size, after, np.nan)
     held = kind == "input" and record.hold
     more = "held between samples" if held else ""
     if kind == "output":
-        more = deviation(record.sd[name], record.units[name])
+        more = deviation(record.sd[name], declared)
+    colour = INPUT if kind == "input" else OUTPUT
     return Panel(
-        f"{quantity(record.units[name])} [{unit}]".replace("angular ", ""),
+        f"{quantity(declared)} [{unit}]".replace("angular ", ""),
         [Curve(t, y, colour, name, 1.1, "steps" if held else "line")],
         f"{kind} {name}" + (f", {more}" if more else ""),
         colour=colour,
     )
-
-
-def _display(unit: Unit, values: np.ndarray) -> tuple[str, float]:
-    """Return the unit of an axis and its size in SI: the declared unit, where metres and newtons
-    take a suitable prefix.
-    """
-    if unit.si == 1.0 and unit.name in ("m", "m/s", "N", "N.m"):
-        return prefix_unit(unit.name, values)
-    return unit.name, unit.si
-
-
-def _break_at_gaps(record: Record, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Insert a NaN in each gap, so that no line crosses it."""
-    t, after = record.t, record.gaps + 1
-    return np.insert(t, after, t[after - 1]), np.insert(y, after, np.nan)

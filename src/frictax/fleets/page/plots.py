@@ -14,7 +14,6 @@ from ..statistics.population import Population
 from ..statistics.robust import MAD_FACTOR
 
 DRAWN_MACHINES = 6  # number of machines in a figure of drift
-_DRAWN_RECORDS = 500  # lines in parallel coordinates, without the outliers
 
 
 def histogram(
@@ -68,7 +67,11 @@ def histogram(
                 "cliponaxis": False,
             }
         )
-    limit_lines = [_limit_line(end / size) for end in limits or () if np.isfinite(end)]
+    limit_lines = []
+    for at in (end / size for end in limits or () if np.isfinite(end)):
+        place = {"x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1}
+        looks = {"line": {"color": BACKWARD, "width": 1.4, "dash": "dot"}}
+        limit_lines.append({"type": "line", **place, **looks})
     beyond = int(np.sum((x < edges[0]) | (x > edges[-1])))
     caption = f"{name}" + (f"; {beyond} records lie beyond the picture" if beyond else "")
     figure = plotly.figure(
@@ -112,8 +115,9 @@ def parallel(population: Population, fleet: FleetEstimates) -> dict[str, Any] | 
         return None
     flagged = _outlier_mask(population, fleet)
     others = np.flatnonzero(whole & ~flagged)
-    some = others[np.linspace(0, others.size - 1, min(others.size, _DRAWN_RECORDS)).astype(int)]
-    odd = np.flatnonzero(whole & flagged)[:_DRAWN_RECORDS]
+    most = 500  # lines of outliers, and of other records
+    some = others[np.linspace(0, others.size - 1, min(others.size, most)).astype(int)]
+    odd = np.flatnonzero(whole & flagged)[:most]
     variance = np.diag(population.between) + (
         0.0 if population.within is None else np.diag(population.within)
     )
@@ -271,9 +275,3 @@ def _outlier_mask(
     if name is not None:
         rows = rows[rows["farthest"] == name]
     return np.isin(fleet.row, rows["row"])
-
-
-def _limit_line(at: float) -> dict[str, Any]:
-    """Draw a limit."""
-    place = {"x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1}
-    return {"type": "line", **place, "line": {"color": BACKWARD, "width": 1.4, "dash": "dot"}}

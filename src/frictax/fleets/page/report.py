@@ -1,17 +1,20 @@
 """The report of a fleet as one self-contained HTML file: `write_fleet_report`."""
 
+import re
 import urllib.parse
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from markupsafe import Markup, escape
 
 from frictax.annotations import Checked, DataFrame
+from frictax.arguments import check_names, lists_options
 from frictax.notice import TEXTS
 from frictax.report.json_text import versions_in_words
 from frictax.report.page import (
+    PageOptions,
     Rows,
     Section,
     correlation_cells,
@@ -40,19 +43,25 @@ from .plots import DRAWN_MACHINES, histogram, parallel, trend
 _MOST_ROWS = 30  # most rows of a table
 
 
+class FleetReportOptions(PageOptions, total=False):
+    """The options of `write_fleet_report`."""
+
+    names: Iterable[str] | str | None
+    limits: Mapping[str, Checked[Any]] | None
+    made: Population | None
+    drifts: Drift | None
+    link: str
+    title: str | None
+    notes: Iterable[str]
+
+
+_DEFAULTS: dict[str, Any] = {"names": None, "limits": None, "made": None, "drifts": None}
+_DEFAULTS |= {"link": "report", "title": None, "notes": (), "command": None, "overwrite": True}
+
+
+@lists_options(FleetReportOptions, _DEFAULTS)
 def write_fleet_report(
-    table: DataFrame | Fleet,
-    path: str | Path,
-    *,
-    names: Iterable[str] | str | None = None,
-    limits: Mapping[str, Checked[Any]] | None = None,
-    made: Population | None = None,
-    drifts: Drift | None = None,
-    link: str = "report",
-    title: str | None = None,
-    notes: Iterable[str] = (),
-    command: str | None = None,
-    overwrite: bool = True,
+    table: DataFrame | Fleet, path: str | Path, **options: Unpack[FleetReportOptions]
 ) -> Path:
     """Write one self-contained HTML file on a fleet of fits, for screens, phones and paper.
 
@@ -81,47 +90,33 @@ def write_fleet_report(
     >>> fx.write_fleet_report(fleet, "fleet.html", limits={"F": (6.0, 8.0)}).name
     'fleet.html'
     """
+    check_names(write_fleet_report, options)
 
     def text() -> str:
-        return fleet_report_text(
-            table,
-            names=names,
-            limits=limits,
-            made=made,
-            drifts=drifts,
-            link=link,
-            title=title,
-            notes=notes,
-            command=command,
-        )
+        return fleet_report_text(table, **options)
 
-    return write_page(path, text, overwrite=overwrite)
+    return write_page(path, text, overwrite=options.get("overwrite", True))
 
 
-def fleet_report_text(
-    table: DataFrame | Fleet,
-    *,
-    names: Iterable[str] | str | None = None,
-    limits: Mapping[str, Checked[Any]] | None = None,
-    made: Population | None = None,
-    drifts: Drift | None = None,
-    link: str = "report",
-    title: str | None = None,
-    notes: Iterable[str] = (),
-    command: str | None = None,
-) -> str:
+def fleet_report_text(table: DataFrame | Fleet, **options: Unpack[FleetReportOptions]) -> str:
     """Return the text that `write_fleet_report` writes."""
+    given: dict[str, Any] = {**_DEFAULTS, **options}
     table = table_of_fleet(table)
     about = table.attrs.get("frictax") or {}
-    limits = about.get("limits") if limits is None else limits
-    asked = estimate_names(table, names)
+    limits = about.get("limits") if given["limits"] is None else given["limits"]
+    asked = estimate_names(table, given["names"])
     fleet = read_estimates(table, asked)
     found = verdicts(table, limits) if limits else None
+    made, drifts = given["made"], given["drifts"]
     if made is None and len(fleet.machines) > 1:
         made = population(table, asked)
-    if drifts is None and _has_enough_dates(fleet):
-        drifts = drift(table, asked)
-    links = _links(table, link)
+    dated = np.isfinite(fleet.dates)
+    if drifts is None and dated.any():
+        days = np.stack([fleet.machine[dated], np.floor(fleet.dates[dated] / 86400)])
+        machines = np.unique(days, axis=1)[0].astype(int)
+        if np.bincount(machines).max() >= FEWEST_DATES:
+            drifts = drift(table, asked)
+    links = _links(table, given["link"])
     plots: dict[str, Any] = {}
     sections: list[Section] = []
     if found is not None:
@@ -133,45 +128,31 @@ def fleet_report_text(
         sections.append(_drift_section(drifts, fleet, made, plots))
     if made is not None and (picture := parallel(made, fleet)) is not None:
         plots["parallel"] = picture
-        sections.append(_parallel_section(made))
-    if fleet.left_out:
-        sections.append(_exclusion_section(table, fleet))
-    notice_section = _notice_section(table)
-    if notice_section is not None:
-        sections.append(notice_section)
+        named = ", ".join(f"{k} {name}" for k, name in enumerate(made.names, 1))
+        said = (
+            "Each line is a record, outliers in colour: how many standard deviations of the"
+            f" population its numbers lie off, errors included. Numbers: {named}."
+        )
+        lines = [("plots", [("parallel", said)])]
+        sections.append(Section("parallel", "All numbers of a record", lines))
+    sections += _exclusion_and_notice_sections(table, fleet)
     sections.append(
-        reproduction_section(command, f"Made with {versions_in_words(str.capitalize)}.")
+        reproduction_section(given["command"], f"Made with {versions_in_words(str.capitalize)}.")
     )
+    lost, count = sum(fleet.left_out.values()), len(fleet.machines)
+    lead = f"{len(table)} records" + ("" if count == fleet.n else f" of {count} machines")
+    if dated.any():
+        dates = fleet.dates[dated]
+        ends = [str(np.datetime64(int(d), "s"))[:10] for d in (dates.min(), dates.max())]
+        lead += f", {ends[0]} to {ends[1]}"
+    said = f"{lost} of them without numbers" if lost else "all with numbers"
     return page(
-        title or about.get("title") or "A fleet of fits",
-        _lead(table, fleet),
+        given["title"] or about.get("title") or "A fleet of fits",
+        f"{lead}, {said}. Fitted: {', '.join(fleet.names)}.",
         sections,
-        notes=notes,
+        notes=given["notes"],
         plots=plots,
     )
-
-
-def _lead(table: DataFrame, fleet: FleetEstimates) -> str:
-    lost = sum(fleet.left_out.values())
-    text = f"{len(table)} records of {len(fleet.machines)} machines"
-    if len(fleet.machines) == fleet.n:
-        text = f"{len(table)} records"
-    dates = fleet.dates[np.isfinite(fleet.dates)]
-    if dates.size:
-        ends = [str(np.datetime64(int(d), "s"))[:10] for d in (dates.min(), dates.max())]
-        text += f", {ends[0]} to {ends[1]}"
-    said = f"{lost} of them without numbers" if lost else "all with numbers"
-    return f"{text}, {said}. Fitted: {', '.join(fleet.names)}."
-
-
-def _has_enough_dates(fleet: FleetEstimates) -> bool:
-    """Return whether a machine has enough dates for `drift`."""
-    dated = np.isfinite(fleet.dates)
-    if not dated.any():
-        return False
-    days = np.stack([fleet.machine[dated], np.floor(fleet.dates[dated] / 86400)])
-    machines = np.unique(days, axis=1)[0].astype(int)
-    return bool(np.bincount(machines).max() >= FEWEST_DATES)
 
 
 def _population_section(
@@ -309,53 +290,32 @@ def _verdict_section(
     return Section("verdicts", "Pass, fail, undecided", blocks)
 
 
-def _parallel_section(population: Population) -> Section:
-    named = ", ".join(f"{k} {name}" for k, name in enumerate(population.names, 1))
-    said = (
-        "Each line is a record, outliers in colour: how many standard deviations of the population"
-        f" its numbers lie off, errors included. Numbers: {named}."
-    )
-    return Section("parallel", "All numbers of a record", [("plots", [("parallel", said)])])
-
-
-def _exclusion_section(table: DataFrame, fleet: FleetEstimates) -> Section:
-    known = np.zeros((len(table), 1), bool)
-    known[fleet.row] = True
-    why, record = exclusion_reasons(table, known), record_names(table)
+def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> list[Section]:
+    """Return the records without estimates by reason, and the notices of the fits by code."""
+    sections = []
+    if fleet.left_out:
+        known = np.zeros((len(table), 1), bool)
+        known[fleet.row] = True
+        why, record = exclusion_reasons(table, known), record_names(table)
+        rows = []
+        for reason, count in list(fleet.left_out.items())[:_MOST_ROWS]:
+            some = [str(r) for r in record[why == reason][:5]]
+            rows.append((str(count), reason, ", ".join(some) + (", ..." if count > 5 else "")))
+        reasons = Rows(("count", "reason", "records"), rows, ["n", "", ""], "cards")
+        sections.append(Section("failed", "Records without numbers", [("table", reasons)]))
     rows = []
-    for reason, count in list(fleet.left_out.items())[:_MOST_ROWS]:
-        some = [str(r) for r in record[why == reason][:5]]
-        rows.append((str(count), reason, ", ".join(some) + (", ..." if count > 5 else "")))
-    return Section(
-        "failed",
-        "Records without numbers",
-        [("table", Rows(("count", "reason", "records"), rows, ["n", "", ""], "cards"))],
-    )
-
-
-def _notice_section(table: DataFrame) -> Section | None:
-    """Count the notices of the fits by code."""
-    if "notices" not in table.columns:
-        return None
-    codes = table["notices"].fillna("").astype(str).str.split().explode().dropna()
-    counts = codes[codes != ""].value_counts()
-    if counts.empty:
-        return None
-    rows = [
-        (code, str(int(n)), f"{figures(100 * n / len(table), 3)} %", _first_sentence(str(code)))
-        for code, n in counts.head(_MOST_ROWS).items()
-    ]
-    head = ("notice", "records", "share", "which says")
-    table_of_codes = Rows(head, rows, ["keep", "n", "n", ""], "cards")
-    return Section("notices", "What the fits warned of", [("table", table_of_codes)])
-
-
-def _first_sentence(code: str) -> str:
-    """Return the first sentence of a notice, without its fleet."""
-    import re
-
-    text = TEXTS.get(code, "").partition(". ")[0]
-    return re.sub(r"\{[^}]*\}+", "…", text.replace("{{", "").replace("}}", "")).rstrip(".")
+    if "notices" in table.columns:
+        codes = table["notices"].fillna("").astype(str).str.split().explode().dropna()
+        for code, n in codes[codes != ""].value_counts().head(_MOST_ROWS).items():
+            # The first sentence of the notice, with an ellipsis for each value.
+            text = TEXTS.get(str(code), "").partition(". ")[0].replace("{{", "").replace("}}", "")
+            says = re.sub(r"\{[^}]*\}+", "…", text).rstrip(".")
+            rows.append((code, str(int(n)), f"{figures(100 * n / len(table), 3)} %", says))
+    if rows:
+        head = ("notice", "records", "share", "which says")
+        notices = Rows(head, rows, ["keep", "n", "n", ""], "cards")
+        sections.append(Section("notices", "What the fits warned of", [("table", notices)]))
+    return sections
 
 
 def _links(table: DataFrame, column: str) -> dict[str, Markup]:
@@ -364,17 +324,12 @@ def _links(table: DataFrame, column: str) -> dict[str, Markup]:
         return {}
     out = {}
     for record, target in zip(record_names(table), table[column].fillna(""), strict=True):
-        address = _address(str(target))
+        address, scheme = str(target), urllib.parse.urlsplit(str(target)).scheme
+        if len(scheme) > 1 and scheme not in ("http", "https", "file"):
+            continue  # Such an address is not a file or a web page.
+        if len(scheme) <= 1:  # A scheme of one letter is a drive.
+            safe = "/:%" if scheme else "/%"
+            address = urllib.parse.quote(address.replace("\\", "/"), safe=safe)
         if address:
             out[record] = Markup('<a href="{}">{}</a>').format(address, escape(record))
     return out
-
-
-def _address(target: str) -> str:
-    """Return the address of a link, or "" if it is not a file or a web page."""
-    scheme = urllib.parse.urlsplit(target).scheme
-    if scheme in ("http", "https", "file"):
-        return target
-    if len(scheme) > 1:  # A scheme of one letter is a drive.
-        return ""
-    return urllib.parse.quote(target.replace("\\", "/"), safe="/:%" if len(scheme) == 1 else "/%")

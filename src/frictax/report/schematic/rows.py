@@ -102,7 +102,9 @@ def _ends(name: str, part: Any) -> list[str]:
 def rows_of_machines(net: Network) -> list[list[Row]]:
     """Return the rows of each set of joined bodies, in the order written.
 
-    The longest chain of the remaining joints is the next row, until all joints are shown.
+    The longest chain of the remaining joints is the next row, until all joints are shown. Of
+    several, the next row is one that runs from first ends to second ends, and then one that begins
+    at a wall or at a body that is drawn already.
     """
     joints: dict[Any, tuple[Link, ...]] = {}
     for link in net.links:
@@ -115,7 +117,21 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
         left = [joint for joint in joints.values() if joint[0].ends[0] in reached]
         rows, drawn = list[Row](), set[Node]()
         while left:
-            row = max((_longest_chain(node, left, drawn) for node in nodes), key=_merit)
+            found: list[tuple[tuple[int, int, bool], Row]] = []
+            for start in nodes:
+                chains: dict[Node, tuple[Any, ...]] = {}
+                # A node follows the one from which the search reached it.
+                for node, step in _search(start, left, drawn).items():
+                    chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
+                # A gear with four ends could occur twice in a chain.
+                longest = sorted(chains.values(), key=len, reverse=True)
+                best = next(chain for chain in longest if len(set(chain)) == len(chain))
+                row = Row(best[::2], best[1::2], frozenset(best[::2]) & drawn)
+                pairs = zip(row.nodes, row.joints, strict=False)
+                forward = sum(joint[0].ends[0] == node for node, joint in pairs)
+                anchored = start.holds is not None or start in row.references
+                found.append(((len(row.joints), forward, anchored), row))
+            row = max(found, key=lambda pair: pair[0])[1]
             rows.append(row)
             drawn |= set(row.nodes)
             left = [joint for joint in left if joint not in row.joints]
@@ -123,29 +139,6 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
         machines.append(rows + alone)
         remaining = [node for node in remaining if node not in reached]
     return machines
-
-
-def _longest_chain(start: Node, joints: list[tuple[Link, ...]], drawn: set[Node]) -> Row:
-    before = _search(start, joints, drawn)
-    chains: dict[Node, tuple[Any, ...]] = {}
-    # A node follows the one from which the search reached it.
-    for node, step in before.items():
-        chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
-    # A gear with four ends could occur twice in a chain.
-    longest = sorted(chains.values(), key=len, reverse=True)
-    best = next(chain for chain in longest if len(set(chain)) == len(chain))
-    return Row(best[::2], best[1::2], frozenset(best[::2]) & drawn)
-
-
-def _merit(row: Row) -> tuple[int, int, bool]:
-    """Prefer a chain that is long, runs from first ends to second ends, and begins at a wall or at
-    a body that is drawn already.
-    """
-    forward = sum(
-        joint[0].ends[0] == node for node, joint in zip(row.nodes, row.joints, strict=False)
-    )
-    first = row.nodes[0]
-    return len(row.joints), forward, first.holds is not None or first in row.references
 
 
 def _search(

@@ -70,16 +70,16 @@ from .cells import (
     text_width,
     values,
 )
+from .rows import Node
 
 _PORT = 12.0  # [pt] between the ports of a gear with more than two ends
 
 
 def link_symbol(part: Any, turns: bool) -> Symbol:
     """Return the symbol of a part that joins two bodies, with its ends at the left and right."""
-    if type(part) is Brake and turns:
-        return _LINKS[Clutch]
-    if type(part) not in (IdealGear, LossyGear):
-        return _LINKS.get(type(part)) or class_box(part)
+    kind = type(part)
+    if kind not in (IdealGear, LossyGear):
+        return _LINKS.get(Clutch if kind is Brake and turns else kind) or class_box(part)
     # The radii of the two wheels follow the ratio while both remain visible.
     ratio = concrete_number(part.ratio)
     larger = float(np.clip(1.0 if ratio is None else abs(ratio), 0.5, 2.0))
@@ -100,12 +100,19 @@ def link_symbol(part: Any, turns: bool) -> Symbol:
     return Symbol(28, max(a, b) + 2, max(a, b) + 2, draw)
 
 
-def gear_symbol(part: Any, roles: tuple[str, str], others: Sequence[str]) -> Symbol:
-    """Return the symbol of a part with more than two ends.
+def gear_symbol(part: Any, nodes: Sequence[Node], ends: Sequence[Node]) -> Symbol:
+    """Return the symbol of a part that joins more than two `nodes`.
 
-    `roles`: the names of its ports at the left and right; `others`: the texts at its other ports,
-    which lie below each other at the right.
+    `ends`: the nodes at its left and right; the other ports lie below each other at the right.
     """
+    names = {
+        str(getattr(part, field.name)): field.name
+        for field in dataclasses.fields(part)
+        if field.metadata.get("static")
+    }
+    roles = [names.get(node.name, "") for node in ends]
+    below = [node.name for node in nodes if node not in ends]
+    others = [f"{names[n]}: {n}" if names.get(n, n) != n else n for n in below]
     symbol = _LINKS.get(type(part)) or class_box(part, len(others))
     room = max(text_width(text, SMALL) for text in (*roles, *others)) + 8
     half = symbol.half + room
@@ -292,23 +299,32 @@ _SHOES = (SupportFriction, MassWithStopAndFriction)
 # -- drives
 
 
-def push(drive: Any) -> Symbol:
-    """Return an arrow to the right, which leaves a box unless the drive is a plain force."""
+def push(drive: Any, on_post: bool = False) -> Symbol:
+    """Return an arrow to the right, which leaves a box unless the drive is a plain force.
+
+    `on_post`: the arrow pushes against a post on a block.
+    """
     plain = type(drive) in (Force, Position)
     box = _BOXES.get(type(drive)) or class_box(drive)
+    half = 20 if plain else box.half + 12
 
     def draw(pen: Pen) -> None:
+        axis = pen.shifted_by(0, 12) if on_post else pen
         if type(drive) is Force:
-            pen.arrow((-20, 0), (20, 0))
+            axis.arrow((-20, 0), (20, 0))
         elif plain:
-            pen.line((-19, 7), (-19, -7), width=1.8, colour=DRIVE)
-            pen.arrow((-19, 0), (13, 0))
-            pen.arrow((10, 0), (20, 0))
+            axis.line((-19, 7), (-19, -7), width=1.8, colour=DRIVE)
+            axis.arrow((-19, 0), (13, 0))
+            axis.arrow((10, 0), (20, 0))
         else:
-            box.draw(pen.shifted_by(-12, 0))
-            pen.arrow((box.half - 12, 0), (box.half + 12, 0))
+            box.draw(axis.shifted_by(-12, 0))
+            axis.arrow((box.half - 12, 0), (half, 0))
+        if on_post:
+            pen.line((half, 0), (half, 20), width=2.2)
 
-    return Symbol(20, 7, 7, draw) if plain else Symbol(box.half + 12, box.up, box.down, draw)
+    if on_post:
+        return Symbol(half, 22, 0, draw)
+    return Symbol(half, 7, 7, draw) if plain else Symbol(half, box.up, box.down, draw)
 
 
 def turn(drive: Any) -> tuple[Symbol, Symbol | None]:
@@ -383,7 +399,19 @@ def node_cells(
     contacts = {key: one for key, one in acting.items() if isinstance(one, AbstractContact)}
     drives = {key: one for key, one in acting.items() if key not in contacts}
     if isinstance(part, HeatCapacitor):
-        return [_capacitor(name, part)]
+        heated = [f"{'and' if k else 'heated by'} {one}" for k, one in enumerate(part.sources)]
+        lines = [*values(part, False), *heated]
+        text = Label(((name, NAME), *((line, VALUE) for line in lines)))
+        half, height, corner = text.width / 2 + 9, text.height / 2 + 5, 6
+
+        def draw(axes: Axes, x: Length, row: RowSize) -> None:
+            pen = Pen(axes, name, x, row.y)
+            near, far = half - corner, height - corner
+            right = [(near, -height), (half, -far), (half, far), (near, height)]
+            pen.shape(*right, *((-x, y) for x, y in reversed(right)), face="#F8E1D6")
+            pen.lines(text, text.height / 2)
+
+        return [Cell({Band.CORE: (half, half)}, draw, height, height)]
     if isinstance(part, ThermalConductor):
 
         def draw_surroundings(pen: Pen) -> None:
@@ -454,14 +482,15 @@ def _sliding_cells(
     pads = [off_axis(key, pad(p, floor), text, Band.BELOW) for key, (p, text) in rubbing.items()]
     before, above = [], []
     for k, (key, drive) in enumerate(drives.items()):
-        arrow, text = push(drive), label(key, drive, False)
+        text = label(key, drive, False)
         if k == 0 and not joined:
+            arrow = push(drive)
             cell = on_axis(key, arrow, text, Band.ABOVE)
             near = 0.0 if stopped else 9.0  # the gap to the next cell
             reach = {**cell.reach, Band.CORE: (arrow.half, arrow.half - near)}
             before.append(dataclasses.replace(cell, reach=reach, edge=(0.0, arrow.half)))
         else:
-            above.append(off_axis(key, _on_post(arrow), text, Band.ABOVE))
+            above.append(off_axis(key, push(drive, on_post=True), text, Band.ABOVE))
 
     def draw_post(axes: Axes, x: Length, row: RowSize) -> None:
         # A hard stop stands on the floor and ends below the rod.
@@ -471,26 +500,10 @@ def _sliding_cells(
 
     post = Cell({Band.CORE: (3, 3), Band.BELOW: (11, 11)}, draw_post, below=floor + HATCH)
     posts = [post] if stopped else []
-    inside = Label(((name, NAME), *((line, VALUE) for line in lines)))
-    return [*before, *posts, _block(name, inside, pads, above), *posts]
-
-
-def _on_post(arrow: Symbol) -> Symbol:
-    """Return an arrow that pushes against a post on a block."""
-
-    def draw(pen: Pen) -> None:
-        arrow.draw(pen.shifted_by(0, 12))
-        pen.line((arrow.half, 0), (arrow.half, 20), width=2.2)
-
-    return Symbol(arrow.half, 22, 0, draw)
-
-
-def _block(name: str, text: Label, below: list[Cell], above: list[Cell]) -> Cell:
-    """Return a block as wide as its text and the symbols below and above it, as high as its row."""
-    cells: list[Cell] = []
-    places: list[Length] = []
-    half = max(30.0, text.width / 2 + 8)
-    for row in (below, above):
+    text = Label(((name, NAME), *((line, VALUE) for line in lines)))
+    # The block is as wide as its text and the symbols below and above it, and as high as its row.
+    cells, places, half = list[Cell](), list[Length](), max(30.0, text.width / 2 + 8)
+    for row in (pads, above):
         x = pack(row, dict.fromkeys(Band, 8.0))
         if x:
             middle = (x[0] + x[-1]) / 2
@@ -498,26 +511,11 @@ def _block(name: str, text: Label, below: list[Cell], above: list[Cell]) -> Cell
             places += [one - middle for one in x]
             half = max(half, x[-1] - middle + 24)
 
-    def draw(axes: Axes, x: Length, row: RowSize) -> None:
+    def draw_block(axes: Axes, x: Length, row: RowSize) -> None:
         pen = Pen(axes, name, x, row.y)
         pen.box((-half, half), (-row.down, row.up), BODY)
         pen.lines(text, text.height / 2)
 
     height = max(21.0, text.height / 2 + 5)
-    return compose([Cell({Band.CORE: (half, half)}, draw, height, height), *cells], [0.0, *places])
-
-
-def _capacitor(name: str, part: Any) -> Cell:
-    """Return a body of one temperature, with the names of its heat sources."""
-    heated = [f"{'and' if k else 'heated by'} {source}" for k, source in enumerate(part.sources)]
-    text = Label(((name, NAME), *((line, VALUE) for line in [*values(part, False), *heated])))
-    half, height, corner = text.width / 2 + 9, text.height / 2 + 5, 6
-
-    def draw(axes: Axes, x: Length, row: RowSize) -> None:
-        pen = Pen(axes, name, x, row.y)
-        near, far = half - corner, height - corner
-        right = [(near, -height), (half, -far), (half, far), (near, height)]
-        pen.shape(*right, *((-x, y) for x, y in reversed(right)), face="#F8E1D6")
-        pen.lines(text, text.height / 2)
-
-    return Cell({Band.CORE: (half, half)}, draw, height, height)
+    block = Cell({Band.CORE: (half, half)}, draw_block, height, height)
+    return [*before, *posts, compose([block, *cells], [0.0, *places]), *posts]
