@@ -35,6 +35,17 @@ def histogram(
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
     per_bin = x.size * (edges[1] - edges[0])
+    # The expected density of the estimates is the population's, convolved with the errors.
+    fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
+    weight = population.density(name, fine)
+    total = weight.sum()
+    if not total > 0:  # The population has no spread.
+        mean = population.mean[[population.names.index(name)]]
+        fine, weight, total = population.physical(name, mean), np.ones(1), 1.0
+    some = np.quantile(error, np.linspace(0.0125, 0.9875, 40))
+    off = (grid[:, None] - fine[None, :])[:, :, None] / some
+    some = np.maximum(some, fine[1] - fine[0] if fine.size > 1 else 0.0)
+    kernel = np.mean(np.exp(-0.5 * off**2) / (np.sqrt(2 * np.pi) * some), axis=2)
     traces = [
         {
             "type": "bar",
@@ -50,7 +61,7 @@ def histogram(
         ),
         plotly.line(
             grid / size,
-            per_bin * _density_with_errors(population, name, grid, error),
+            per_bin * (kernel @ (weight / total)),
             FAINT,
             "with errors",
         )
@@ -86,24 +97,6 @@ def histogram(
         margin={"l": 48, "r": 10, "t": 30, "b": 44},
     )
     return figure, caption
-
-
-def _density_with_errors(
-    population: Population, name: str, grid: np.ndarray, error: np.ndarray
-) -> np.ndarray:
-    """Return the expected density of the estimates: the population's, convolved with the errors."""
-    fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
-    some = np.quantile(error, np.linspace(0.0125, 0.9875, 40))
-    weight = population.density(name, fine)
-    total = weight.sum()
-    if not total > 0:  # The population has no spread.
-        k = population.names.index(name)
-        fine, weight, total = population.physical(name, population.mean[[k]]), np.ones(1), 1.0
-    off = (grid[:, None] - fine[None, :])[:, :, None] / some
-    step = fine[1] - fine[0] if fine.size > 1 else 0.0
-    some = np.maximum(some, step)
-    kernel = np.mean(np.exp(-0.5 * off**2) / (np.sqrt(2 * np.pi) * some), axis=2)
-    return kernel @ (weight / total)
 
 
 def parallel(population: Population, fleet: FleetEstimates) -> dict[str, Any] | None:

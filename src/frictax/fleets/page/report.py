@@ -111,19 +111,17 @@ def fleet_report_text(table: DataFrame | Fleet, **options: Unpack[FleetReportOpt
     if made is None and len(fleet.machines) > 1:
         made = population(table, asked)
     dated = np.isfinite(fleet.dates)
-    if drifts is None and dated.any():
-        days = np.stack([fleet.machine[dated], np.floor(fleet.dates[dated] / 86400)])
-        machines = np.unique(days, axis=1)[0].astype(int)
-        if np.bincount(machines).max() >= FEWEST_DATES:
-            drifts = drift(table, asked)
+    days = np.stack([fleet.machine[dated], np.floor(fleet.dates[dated] / 86400)])
+    machines = np.unique(days, axis=1)[0].astype(int)
+    if drifts is None and np.bincount(machines).max(initial=0) >= FEWEST_DATES:
+        drifts = drift(table, asked)
     links = _links(table, given["link"])
     plots: dict[str, Any] = {}
     sections: list[Section] = []
     if found is not None:
         sections.append(_verdict_section(found, fleet, links))
     if made is not None:
-        sections.append(_population_section(made, fleet, found, plots))
-        sections.append(_outlier_section(made, links))
+        sections += _population_sections(made, fleet, found, links, plots)
     if drifts is not None:
         sections.append(_drift_section(drifts, fleet, made, plots))
     if made is not None and (picture := parallel(made, fleet)) is not None:
@@ -155,9 +153,14 @@ def fleet_report_text(table: DataFrame | Fleet, **options: Unpack[FleetReportOpt
     )
 
 
-def _population_section(
-    population: Population, fleet: FleetEstimates, found: Verdicts | None, plots: dict[str, Any]
-) -> Section:
+def _population_sections(
+    population: Population,
+    fleet: FleetEstimates,
+    found: Verdicts | None,
+    links: Mapping[str, Markup],
+    plots: dict[str, Any],
+) -> list[Section]:
+    """Return the sections of the population and of its outliers."""
     shown = []
     for i, name in enumerate(population.names):
         limits = None
@@ -182,10 +185,7 @@ def _population_section(
             ("heading", "How the numbers go together from machine to machine"),
             ("correlation", correlation_cells(population.correlation, population.names)),
         ]
-    return Section("population", "The population", blocks)
-
-
-def _outlier_section(population: Population, links: Mapping[str, Markup]) -> Section:
+    section = Section("population", "The population", blocks)
     flagged, judged = population.outliers, int(np.sum(~np.isnan(population.records["chance"])))
     expected = population.false_alarms * judged
     lead = (
@@ -193,7 +193,7 @@ def _outlier_section(population: Population, links: Mapping[str, Markup]) -> Sec
         f" off in less than {population.false_alarms:g} of all cases, of which {expected:.2g} would"
         " be expected in a fleet without any. Distances allow for each record's own errors."
     )
-    blocks: list[tuple[str, Any]] = [("lead", lead)]
+    blocks = [("lead", lead)]
     if population.within is not None:
         machines = flagged_rows(population.machines, "outlier")
         own = set(machines["machine"])
@@ -211,7 +211,7 @@ def _outlier_section(population: Population, links: Mapping[str, Markup]) -> Sec
             ]
             flagged = flagged[~flagged["machine"].isin(list(own))]
     if flagged.empty:
-        return Section("outliers", "Outliers", blocks)
+        return [section, Section("outliers", "Outliers", blocks)]
     rows = [
         (
             links.get(row.record, row.record),
@@ -225,7 +225,8 @@ def _outlier_section(population: Population, links: Mapping[str, Markup]) -> Sec
     ]
     head = ("record", "machine", "chance", "distance", "farthest off", "by std. deviations")
     table = Rows(head, rows, ["", "", "n", "n", "", "n"], "cards")
-    return Section("outliers", "Outliers", [*blocks, ("table", table), *_more(flagged)])
+    blocks += [("table", table), *_more(flagged)]
+    return [section, Section("outliers", "Outliers", blocks)]
 
 
 def _more(rows: Any, most: int = _MOST_ROWS) -> list[tuple[str, str]]:
