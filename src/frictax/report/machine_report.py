@@ -35,7 +35,6 @@ from .analysis_figures import (
     finding_sentence,
     strongest_findings,
 )
-from .fit_figure import draw_fit
 from .json_text import fit_json, versions_in_words
 from .mechanism_figure import draw_mechanism
 from .page import (
@@ -52,6 +51,7 @@ from .page import (
     write_page,
 )
 from .plots import friction_plot, motion_plots, profile_plot, starts_plot
+from .record_figure import draw_fit
 from .sliders import sliders
 from .sweep_figure import draw_sweep
 from .sweep_report import write_sweep_report

@@ -60,9 +60,11 @@ def plot_panels(
     """
     traces, axes, shapes = [], {}, list(layout.pop("shapes", ()))
     named: set[str] = set()
-    domains = panel_domains([panel.height for panel in panels], gap)
-    several = len(panels) > 1
-    for k, (panel, domain) in enumerate(zip(panels, domains, strict=True), 1):
+    total = sum([panel.height for panel in panels]) + gap * (len(panels) - 1)
+    top, several = 1.0, len(panels) > 1
+    for k, panel in enumerate(panels, 1):
+        bottom = top - panel.height / total
+        domain, top = [max(bottom, 0.0), top], bottom - gap / total
         vertical = axis_name("y", k)
         for curve in panel.curves:
             entry = bool(curve.name) and curve.name not in named
@@ -81,7 +83,11 @@ def plot_panels(
         title = {"text": panel.label} | ({"font": {"size": 12}} if several else {})
         axes[axis_name("yaxis", k)] = axis("") | {"domain": domain, "title": title} | panel.layout
         if panel.band is not None:
-            shapes.append(band(vertical, panel.band))
+            # The band goes through the whole panel.
+            place = {"xref": "paper", "x0": 0, "x1": 1, "yref": vertical}
+            ends = {"y0": -panel.band, "y1": panel.band}
+            looks = {"fillcolor": "rgba(138,143,152,0.22)", "line": {"width": 0}, "layer": "below"}
+            shapes.append({"type": "rect", **place, **ends, **looks})
     below = {"anchor": axis_name("y", len(panels))} | layout.pop("xaxis", {})
     return figure(traces, height, shapes=shapes, xaxis=axis(x_label) | below, **axes, **layout)
 
@@ -140,20 +146,3 @@ def script() -> str:
     """
     whole = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
     return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode("ascii")
-
-
-def panel_domains(heights: Sequence[float], gap: float = 0.1) -> list[list[float]]:
-    """Return the domains of panels below each other, with these relative heights and gaps."""
-    total, top, out = sum(heights) + gap * (len(heights) - 1), 1.0, []
-    for height in heights:
-        bottom = top - height / total
-        out.append([max(bottom, 0.0), top])
-        top = bottom - gap / total
-    return out
-
-
-def band(axis: str, half: float) -> dict[str, Any]:
-    """Return a band around zero, through the whole panel."""
-    place = {"xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": -half, "y1": half}
-    looks = {"fillcolor": "rgba(138,143,152,0.22)", "line": {"width": 0}, "layer": "below"}
-    return {"type": "rect", **place, **looks}

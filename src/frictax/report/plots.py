@@ -20,7 +20,7 @@ from frictax.mechanism import Mechanism
 from frictax.text import WAYS, prefix_unit
 
 from . import plotly_json as plotly
-from .fit_figure import starts_panel
+from .record_figure import starts_panel
 from .style import BACKWARD, CYCLE, FAINT, FORWARD, MODES, Curve, Panel
 
 _COLOURS = {int(mode): colour for mode, (_, colour, _) in MODES.items()}

@@ -18,7 +18,7 @@ from frictax.measurements import Record
 from frictax.text import format_alike, prefix_unit
 
 from . import plotly_json as plotly
-from .fit_figure import Channel, channels_of, fit_panels, pick, with_gaps
+from .record_figure import Channel, channels_of, fit_panels, pick, with_gaps
 from .style import FAINT, FORWARD, Curve, Panel
 
 # -- the range of the linear approximation

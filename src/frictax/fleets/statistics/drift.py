@@ -104,7 +104,7 @@ class Drift(Summarised):
             t = step * (np.arange(n) - (n - 1) / 2)
             lines = Lines(t, np.zeros(n), np.full(n, error), None, np.array([0]), np.array([False]))
             fitted = solve_lines(lines, fit.white, fit.slow, fit.memory)
-            return abs(size) / float(np.sqrt(fitted.covariance[0, 1, 1])) >= need
+            return bool(abs(size) / np.sqrt(fitted.covariance[0, 1, 1]) >= need)
 
         @functools.cache
         def count(step: float, error: float) -> int:
