@@ -102,7 +102,7 @@ QUICK = {
     "frictax.mechanism.gears.IdealGear",
     "frictax.progress.ProgressLine",
     "frictax.report.saving.fit_file.load_fit",
-    "frictax.report.fit_figure.draw_starts",
+    "frictax.report.record_figure.draw_starts",
     "frictax.report.sweep_figure.draw_sweep",
     "frictax.simulation.simulate",
     "frictax.trajectory.Trajectory",

@@ -42,8 +42,8 @@ class FitResultVerbs:
     posterior = Verb("frictax.analysis.errors.posterior:posterior")
     residual_study = Verb("frictax.analysis.residuals.study:residual_study")
     missing = Verb("frictax.analysis.missing.missing:missing")
-    report = Verb("frictax.report.fit_report:write_report")
-    plot = Verb("frictax.report.fit_report:draw")
+    report = Verb("frictax.report.machine_report:write_report")
+    plot = Verb("frictax.report.machine_report:draw")
     save = Verb("frictax.report.saving.fit_file:save_fit")
     to_json = Verb("frictax.report.json_text:fit_json")
     to_mujoco = Verb("frictax.export.robots:to_mujoco")
@@ -66,7 +66,7 @@ class PosteriorVerbs:
     derived = Verb("frictax.analysis.derived.derived:derive_from_draws")
     plot = Verb("frictax.report.analysis_figures:draw_posterior")
     save = Verb("frictax.report.saving.fit_file:save_posterior")
-    to_arviz = Verb("frictax.report.saving.inference_data:to_arviz")
+    to_arviz = Verb("frictax.report.tables:to_arviz")
 
 
 class ResidualStudyVerbs:

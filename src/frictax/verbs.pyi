@@ -35,13 +35,16 @@ from frictax.report.design_figure import (
     draw_design as _draw_design,
     write_design_report as _write_design_report,
 )
-from frictax.report.fit_report import draw as _draw, write_report as _write_report
 from frictax.report.json_text import fit_json as _fit_json
+from frictax.report.machine_report import draw as _draw, write_report as _write_report
 from frictax.report.mechanism_figure import draw_mechanism as _draw_mechanism
 from frictax.report.record_figure import draw_record as _draw_record
 from frictax.report.saving.fit_file import save_fit as _save_fit, save_posterior as _save_posterior
-from frictax.report.saving.inference_data import to_arviz as _to_arviz
-from frictax.report.tables import to_pandas as _to_pandas, to_xarray as _to_xarray
+from frictax.report.tables import (
+    to_arviz as _to_arviz,
+    to_pandas as _to_pandas,
+    to_xarray as _to_xarray,
+)
 from frictax.report.trajectory_figure import draw_trajectory as _draw_trajectory
 
 class MechanismVerbs:

@@ -31,7 +31,7 @@ import frictax as fx
 import machines
 from frictax.mechanism.layout import PARTS
 from frictax.report.mechanism_figure import draw_mechanism
-from frictax.report.schematic.pen import DRIVE, JOINT, LINING
+from frictax.report.schematic.cells import DRIVE, JOINT, LINING
 from frictax.report.schematic.rows import Link, Network, Node, network, rows_of_machines
 from frictax.report.style import INK
 

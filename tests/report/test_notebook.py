@@ -14,7 +14,7 @@ import pytest
 
 import frictax as fx
 from frictax.excitation.check import Check
-from frictax.report.sparkline import curve, strip
+from frictax.report.cards import curve, strip
 
 LARGEST = 30_000  # bytes
 TAGS = {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td", "svg", "path"}

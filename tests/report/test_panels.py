@@ -3,9 +3,8 @@
 import matplotlib
 import numpy as np
 
-from frictax.report.panels import Curve, Panel
 from frictax.report.plotly_json import plot_panels
-from frictax.report.style import draw_panels, style
+from frictax.report.style import Curve, Panel, draw_panels, style
 
 X = np.linspace(0.0, 1.0, 5)
 PANELS = [

@@ -11,7 +11,7 @@ import frictax as fx
 from frictax.fitting import FitResult, Found
 from frictax.fitting.problem.problem import predictions
 from frictax.report import write_sweep_report
-from frictax.report.fit_curves import channels_of
+from frictax.report.record_figure import channels_of
 from frictax.report.sliders import ranges, sliders
 from report.browser import SWITCH, WIDTHS, look, needs_browser, slide
 

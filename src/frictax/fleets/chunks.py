@@ -23,18 +23,15 @@ from frictax.files.locks import hold_lock
 from frictax.files.replacing import check_target, finish_interrupted, write_whole
 from frictax.fitting import FitOptions
 from frictax.fitting.fit_many import MISTAKES, fit_each
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements import Record
 from frictax.measurements.record import replace_fields
 from frictax.parameters import replace
 from frictax.programs.key import Unknown, key_text
 
-from .sources import FileSource, MemorySource, Source, TableSource, read_rows
+from .sources import FileSource, MemorySource, Source, read_rows
 from .table import FORMAT, check_pyarrow, failed_row, row_of, table_of_rows
 
 _CHUNK_SIZE = 64  # [records] fitted by one call; one to two seconds of work for a short record
 _LENGTH_RATIO = 1.25  # ratio of two neighbouring lengths to which records are padded
-_MOST_LENGTHS = 8  # different lengths that each have a compiled program without padding
 _PLAN_FILE = "plan.json"
 
 
@@ -97,7 +94,16 @@ def plan_chunks(
         own_values = {path: x[mine] for path, x in values.items()}
         chunks.append(Chunk(number, [sources[i] for i in mine], about.iloc[mine], own_values))
     digest = hashlib.sha256(f"{__version__} {_CHUNK_SIZE} {task.lengths}\n".encode())
-    digest.update(_task_bytes(task))
+    if task.problem is not None:
+        code = sorted(task.problem.parent.glob("*.py")) if task.allow_code else []
+        content = b"".join(path.read_bytes() for path in (task.problem, *code))
+        digest.update(content + task.label.encode())
+    else:
+        fits = task.machine, dict(task.settings)
+        try:
+            digest.update(key_text(fits, fixed=True).encode())
+        except Unknown:  # The machine has a class or function of the user.
+            digest.update(pickle.dumps(fits))
     for source in sources:
         digest.update(repr((source.name, *source.fingerprint())).encode())
     digest.update(about.to_csv().encode())
@@ -111,24 +117,13 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
     none if the records already have few lengths.
     """
     sizes = [n for n in sizes if n > 0]
-    if len(set(sizes)) <= _MOST_LENGTHS:
+    if len(set(sizes)) <= 8:  # Each of these lengths has a compiled program without padding.
         return ()
     out = [max(sizes)]
     while out[-1] > min(sizes) and len(out) < 100:
         out.append(int(np.ceil(out[-1] / _LENGTH_RATIO)))
     used = {min(n for n in out if n >= size) for size in sizes}
     return tuple(sorted(used))
-
-
-def _task_bytes(task: Task) -> bytes:
-    """Return bytes that change with the machine or with the options of its fits."""
-    if task.problem is not None:
-        code = sorted(task.problem.parent.glob("*.py")) if task.allow_code else []
-        return b"".join(path.read_bytes() for path in (task.problem, *code)) + task.label.encode()
-    try:
-        return key_text((task.machine, dict(task.settings)), fixed=True).encode()
-    except Unknown:  # The machine has a class or function of the user.
-        return pickle.dumps((task.machine, dict(task.settings)))
 
 
 def fitted_chunk(task: Task, chunk: Chunk) -> Any:
@@ -139,56 +134,46 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
     be read or fitted is a row with its `reason`.
     """
     began = time.perf_counter()
-    machine, options, read = _machine_and_options(task)
+    machine, options, read = task.machine, FitOptions(**task.settings), None
+    if task.problem is not None:
+        stamp = task.problem.stat().st_mtime_ns
+        machine, options, read = _read_problem(task.problem, task.label, task.allow_code, stamp)
     rows: list[Any] = [None] * len(chunk.sources)
     models, records, places = [], [], []
     for i, source in enumerate(chunk.sources):
         try:
             own = {path: values[i] for path, values in chunk.values.items()}
             models.append(replace(machine, own) if own else machine)
-            records.append(_read_record(source, read))
+            if isinstance(source, MemorySource):
+                records.append(replace_fields(source.record, name=source.name))
+            else:
+                assert read is not None
+                table = source.path if isinstance(source, FileSource) else read_rows(source)
+                records.append(read(source.name, table))
             places.append(i)
         except MISTAKES as why:
             del models[len(records) :]
             rows[i] = failed_row(source.name, _sentence(why))
     fits = fit_each(models, records, options, length=task.length) if records else []
     for i, record, found in zip(places, records, fits, strict=True):
-        rows[i] = _row(record, found)
+        if isinstance(found, Exception):
+            why = found
+        else:
+            try:
+                rows[i] = row_of(record, found)
+                continue
+            except (*MISTAKES, np.linalg.LinAlgError) as error:  # It has no standard errors.
+                why = error
+        rows[i] = failed_row(record.name, _sentence(why), record.n)
     seconds = (time.perf_counter() - began) / max(len(rows), 1)
     return table_of_rows([{**row, "seconds": seconds} for row in rows], chunk.about)
-
-
-def _row(record: Record, found: FitResult | Exception) -> dict[str, Any]:
-    if isinstance(found, Exception):
-        return failed_row(record.name, _sentence(found), record.n)
-    try:
-        return row_of(record, found)
-    except (*MISTAKES, np.linalg.LinAlgError) as why:  # The standard errors cannot be computed.
-        return failed_row(record.name, _sentence(why), record.n)
-
-
-def _read_record(source: Source, read: Any) -> Record:
-    if isinstance(source, MemorySource):
-        return replace_fields(source.record, name=source.name)
-    assert read is not None
-    if isinstance(source, FileSource):
-        return read(source.name, source.path)
-    assert isinstance(source, TableSource)
-    return read(source.name, read_rows(source))
-
-
-def _machine_and_options(task: Task) -> tuple[Any, FitOptions, Any]:
-    """Return the machine, the options of its fits, and the function that reads a record."""
-    if task.problem is None:
-        return task.machine, FitOptions(**task.settings), None
-    stamp = task.problem.stat().st_mtime_ns
-    return _read_problem(task.problem, task.label, task.allow_code, stamp)
 
 
 @functools.lru_cache(maxsize=4)
 def _read_problem(
     problem: Path, label: str, allow_code: bool, stamp: int
 ) -> tuple[Any, FitOptions, Any]:
+    """Return the machine, the options of its fits, and the function that reads a record."""
     from frictax.problems import read
     from frictax.problems.problem import record_reader
 

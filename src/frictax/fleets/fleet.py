@@ -15,7 +15,6 @@ from frictax.files.replacing import write_whole
 from frictax.fitting import FitOptions
 from frictax.fitting.fit_many import values_of_each
 from frictax.fitting.options import DEFAULTS, FleetFitOptions, is_given
-from frictax.interrupts import processors
 from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.progress import Work, show_progress
@@ -29,7 +28,7 @@ from .sources import (
     sources_in_table,
 )
 from .table import Fleet, join_chunks
-from .workers import run_here, run_in_processes, run_on_cluster
+from .workers import run_chunks
 
 Limits = Mapping[str, tuple[float | None, float | None]] | None
 NAMES = {
@@ -38,9 +37,6 @@ NAMES = {
     "date": "date",
     "temperature": "temperature",
 }  # default names of the columns that describe records
-_PAGE_INTERVAL = 10.0  # [s] shortest time between two pages of the live report
-_PAGE_PAUSE = 20.0  # pause after a page over the time to write it, so that it costs 5 % at most
-_RELOAD = '<meta http-equiv="refresh" content="10">'  # A browser loads the page every 10 s.
 
 
 class FleetOptions(FleetFitOptions, total=False):
@@ -205,33 +201,25 @@ def _run(
 ) -> Fleet:
     """Fit the chunks that are not `done`, and join all rows to the table."""
     plan = setting.plan
-    frames: dict[int, Any] = dict.fromkeys(done)  # None: the rows are in the folder of parts
+    frames: dict[int, Any] = dict.fromkeys(done)  # None: the rows are in the folder.
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
+
+    def rows_of(number: int) -> Any:
+        return frames[number] if parts is None else parts.read(number)
+
     count, failed = len(plan.order) - sum(len(c.sources) for c in todo), 0
-
-    def rows_so_far() -> list[Any]:
-        return [f if f is not None else _read_part(parts, n) for n, f in frames.items()]
-
-    jobs = min(processors() if run.jobs is None else run.jobs, max(len(todo), 1))
-    if run.cluster is not None:
-        results = run_on_cluster(plan.task, todo, run.cluster)
-    elif jobs == 1:
-        results = run_here(plan.task, todo)
-    else:
-        results = run_in_processes(plan.task, todo, jobs)
-    for chunk, rows in results:
+    for chunk, rows in run_chunks(plan.task, todo, run.jobs, run.cluster):
         frames[chunk.number] = rows
         if parts is not None:
             parts.write(chunk.number, rows)
             frames[chunk.number] = None
         count, failed = count + len(rows), failed + int(np.sum(rows["reason"] != ""))
         if live is not None:
-            live.update(rows_so_far)
+            live.update(lambda: [rows_of(n) for n in frames])
         without = f" ({failed} without numbers)" if failed else ""
         work.count(count, len(plan.order), f"records{without}")
-    numbers = [chunk.number for chunk in plan.chunks]
-    all_frames = [frames[n] if parts is None else parts.read(n) for n in numbers]
-    table = join_chunks(all_frames, plan.order, setting.title, plan.digest, setting.limits)
+    every = [rows_of(chunk.number) for chunk in plan.chunks]
+    table = join_chunks(every, plan.order, setting.title, plan.digest, setting.limits)
     if parts is not None:
         parts.finish(table)
     if live is not None:
@@ -239,36 +227,27 @@ def _run(
     return Fleet(table)
 
 
-def _read_part(parts: PartsFolder | None, number: int) -> Any:
-    assert parts is not None
-    return parts.read(number)
-
-
 def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any]) -> _Setting:
     """Plan the fits of a machine, or of a problem file."""
-    if isinstance(problem, str | Path):
-        if given:
+    if not isinstance(problem, str | Path):
+        if isinstance(records, str | Path):
             raise ValueError(
-                f"`{next(iter(given))}` stands in the problem file, under [fit]. Leave it out here."
+                "A folder or a table of `records` needs a problem file that says which columns are"
+                f" what, got a {type(problem).__name__}. Give the file, or a list of `Record`s."
             )
-        return _plan_from_file(Path(problem), records, run)
-    if isinstance(records, str | Path):
+        sources: Sequence[Source] = sources_in_memory(records)
+        described = describe_records(sources, run.about, {**NAMES, "record": "record"})
+        each = values_of_each(problem, run.values, len(sources))
+        task = Task(machine=problem, settings=given)
+        return _Setting(plan_chunks(task, sources, described, each), "Fleet")
+    if given:
         raise ValueError(
-            "A folder or a table of `records` needs a problem file that says which columns are"
-            f" what, got a {type(problem).__name__}. Give the file, or a list of `Record`s."
+            f"`{next(iter(given))}` stands in the problem file, under [fit]. Leave it out here."
         )
-    sources: Sequence[Source] = sources_in_memory(records)
-    described = describe_records(sources, run.about, {**NAMES, "record": "record"})
-    each = values_of_each(problem, run.values, len(sources))
-    task = Task(machine=problem, settings=given)
-    return _Setting(plan_chunks(task, sources, described, each), "Fleet")
-
-
-def _plan_from_file(problem: Path, records: Any, run: RunOptions) -> _Setting:
     from frictax.problems import read
     from frictax.problems.problem import find, template_of
 
-    file = find(problem)
+    file = find(Path(problem))
     asked = read(file, allow_code=run.allow_code)
     label, entry = template_of(asked), asked.content.fleet
     names = {kind: getattr(entry, kind) for kind in NAMES}
@@ -297,20 +276,16 @@ def _plan_from_file(problem: Path, records: Any, run: RunOptions) -> _Setting:
             column = described[column].to_numpy()
         given[path] = column
     each = values_of_each(asked.machine, given, len(sources))
-    limits = {name: _checked_limits(name, pair) for name, pair in entry.limits.items()}
+    limits: dict[str, tuple[float | None, float | None]] = {}
+    for name, (low, high) in entry.limits.items():
+        if not low < high:
+            raise ValueError(
+                f"fleet.limits of {name!r} must be [least, most], got [{low:g}, {high:g}]. Write"
+                " -inf or inf where there is no limit."
+            )
+        limits[name] = (low if np.isfinite(low) else None, high if np.isfinite(high) else None)
     plan = plan_chunks(task, sources, described, each)
     return _Setting(plan, asked.content.title, limits or None)
-
-
-def _checked_limits(name: str, pair: tuple[float, float]) -> tuple[float | None, float | None]:
-    """Return limits of a problem file, where infinity means no limit, with None for no limit."""
-    low, high = pair
-    if not low < high:
-        raise ValueError(
-            f"fleet.limits of {name!r} must be [least, most], got [{low:g}, {high:g}]. Write -inf"
-            " or inf where there is no limit."
-        )
-    return (low if np.isfinite(low) else None), (high if np.isfinite(high) else None)
 
 
 class LiveReport:
@@ -337,9 +312,11 @@ class LiveReport:
         plan = self.setting.plan
         table = join_chunks(frames(), plan.order, self.setting.title, plan.digest)
         note = f"{len(table)} of {len(plan.order)} records so far."
-        self._write(table, [note], lambda text: text.replace("<head>", f"<head>{_RELOAD}", 1))
+        reload = '<head><meta http-equiv="refresh" content="10">'  # by the browser, every 10 s
+        self._write(table, [note], lambda text: text.replace("<head>", reload, 1))
         took = time.monotonic() - began
-        self.next = time.monotonic() + max(_PAGE_INTERVAL, _PAGE_PAUSE * took)
+        # [s] The pause is 20 times as long as the page took, so that pages cost 5 % at most.
+        self.next = time.monotonic() + max(10.0, 20.0 * took)
 
     def finish(self, table: Any) -> None:
         """Write the page of all rows."""

@@ -1,5 +1,6 @@
 """The records of a fleet: in memory, in files of a folder, or in one long Parquet table."""
 
+import contextlib
 import dataclasses
 import functools
 import io
@@ -20,7 +21,6 @@ from .table import check_pyarrow
 
 SUFFIXES = (".csv", ".txt", ".parquet", ".mat")
 ABOUT = ("machine", "date", "temperature")
-_BLOCK = 1 << 20  # [bytes] of a text file that are read at a time to count its lines
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,7 +99,10 @@ def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
 def sources_in_folder(folder: Path) -> list[FileSource]:
     """Return the record files of a folder, sorted by name with numbers in numerical order."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file()]
-    paths.sort(key=lambda p: _natural_order(p.name))
+    # A number in a name is compared as a number: ``run2`` comes before ``run10``.
+    paths.sort(
+        key=lambda p: [(int(x), "") if x.isdigit() else (0, x) for x in re.split(r"(\d+)", p.name)]
+    )
     if not paths:
         raise ValueError(
             f"The folder {folder} holds no record. Files are known by their endings:"
@@ -111,7 +114,19 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
             f"The folder {folder} has two files called {duplicate!r} but for their"
             " endings. Rename one: a record is known by its file's name."
         )
-    return [FileSource(p.stem, p, _row_count(p)) for p in paths]
+    out = []
+    for path in paths:
+        suffix, size = path.suffix.lower(), 0  # 0: unknown before reading
+        if suffix == ".parquet":
+            check_pyarrow()
+            # An error is reported when the record is read.
+            with contextlib.suppress(Exception):
+                size = _open_parquet(path).metadata.num_rows
+        elif suffix != ".mat":
+            with path.open("rb") as file:
+                size = sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
+        out.append(FileSource(path.stem, path, size))
+    return out
 
 
 def sources_in_table(path: Path, column: str) -> list[TableSource]:
@@ -195,7 +210,18 @@ def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, 
         tables = [s for s in sources if isinstance(s, TableSource)]
         frame = _first_rows(tables, names) if tables else pd.DataFrame(index=range(len(sources)))
     else:
-        frame = about if isinstance(about, pd.DataFrame) else _read_about(Path(about))
+        frame = about
+        if not isinstance(about, pd.DataFrame):
+            path = Path(about)
+            if not path.is_file():
+                raise FileNotFoundError(
+                    f"There is no file {path}, which is to tell about the records."
+                )
+            if path.suffix.lower() == ".parquet":
+                check_parquet(path)
+                frame = pd.read_parquet(path)
+            else:
+                frame = pd.read_csv(io.StringIO(text_of(path)))
         key = names["record"] if names["record"] in frame.columns else "record"
         if key not in frame.columns:
             raise ValueError(
@@ -266,37 +292,6 @@ def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any
             parts.append(file.read_row_group(group, columns).take(mine))
         first += rows
     return pa.concat_tables(parts).to_pandas()
-
-
-def _read_about(path: Path) -> Any:
-    import pandas as pd
-
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}, which is to tell about the records.")
-    if path.suffix.lower() == ".parquet":
-        check_parquet(path)
-        return pd.read_parquet(path)
-    return pd.read_csv(io.StringIO(text_of(path)))
-
-
-def _row_count(path: Path) -> int:
-    """Return the approximate number of rows of a file; 0 if it is unknown before reading."""
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        check_pyarrow()
-        try:
-            return _open_parquet(path).metadata.num_rows
-        except Exception:  # The error is reported when the record is read.
-            return 0
-    if suffix == ".mat":
-        return 0
-    with path.open("rb") as file:
-        return sum(part.count(b"\n") for part in iter(lambda: file.read(_BLOCK), b""))
-
-
-def _natural_order(name: str) -> list[Any]:
-    """Return a sort key that puts ``run2`` before ``run10``."""
-    return [(int(p), "") if p.isdigit() else (0, p) for p in re.split(r"(\d+)", name)]
 
 
 def _first_duplicate(names: Sequence[str]) -> str | None:

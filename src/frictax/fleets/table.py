@@ -125,17 +125,22 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
     residuals = np.reshape(found.full_residuals, (-1, weight.shape[-1]))
     counted = np.reshape(weight, residuals.shape) > 0
     for c, (name, rms) in enumerate(found.rms[label].items()):
+        r = residuals[counted[:, c], c]
+        r = r - np.mean(r) if r.size else r
+        total = float(r @ r)
         row[f"rms.{name}"] = rms
-        row[f"lag1.{name}"] = _lag1(residuals[counted[:, c], c])
+        row[f"lag1.{name}"] = float(r[1:] @ r[:-1]) / total if total > 0 else float("nan")
     row["condition"] = float(found.identifiability.condition)
     row["notices"] = " ".join(dict.fromkeys(n.code for n in found.notices_at_hand))
     row["samples"] = record.n
+    low = bounds(found.problem.unknowns)[found.shown]
+    pairs = zip(found.names, low, strict=True)
     row[META] = {
         "names": list(found.names),
         "units": {e.name: e.unit for e in found.estimates},
         "declared": {e.name: list(e.declared) for e in found.estimates if e.declared},
         "level": found.level,
-        "lower_bounds": _lower_bounds(found),
+        "lower_bounds": {name: float(x) if np.isfinite(x) else None for name, x in pairs},
         "outputs": rms_units(found.records, found.start, label, found.rms[label]),
     }
     return row
@@ -194,30 +199,13 @@ def join_chunks(
     places = np.asarray([place[name] for name in table["record"]])
     table = table.iloc[np.argsort(places, kind="stable")]
     inner = [c for c in columns if c not in FIRST_COLUMNS and c not in LAST_COLUMNS]
-    own = [c for c in inner if c in _user_columns(frames)]
+    # The columns of `about` come after the column `version` in each chunk.
+    first = list(frames[0].columns)
+    about = set(first[first.index("version") + 1 :])
+    own = [c for c in inner if c in about]
     inner = [c for c in inner if c not in own]
     table = table[[*FIRST_COLUMNS, *own, *inner, *LAST_COLUMNS]].reset_index(drop=True)
     table.attrs = {META: {**description, "title": title, "problem": problem, "format": FORMAT}}
     if limits:
         table.attrs[META]["limits"] = {name: list(pair) for name, pair in limits.items()}
     return table
-
-
-def _user_columns(frames: Sequence[Any]) -> set[str]:
-    """Return the columns of `about`, which come after the column `version` in each chunk."""
-    columns = list(frames[0].columns)
-    return set(columns[columns.index("version") + 1 :])
-
-
-def _lag1(r: np.ndarray) -> float:
-    """Return the correlation of residuals with the preceding residuals."""
-    r = r - np.mean(r) if r.size else r
-    total = float(r @ r)
-    return float(r[1:] @ r[:-1]) / total if total > 0 else float("nan")
-
-
-def _lower_bounds(found: FitResult) -> dict[str, float | None]:
-    low = bounds(found.problem.unknowns)[found.shown]
-    return {
-        name: float(x) if np.isfinite(x) else None for name, x in zip(found.names, low, strict=True)
-    }

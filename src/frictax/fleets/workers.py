@@ -11,26 +11,29 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, cast
 
-from frictax.interrupts import stop_here
+from frictax.interrupts import processors, stop_here
 from frictax.programs.store import is_safe, program_folder
 
 from .chunks import Chunk, Task, fitted_chunk
 from .table import failed_row, table_of_rows
 
 TRIES = 3  # number of tries for a chunk whose process or worker ends early
-_CHUNKS_AHEAD = 3  # chunks for each thread of a Dask worker, so that threads do not wait
-_SINGLE_THREADED = {  # one thread for linear algebra and one memory arena for each process
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "1",
-}
 
 
-def run_here(task: Task, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Any]]:
-    """Yield the chunks and their rows, one after the other in this process."""
-    for chunk in chunks:
-        yield chunk, fitted_chunk(task, chunk)
+def run_chunks(
+    task: Task, chunks: Sequence[Chunk], jobs: int | None, cluster: Any
+) -> Iterator[tuple[Chunk, Any]]:
+    """Yield the chunks and their rows as they are finished: by the workers of a `cluster`, or by
+    `jobs` processes, one for each processor if it is None.
+    """
+    jobs = min(processors() if jobs is None else jobs, max(len(chunks), 1))
+    if cluster is not None:
+        yield from run_on_cluster(task, chunks, cluster)
+    elif jobs > 1:
+        yield from run_in_processes(task, chunks, jobs)
+    else:
+        for chunk in chunks:
+            yield chunk, fitted_chunk(task, chunk)
 
 
 def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
@@ -55,7 +58,13 @@ def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator
                     pool, task, suspects or remaining.values(), remaining, tries, count
                 )
             finally:
-                _stop(pool)
+                # Terminate the processes; unfinished chunks are lost.
+                running = list((pool._processes or {}).values())
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in running:
+                    process.terminate()
+                for process in running:
+                    process.join(5)
 
 
 def _run_until_broken(
@@ -116,8 +125,9 @@ def _single_threaded() -> Iterator[None]:
     """Set the environment so that processes started here use one thread for linear algebra, and
     one memory arena. Each further arena would keep the memory that it has freed.
     """
-    before = {name: os.environ.get(name) for name in _SINGLE_THREADED}
-    os.environ.update(_SINGLE_THREADED)  # NumPy reads them when it is imported.
+    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
+    before = {name: os.environ.get(name) for name in threads}
+    os.environ.update(dict.fromkeys(threads, "1"))  # NumPy reads them when it is imported.
     try:
         yield
     finally:
@@ -136,7 +146,14 @@ def initialize_process(places: Any = None) -> None:
         with contextlib.suppress(AttributeError, OSError):
             mine = sorted(os.sched_getaffinity(0))
             os.sched_setaffinity(0, {mine[places.get() % len(mine)]})
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:  # It may be killed.
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     import jax
 
     from frictax.programs import store
@@ -156,24 +173,6 @@ def _configure_jax() -> None:
     if not has_started():
         fast_loops()
     jax.config.update("jax_enable_x64", True)
-
-
-def _end_with_parent() -> None:
-    """End this process when the parent process is killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _stop(pool: ProcessPoolExecutor) -> None:
-    """Terminate the processes; unfinished chunks are lost."""
-    running = list((pool._processes or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in running:
-        process.terminate()
-    for process in running:
-        process.join(5)
 
 
 def run_on_cluster(
@@ -213,7 +212,7 @@ def run_on_cluster(
                 out.append(job)
             return out
 
-        queue = as_completed(submit_more(_CHUNKS_AHEAD * threads))
+        queue = as_completed(submit_more(3 * threads))  # Threads do not wait for a next chunk.
         for job in queue:
             stop_here()
             chunk = running.pop(job)

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
 from frictax.analysis import Derived, Finding, Posterior, ResidualStudy, StructureComparison
-from frictax.analysis.residuals.regression import Curve
 from frictax.analysis.residuals.study import NAMES
 from frictax.analysis.selection.plausibility import visited_laws
 from frictax.parameters import UnknownName
@@ -29,8 +28,7 @@ from .style import (
     zero_line,
 )
 
-_PANEL, _HEAD, _LINE = 2.05, 0.45, 0.155  # [inch] height of a panel, of the head, of a line
-_COLOURS = {1: FORWARD, -1: BACKWARD, 0: CYCLE[0]}
+_PAGE_WIDTH = 4.2  # [inch] width of a picture on a page: two lie side by side
 _TITLES = {
     "whiteness": "autocorrelation",
     "speed": "over speed",
@@ -39,7 +37,6 @@ _TITLES = {
     "time": "drift",
     "ripple": "ripple over position",
 }
-_MOST_POINTS = 3000  # most points of a curve; a picture cannot show more
 
 
 def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
@@ -62,10 +59,10 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
     ]
     lines = [max(text.count("\n") + 1 for text in words[2 * i : 2 * i + 2]) for i in range(rows)]
     with style():
-        heights = [_PANEL + _LINE * n for n in lines]
-        figure = canvas(width, sum(heights) + _HEAD)
+        panel, head, line = 2.05, 0.45, 0.155  # [inch] heights
+        figure = canvas(width, sum([panel + line * n for n in lines]) + head)
         grid = figure.add_gridspec(
-            2 * rows, 2, height_ratios=[h for n in lines for h in (_PANEL, _LINE * n)]
+            2 * rows, 2, height_ratios=[h for n in lines for h in (panel, line * n)]
         )
         for i, (finding, text) in enumerate(zip(findings, words, strict=True)):
             _draw_panel(figure.add_subplot(grid[2 * (i // 2), i % 2]), finding)
@@ -73,14 +70,18 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
             below.set_axis_off()
             colour = INK if finding.strong else FAINT
             below.text(0.0, 1.0, literal_text(text), ha="left", va="top", fontsize=8, color=colour)
-        write_heading(figure, _residual_heading(study))
+        names = {f.name for f in study.findings if f.strong}
+        strong = ", ".join(_TITLES[name] for name in NAMES if name in names)
+        says = f"strong: {strong}" if strong else "nothing strong"
+        records = dict.fromkeys(f.record for f in study.findings)
+        write_heading(figure, f"{', '.join(records)}: residuals; {says}")
     return figure
 
 
 def draw_finding(finding: Finding) -> Figure:
     """Draw one finding without its sentence."""
     with style():
-        figure = canvas(4.2, 0.55 * 4.2)
+        figure = canvas(_PAGE_WIDTH, 0.55 * _PAGE_WIDTH)
         _draw_panel(figure.subplots(), finding)
     return figure
 
@@ -88,14 +89,6 @@ def draw_finding(finding: Finding) -> Figure:
 def strongest_findings(study: ResidualStudy) -> list[Finding]:
     """Return the strongest finding of each kind, in the order of the panels."""
     return [study[name] for name in NAMES if any(f.name == name for f in study.findings)]
-
-
-def _residual_heading(study: ResidualStudy) -> str:
-    records = dict.fromkeys(f.record for f in study.findings)
-    names = {f.name for f in study.findings if f.strong}
-    strong = ", ".join(_TITLES[name] for name in NAMES if name in names)
-    says = f"strong: {strong}" if strong else "nothing strong"
-    return f"{', '.join(records)}: residuals; {says}"
 
 
 def finding_sentence(study: ResidualStudy, finding: Finding) -> str:
@@ -121,7 +114,17 @@ def _draw_panel(axes: Axes, finding: Finding) -> None:
     if y_unit != "1":
         y_unit, y_size = prefix_unit(y_unit, *ys)
     for curve in finding.curves:
-        _draw_curve(axes, curve, x_size, y_size)
+        thin = max(-(-curve.x.size // 3000), 1)  # A picture cannot show more points.
+        x, y = curve.x[::thin] / x_size, curve.y[::thin] / y_size
+        colour = {1: FORWARD, -1: BACKWARD, 0: CYCLE[0]}[curve.direction]
+        if curve.kind == "band":
+            axes.fill_between(x, -y, y, color=FAINT, alpha=0.25, lw=0)
+        elif curve.kind == "line":
+            axes.plot(x, y, color=colour, lw=1.1)
+        else:
+            looks: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 1.0, "capsize": 2.5}
+            error = None if curve.error is None else np.nan_to_num(curve.error[::thin] / y_size)
+            axes.errorbar(x, y, error, color=colour, **looks)
     if finding.name != "ripple":
         zero_line(axes)
     axes.set_xlabel(f"{x_name} [{x_unit}]" if x_unit else x_name)
@@ -133,23 +136,6 @@ def _draw_panel(axes: Axes, finding: Finding) -> None:
     if finding.name == "direction":
         axes.set_xlim(-2.0, 2.0)
         axes.set_xticks([-1.0, 1.0], ["backward", "forward"])
-
-
-def _draw_curve(axes: Axes, curve: Curve, x_size: float, y_size: float) -> None:
-    thin = max(-(-curve.x.size // _MOST_POINTS), 1)
-    x, y, colour = curve.x[::thin] / x_size, curve.y[::thin] / y_size, _COLOURS[curve.direction]
-    if curve.kind == "band":
-        axes.fill_between(x, -y, y, color=FAINT, alpha=0.25, lw=0)
-    elif curve.kind == "line":
-        axes.plot(x, y, color=colour, lw=1.1)
-    else:
-        options: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 1.0, "capsize": 2.5, "color": colour}
-        error = None if curve.error is None else np.nan_to_num(curve.error[::thin] / y_size)
-        axes.errorbar(x, y, error, **options)
-
-
-_MOST_NAMES = 8  # parameters that are drawn unless they are named: more panels are too small
-_DRAWS = 1500  # draws in a panel of a pair
 
 
 def draw_posterior(
@@ -179,14 +165,22 @@ def draw_posterior(
             " posterior first: found.posterior().derived(...).plot()."
         )
     known = list(posterior.names)
-    asked = known[:_MOST_NAMES] if names is None else list(names)
+    asked = known[:8] if names is None else list(names)  # More panels are too small.
+    which, sizes, labels = [], [], []
+    every = posterior.draws.reshape(-1, posterior.draws.shape[-1])
     for name in asked:
         if name not in known:
             raise UnknownName(
                 f"There is no fitted number {name!r} to draw. There are: {', '.join(known)}."
             )
-    which = [known.index(name) for name in asked]
-    draws = posterior.draws.reshape(-1, posterior.draws.shape[-1])[:, which]
+        which.append(known.index(name))
+        unit, size = posterior.estimates[which[-1]].unit, 1.0
+        if unit not in ("1", ""):
+            unit, size = prefix_unit(unit, every[:, which[-1]])
+        part, dot, last = name.rpartition(".")
+        more = f" [{unit}]" if unit not in ("1", "") else ""
+        labels.append(literal_text((f"{part}.\n" if dot else "") + last + more))
+        sizes.append(size)
     estimates = [posterior.estimates[i] for i in which]
     fitted = (
         [posterior.found.estimates[i].value for i in which]
@@ -195,13 +189,7 @@ def draw_posterior(
     )
     p = len(which)
     width = max(3.2, 1.6 * p + 0.8) if width is None else width
-    units = [
-        prefix_unit(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0)
-        for i, e in enumerate(estimates)
-    ]
-    sizes = np.array([size for _, size in units])
-    draws, fitted = draws / sizes, np.asarray(fitted) / sizes
-    labels = [_label(name, unit) for name, (unit, _) in zip(asked, units, strict=True)]
+    draws, fitted = every[:, which] / np.array(sizes), np.asarray(fitted) / np.array(sizes)
     with style():
         figure = canvas(width, max(2.8, 0.9 * width))
         panels: Any = figure.subplots(p, p, squeeze=False)
@@ -211,43 +199,27 @@ def draw_posterior(
                 axes.set_axis_off()
                 continue
             if i == j:
+                looks: dict[str, Any] = {"density": True, "histtype": "stepfilled", "alpha": 0.35}
+                axes.hist(draws[:, i], bins=40, color=FORWARD, **looks)
                 ends = np.array([estimates[i].lower, estimates[i].upper]) / sizes[i]
-                _draw_density(axes, draws[:, i], ends, float(fitted[i]))
+                axes.axvspan(*ends, color=FORWARD, alpha=0.12, lw=0)
+                axes.axvline(float(fitted[i]), color=INK, lw=0.9, ls="--")
+                axes.set_yticks([])
             else:
-                x, y = draws[:: max(len(draws) // _DRAWS, 1)][:, [j, i]].T
+                x, y = draws[:: max(len(draws) // 1500, 1)][:, [j, i]].T
                 axes.plot(x, y, ".", ms=1.6, color=FORWARD, alpha=0.35, rasterized=True)
                 axes.plot(fitted[j], fitted[i], "+", ms=8, color=BACKWARD)
-            _label_panel(axes, labels, i, j)
+            # The panels at the left and at the bottom have labels.
+            axes.xaxis.set_major_locator(MaxNLocator(2))
+            if i == p - 1:
+                axes.set_xlabel(labels[j], fontsize=8)
+            else:
+                axes.set_xticklabels([])
+            if j == 0 and i > 0:
+                axes.set_ylabel(labels[i], fontsize=8)
+            elif 0 < j < i:
+                axes.set_yticklabels([])
     return figure
-
-
-def _label_panel(axes: Axes, labels: list[str], row: int, column: int) -> None:
-    """Label the panels at the left and at the bottom only."""
-    axes.xaxis.set_major_locator(MaxNLocator(2))
-    if row == len(labels) - 1:
-        axes.set_xlabel(labels[column], fontsize=8)
-    else:
-        axes.set_xticklabels([])
-    if column == 0 and row > 0:
-        axes.set_ylabel(labels[row], fontsize=8)
-    elif 0 < column < row:
-        axes.set_yticklabels([])
-
-
-def _label(name: str, unit: str) -> str:
-    part, dot, last = name.rpartition(".")
-    above = f"{part}.\n" if dot else ""
-    return literal_text(f"{above}{last}" + (f" [{unit}]" if unit not in ("1", "") else ""))
-
-
-def _draw_density(axes: Axes, values: np.ndarray, ends: np.ndarray, fitted: float) -> None:
-    axes.hist(values, bins=40, density=True, histtype="stepfilled", color=FORWARD, alpha=0.35)
-    axes.axvspan(*ends, color=FORWARD, alpha=0.12, lw=0)
-    axes.axvline(fitted, color=INK, lw=0.9, ls="--")
-    axes.set_yticks([])
-
-
-_ONE = 4.2  # [inch] width of a picture with one part of the comparison
 
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:
@@ -273,7 +245,7 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
 def draw_laws(made: StructureComparison) -> Figure:
     """Draw the friction laws only."""
     with style():
-        figure = canvas(_ONE, 0.8 * _ONE)
+        figure = canvas(_PAGE_WIDTH, 0.8 * _PAGE_WIDTH)
         _draw_laws(figure.subplots(), made)
     return figure
 
@@ -281,7 +253,7 @@ def draw_laws(made: StructureComparison) -> Figure:
 def draw_held_out(made: StructureComparison) -> Figure:
     """Draw the held-out errors only."""
     with style():
-        figure = canvas(_ONE, max(0.8 * _ONE, 1.6 + 0.3 * len(made.rows)))
+        figure = canvas(_PAGE_WIDTH, max(0.8 * _PAGE_WIDTH, 1.6 + 0.3 * len(made.rows)))
         trajectory, force = figure.subplots(1, 2)
         _draw_held_out(trajectory, force, made)
     return figure
@@ -337,18 +309,14 @@ def _draw_errors(axes: Axes, made: StructureComparison, kind: str, unit: str) ->
 def _label_log_axis(axes: Axes) -> None:
     """Label a logarithmic axis by round numbers if it has too few powers of ten."""
     low, high = axes.get_xlim()
-    if high / low < 30:
-        axes.set_xticks(_round_numbers(low, high))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _round_numbers(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times powers of ten between two numbers, or more if these are too few."""
+    if high / low >= 30:
+        return
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    found: list[float] = []
+    ticks: list[float] = []
     for steps in ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
-        found = [step * 10.0**p for p in powers for step in steps if low <= step * 10.0**p <= high]
-        if len(found) > 1:
+        ticks = [step * 10.0**p for p in powers for step in steps if low <= step * 10.0**p <= high]
+        if len(ticks) > 1:
             break
-    return found
+    axes.set_xticks(ticks)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

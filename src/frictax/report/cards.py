@@ -1,11 +1,11 @@
-"""Cards of objects for a notebook: a table that fits a screen, warnings, and a small picture.
-
-`print` shows the whole result.
+"""Cards of objects for a notebook: a table that fits a screen, warnings, and small pictures as SVG
+in the colour of the text. `print` shows the whole result.
 """
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jinja2
@@ -21,7 +21,7 @@ from frictax.analysis import (
     StructureComparison,
 )
 from frictax.analysis.selection.structures_text import remarks, title as structures_title
-from frictax.contacts import AbstractContact
+from frictax.contacts import AbstractContact, Mode
 from frictax.engine import Result
 from frictax.excitation import Design
 from frictax.fitting import FitResult
@@ -37,10 +37,12 @@ from frictax.trajectory import Trajectory
 
 from . import sweep_text
 from .modes import MODES, mode_spans
-from .sparkline import curve, dots, legend, strip
 
 _MOST_ROWS, _MOST_SENTENCES = 14, 4  # these fit a screen
 _NAME, _SENTENCE = 60, 500  # [characters] longest name and sentence that are not shortened
+_FINE = 8  # units of a picture for each pixel, so that coordinates are integers
+
+Size = tuple[int, int]  # [pixels] width and height
 
 
 def summary_html(result: Summarised) -> str:
@@ -57,8 +59,10 @@ def fit_html(found: FitResult) -> str:
     else:
         kind, by = type(found.model).__name__, type(found.problem.objective).__name__
         title = f"{kind} fitted to {_some(found.records)} by {by}"
-        count = len(found.rms)
-        lines = [*_first(lines[:count], "records"), *lines[count:]]
+        count = len(found.rms)  # The first lines are on the records.
+        left = count - _MOST_SENTENCES
+        more = [f"and {left} more records"] if left > 0 else []
+        lines = [*lines[: min(count, _MOST_SENTENCES)], *more, *lines[count:]]
     return card(dataclasses.replace(found._summary(), title=title, sentences=lines))
 
 
@@ -116,7 +120,9 @@ def run_html(run: Trajectory) -> str:
         part = lay.bodies[body]
         s, unit = ys[:, i], "rad" if getattr(mechanism.parts[part], "rotational", False) else "m"
         name = f"{run.names[part]}.{'phi' if unit == 'rad' else 's'}"
-        rows.append((name, _range(s, unit), _curve(ts, s, (300, 26))))
+        seen_s = s[np.isfinite(s)]
+        ends = [amount(float(f(seen_s)), unit) for f in (np.min, np.max)] if seen_s.size else []
+        rows.append((name, " to ".join(ends), _curve(ts, s, (300, 26))))
     for name in (name for name in run.names if isinstance(mechanism[name], AbstractContact)):
         spans = mode_spans(run, name)
         seen += [mode for mode, _, _ in spans]
@@ -162,8 +168,12 @@ def study_html(study: ResidualStudy) -> str:
 def posterior_html(posterior: Posterior) -> str:
     """Show medians and intervals of the draws, each with its density."""
     head, rows = posterior.rows()
-    draws = posterior.draws.reshape(-1, posterior.draws.shape[-1])
-    drawn = [(*row, _density(x, row[0])) for row, x in zip(rows, draws.T, strict=True)]
+    draws, drawn = posterior.draws.reshape(-1, posterior.draws.shape[-1]), []
+    for row, x in zip(rows, draws.T, strict=True):
+        height, edges = np.histogram(x[np.isfinite(x)], bins=40)
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        density = curve(middles, height.astype(float), f"density of {row[0]}", size=(110, 26))
+        drawn.append((*row, density))
     table = (*head, "density"), drawn
     return card(Summary(posterior.title, table, "lrlrlrrl", notices=posterior.warnings))
 
@@ -201,7 +211,7 @@ def card(shown: Summary) -> str:
     notices, sentences = list(shown.notices), [s for s in (*shown.above, *shown.sentences) if s]
     counted = ((len(rows), _MOST_ROWS, "rows"), (len(notices), _MOST_SENTENCES, "warnings"))
     left = [f"{count - most} more {what}" for count, most, what in counted if count > most]
-    return _template().render(
+    return template("notebook.html.j2").render(
         title=_shorten(shown.title, _SENTENCE),
         head=head,
         rows=[
@@ -218,13 +228,10 @@ def card(shown: Summary) -> str:
 
 
 @functools.cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("frictax.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("notebook.html.j2")
+def template(name: str) -> jinja2.Template:
+    """Return a template of the folder `templates`."""
+    loader, strict = jinja2.PackageLoader("frictax.report"), jinja2.StrictUndefined
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=strict).get_template(name)
 
 
 def _shorten(text: Any, most: int = _NAME) -> Any:
@@ -245,23 +252,121 @@ def _sweep_in_words(sweep: Sweep) -> str:
     return repr(sweep).removeprefix("Sweep(").removesuffix(")")
 
 
-def _first(lines: Sequence[str], what: str) -> list[str]:
-    left = len(lines) - _MOST_SENTENCES
-    return [*lines[:_MOST_SENTENCES], *([f"and {left} more {what}"] if left > 0 else [])]
-
-
 def _curve(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> Markup:
     return curve(x, y, "its course over time", size=size)
 
 
-def _range(values: np.ndarray, unit: str) -> str:
-    seen = values[np.isfinite(values)]
-    if not seen.size:
-        return ""
-    return f"{amount(float(np.min(seen)), unit)} to {amount(float(np.max(seen)), unit)}"
+# -- small pictures
 
 
-def _density(draws: np.ndarray, name: str) -> Markup:
-    height, edges = np.histogram(draws[np.isfinite(draws)], bins=40)
+def curve(
+    x: np.ndarray, y: np.ndarray, says: str, *, level: float | None = None, size: Size = (160, 26)
+) -> Markup:
+    """Return y over x as a line with gaps where y is not finite; `level`: a dashed line."""
+    seen = np.isfinite(x) & np.isfinite(y)
+    heights = y[seen] if level is None else np.append(y[seen], level)
+    right, up = _scale(x, size[0]), _scale(heights, size[1], upward=True)
+    parts = []
+    edges = np.flatnonzero(np.diff(seen.astype(int), prepend=0, append=0))
+    for a, b in edges.reshape(-1, 2):
+        at, height = right(x[a:b]), y[a:b]
+        if at.size > 160:  # The lowest and the highest point of each of 80 columns look like all.
+            column = (at - 2 * _FINE) * 80 // ((size[0] - 4) * _FINE + 1)
+            groups = np.split(np.arange(at.size), np.flatnonzero(np.diff(column)) + 1)
+            picks = (np.argmin, np.argmax)
+            kept = sorted({int(g[pick(height[g])]) for g in groups for pick in picks})
+            at, height = at[kept], height[kept]
+        points = [f"{i} {j}" for i, j in zip(at, up(height), strict=True)]
+        parts.append(f"M{'L'.join(points if len(points) > 1 else 2 * points)}")
+    lines = [_path("".join(parts))]
+    if level is not None:
+        lines.append(_horizontal(int(up(np.array([level]))[0]), size, "3 3"))
+    return _picture(size, says, lines)
+
+
+def dots(x: np.ndarray, y: np.ndarray, says: str, *, size: Size = (200, 70)) -> Markup:
+    """Return points of y over x, at most 240, and a dashed line at y = 0."""
+    thin = slice(None, None, max(len(x) // 120, 1))
+    right, up = _scale(np.append(x, 0.0), size[0]), _scale(np.append(y, 0.0), size[1], upward=True)
+    points = zip(right(x[thin]), up(y[thin]), strict=True)
+    path = "".join(f"M{i} {j}h0" for i, j in points)
+    zero = _horizontal(int(up(np.zeros(1))[0]), size, "2 3")
+    return _picture(size, says, [zero, _path(path, width=4.0)])
+
+
+def strip(
+    spans: Sequence[tuple[Mode, float, float]],
+    ends: tuple[float, float],
+    says: str,
+    *,
+    size: Size = (300, 14),
+) -> Markup:
+    """Return a coloured band for each mode over time, an empty one where a contact is free. Bands
+    shorter than three pixels may be missing.
+    """
+    steps = 120  # steps of colour, each 2.5 pixels wide
+    edges = np.linspace(*ends, steps + 1)
     middles = 0.5 * (edges[1:] + edges[:-1])
-    return curve(middles, height.astype(float), f"density of {name}", size=(110, 26))
+    begins = np.array([begin for _, begin, _ in spans] or [np.inf])
+    which = np.searchsorted(begins, middles, side="right") - 1
+    which[middles > (spans[-1][2] if spans else -np.inf)] = -1
+    wide, high = size[0] * _FINE, size[1] * _FINE
+    bands: dict[str, str] = {}
+    for a, b in itertools.pairwise([0, *(np.flatnonzero(np.diff(which)) + 1), steps]):
+        mode = spans[which[a]][0] if which[a] >= 0 else Mode.FREE
+        if mode in MODES and mode is not Mode.FREE:
+            left, right = (round(i * wide / steps) for i in (a, b))
+            colour = MODES[mode][1]
+            bands[colour] = bands.get(colour, "") + f"M{left} {high // 2}h{right - left}"
+    lines = [f'<path d="{d}" stroke="{c}" stroke-width="{high}"/>' for c, d in bands.items()]
+    seen = round(int(np.sum(which >= 0)) * wide / steps)
+    frame = _path(f"M0 0h{seen}v{high}h-{seen}z", width=0.8)
+    return _picture(size, says, [*lines, frame] if seen else [])
+
+
+def legend(modes: Iterable[Mode]) -> Markup:
+    """Return the names of the modes beside their colours."""
+    here = set(modes)
+    swatches = [
+        Markup("{} {}").format(strip([(mode, 0.0, 1.0)], (0.0, 1.0), word, size=(14, 10)), word)
+        for mode, (word, _, _) in MODES.items()
+        if mode in here
+    ]
+    return Markup(" &nbsp; ").join(swatches)
+
+
+def _scale(
+    values: np.ndarray, pixels: int, *, upward: bool = False
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function from values to coordinates: the middle if all values are equal."""
+    largest = float(np.max(np.abs(values), initial=0.0)) or 1.0  # Scaled values do not overflow.
+    scaled = values / largest if values.size else np.zeros(1)
+    low, width = float(np.min(scaled)), float(np.max(scaled) - np.min(scaled))
+
+    def coordinates(some: np.ndarray) -> np.ndarray:
+        share = (some / largest - low) / width if width > 0 else np.full(len(some), 0.5)
+        share = 1.0 - share if upward else share
+        return np.rint(share * (pixels - 4) * _FINE).astype(int) + 2 * _FINE
+
+    return coordinates
+
+
+def _horizontal(height: int, size: Size, dashes: str) -> str:
+    right = (size[0] - 2) * _FINE
+    return _path(f"M{2 * _FINE} {height}L{right} {height}", dashes)
+
+
+def _path(d: str, dashes: str = "", width: float = 1.1) -> str:
+    more = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return (
+        f'<path d="{d}" fill="none" stroke="currentColor" stroke-width="{width}"{more}'
+        ' stroke-linecap="round" stroke-linejoin="round" vector-effect="non-scaling-stroke"/>'
+    )
+
+
+def _picture(size: Size, says: str, lines: list[str]) -> Markup:
+    wide, high = size
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{}" width="{}" height="{}"'
+        ' viewBox="0 0 {} {}" style="vertical-align: middle">{}</svg>'
+    ).format(says, wide, high, wide * _FINE, high * _FINE, Markup("".join(lines)))

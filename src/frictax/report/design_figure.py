@@ -12,12 +12,19 @@ from frictax.excitation.design import error_in_words
 from frictax.text import figures
 
 from .page import Rows, Section, page, reproduction_section, write_page
-from .panels import Curve, Panel
 from .plotly_json import axis, escape_name, figure, plot_panels, trace
-from .style import CYCLE, FAINT, INK, canvas, draw_panel, legend_above, style, write_heading
-
-_MOST = 30.0  # the largest relative error that is drawn: larger ones only say that nothing is known
-_UNITS = {"s": "m", "v": "m/s", "a": "m/s2", "f": "N", "phi": "rad", "w": "rad/s", "tau": "N.m"}
+from .style import (
+    CYCLE,
+    FAINT,
+    INK,
+    Curve,
+    Panel,
+    canvas,
+    draw_panel,
+    legend_above,
+    style,
+    write_heading,
+)
 
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
@@ -39,16 +46,25 @@ def draw_design(design: Design, *, width: float = 7.0) -> Figure:
             draw_panel(one, panel)
             one.axhline(0.0, color=FAINT, lw=0.6)
         axes[count - 1].set_xlabel("time [s]")
-        _draw_errors(axes[-1], design)
+        last, place = axes[-1], np.arange(len(design.names))[::-1]
+        for says, errors, colour in _contestants(design)[::-1]:
+            last.plot(errors, place, "o", color=colour, ms=6, label=says)
+        last.set_xscale("log")
+        last.xaxis.set_major_formatter("{x:g}")
+        last.set_xlabel("relative error [%]")
+        last.set_yticks(place, design.names)
+        last.grid(axis="y", color=FAINT, lw=0.4)
+        legend_above(last, 2)
         write_heading(drawn, f"worst error {100 * design.worst():.2g} %")
     return drawn
 
 
 def _panels(design: Design) -> list[Panel]:
     """Return the drive and the expected signal of each sensor, over time."""
+    units = {"s": "m", "v": "m/s", "a": "m/s2", "f": "N", "phi": "rad", "w": "rad/s", "tau": "N.m"}
     curves = [(design.drive, design.unit, design.excitation)]
     for name, x in design.clean().items():
-        curves.append((name, _UNITS.get(name.rpartition(".")[2], ""), x))
+        curves.append((name, units.get(name.rpartition(".")[2], ""), x))
     return [
         Panel(f"{name} [{unit}]" if unit else name, [Curve(design.t, x, INK, "", 1.3)])
         for name, unit, x in curves
@@ -58,22 +74,11 @@ def _panels(design: Design) -> list[Panel]:
 def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
     """Return each experiment with its relative errors [%] and a colour."""
     rows = [("designed", design.relative), *design.beside.items()]
+    most = 30.0  # The largest relative error drawn: the data do not identify such a parameter.
     return [
-        (says, 100 * np.minimum(errors, _MOST), INK if k == 0 else CYCLE[k + 2])
+        (says, 100 * np.minimum(errors, most), INK if k == 0 else CYCLE[k + 2])
         for k, (says, errors) in enumerate(rows)
     ]
-
-
-def _draw_errors(panel: Any, design: Design) -> None:
-    place = np.arange(len(design.names))[::-1]
-    for says, errors, colour in _contestants(design)[::-1]:
-        panel.plot(errors, place, "o", color=colour, ms=6, label=says)
-    panel.set_xscale("log")
-    panel.xaxis.set_major_formatter("{x:g}")
-    panel.set_xlabel("relative error [%]")
-    panel.set_yticks(place, design.names)
-    panel.grid(axis="y", color=FAINT, lw=0.4)
-    legend_above(panel, 2)
 
 
 def write_design_report(
@@ -116,18 +121,52 @@ def design_text(
     for i, panel in enumerate(_panels(design)):
         plots[f"curve-{i}"] = plot_panels([panel], "time [s]", 240)
         shown.append((f"curve-{i}", "Excitation" if i == 0 else f"Expected {sensors[i - 1]}"))
-    plots["errors"] = _error_plot(design)
+    names = [escape_name(name) for name in design.names]
+    traces = [
+        {
+            **trace(errors, np.zeros(0), "markers", escape_name(says)),
+            "y": names,
+            "marker": {"color": colour, "size": 11},
+        }
+        for says, errors, colour in _contestants(design)
+    ]
+    sides = {"xaxis": axis("relative error [%]") | {"type": "log"}}
+    sides["yaxis"] = axis("") | {"autorange": "reversed", "type": "category"}
+    plots["errors"] = figure(traces, 150 + 34 * len(names), **sides)
+    rate = 1.0 / (design.t[1] - design.t[0])
+    others = [f"{100 * design.worst(says):.3g} % by a {says}" for says in design.beside]
+    rest = f", instead of {', '.join(others)}" if others else ""
+    lead = (
+        f"{design.t[-1]:.4g} s at {rate:.4g} Hz, {design.t.size} samples, {design.events} mode"
+        " changes. The largest relative error of the wanted parameters is"
+        f" {100 * design.worst():.2g} %{rest}."
+    )
     head, rows = design.rows()
     accuracy = [
-        ("lead", _lead(design)),
+        ("lead", lead),
         *(("warning", sentence) for sentence in design.warnings),
         ("plots", [("errors", "Expected relative errors")]),
         ("table", Rows(head, rows, ["keep", *["n"] * (len(head) - 1)], named=True)),
     ]
+    load = [
+        (what, figures(amount, 3), figures(limit, 3))
+        for what, (amount, limit) in design.asked.items()
+    ]
+    for what, name in (("shortest slip [samples]", "slip"), ("nearest miss [share]", "miss")):
+        x, least = getattr(design, name), figures(getattr(design.problem.margins, name), 3)
+        load.append((what, "none" if x > 999 else figures(x, 3), f"≥ {least}"))
+    if design.drawn:
+        kept = f"{100 * design.kept:.0f} % of {len(design.drawn)}"
+        load.append(("machines that keep all limits", kept, ""))
+        of = {"designed": None, **{says.partition(",")[0]: says for says in design.beside}}
+        for who, says in of.items():
+            most = error_in_words(design.worst_of_most(says))
+            load.append((f"worst error in 9 of 10 of them, {who}", most, ""))
+    limits = Rows(("", "asked", "limit"), load, ["keep", "n", "n"], named=True)
     sections = [
         Section("errors", "Expected accuracy", accuracy),
         Section("played", "The experiment", [("plots", shown)]),
-        Section("limits", "Load on the machine", [("table", _limit_rows(design))]),
+        Section("limits", "Load on the machine", [("table", limits)]),
     ]
     if check is not None:
         lead = f"{check.draws} records simulated with different noise and fitted: {check.ended}."
@@ -147,53 +186,3 @@ def design_text(
         notes=notes,
         plots=plots,
     )
-
-
-def _lead(design: Design) -> str:
-    count, rate = design.t.size, 1.0 / (design.t[1] - design.t[0])
-    others = [f"{100 * design.worst(says):.3g} % by a {says}" for says in design.beside]
-    rest = f", instead of {', '.join(others)}" if others else ""
-    return (
-        f"{design.t[-1]:.4g} s at {rate:.4g} Hz, {count} samples, {design.events} mode changes. The"
-        f" largest relative error of the wanted parameters is {100 * design.worst():.2g} %{rest}."
-    )
-
-
-def _error_plot(design: Design) -> dict[str, Any]:
-    names = [escape_name(name) for name in design.names]
-    traces = [
-        {
-            **trace(errors, np.zeros(0), "markers", escape_name(says)),
-            "y": names,
-            "marker": {"color": colour, "size": 11},
-        }
-        for says, errors, colour in _contestants(design)
-    ]
-    sides = {"xaxis": axis("relative error [%]") | {"type": "log"}}
-    sides["yaxis"] = axis("") | {"autorange": "reversed", "type": "category"}
-    return figure(traces, 150 + 34 * len(names), **sides)
-
-
-def _limit_rows(design: Design) -> Rows:
-    rows = [
-        (what, figures(amount, 3), figures(limit, 3))
-        for what, (amount, limit) in design.asked.items()
-    ]
-    rows.append(("shortest slip [samples]", _finite(design.slip), "≥ " + _least(design, "slip")))
-    rows.append(("nearest miss [share]", _finite(design.miss), "≥ " + _least(design, "miss")))
-    if design.drawn:
-        kept = f"{100 * design.kept:.0f} % of {len(design.drawn)}"
-        rows.append(("machines that keep all limits", kept, ""))
-        of = {"designed": None, **{says.partition(",")[0]: says for says in design.beside}}
-        for who, says in of.items():
-            most = error_in_words(design.worst_of_most(says))
-            rows.append((f"worst error in 9 of 10 of them, {who}", most, ""))
-    return Rows(("", "asked", "limit"), rows, ["keep", "n", "n"], named=True)
-
-
-def _finite(x: float) -> str:
-    return "none" if x > 999 else figures(x, 3)
-
-
-def _least(design: Design, name: str) -> str:
-    return figures(getattr(design.problem.margins, name), 3)

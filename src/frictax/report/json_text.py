@@ -168,6 +168,33 @@ def found_machine_json(found: FitResult) -> str:
     ('N', {'value': 2.0, 'unit': 's'})
     """
     names = [e.name for e in found.estimates]
+    fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
+    tied = {tie.path: tie.says for tie in found.problem.ties}
+    values = [
+        {
+            "name": p.path,
+            "value": np.asarray(p.value),
+            "unit": found.unit_of(p),
+            "fitted": p.path in fitted,
+        }
+        | ({"tied": tied[p.path]} if p.path in tied else {})
+        for p in parameters(found.model)
+    ]
+    records: dict[str, dict[str, Any]] = {}
+    for label, record in found.records.items():
+        motion, units = isinstance(record, Record), found.rms_units(label)
+        records[label] = one = {
+            "kind": "motion" if motion else "sweep",
+            "name": record.name,
+            "citation": record.citation,
+            "samples": record.n,
+        }
+        if motion:
+            one["duration"] = {"value": record.duration, "unit": "s"}
+            for kind in ("inputs", "outputs"):
+                one[kind] = {name: record.units[name].si_name for name in getattr(record, kind)}
+        rms = found.rms[label].items()
+        one["rms"] = {name: {"value": value, "unit": units[name]} for name, value in rms}
     return as_text(
         {
             "kind": "machine fit",
@@ -182,8 +209,8 @@ def found_machine_json(found: FitResult) -> str:
             "tied": [estimate(e) for e in found.tied],
             "covariance": {"names": names, "values": found.covariance},
             "correlation": {"names": names, "values": found.correlation},
-            "parameters": _parameters(found),
-            "records": {label: _record(found, label) for label in found.records},
+            "parameters": values,
+            "records": records,
             "noise_scale": found.noise_scale,
             "degrees_of_freedom": found.dof,
             "condition": found.identifiability.condition,
@@ -198,46 +225,10 @@ def found_machine_json(found: FitResult) -> str:
     )
 
 
-def _parameters(found: FitResult) -> list[dict[str, Any]]:
-    """Return every parameter of the machine that all records share, fitted or not."""
-    fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
-    tied = {tie.path: tie.says for tie in found.problem.ties}
-    return [
-        {
-            "name": p.path,
-            "value": np.asarray(p.value),
-            "unit": found.unit_of(p),
-            "fitted": p.path in fitted,
-        }
-        | ({"tied": tied[p.path]} if p.path in tied else {})
-        for p in parameters(found.model)
-    ]
-
-
-def _record(found: FitResult, label: str) -> dict[str, Any]:
-    record, units = found.records[label], found.rms_units(label)
-    motion = isinstance(record, Record)
-    out: dict[str, Any] = {
-        "kind": "motion" if motion else "sweep",
-        "name": record.name,
-        "citation": record.citation,
-        "samples": record.n,
-    }
-    if motion:
-        out["duration"] = {"value": record.duration, "unit": "s"}
-        for kind in ("inputs", "outputs"):
-            out[kind] = {name: record.units[name].si_name for name in getattr(record, kind)}
-    left = found.rms[label].items()
-    return out | {"rms": {name: {"value": value, "unit": units[name]} for name, value in left}}
-
-
-_PACKAGES = "jax jaxlib diffrax equinox optax optimistix numpy scipy".split()
-
-
 def versions() -> dict[str, str]:
     """Return name -> version of frictax, Python and the packages that determine the numbers."""
     known = {"frictax": frictax.__version__, "python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in "jax jaxlib diffrax equinox optax optimistix numpy scipy".split():
         with contextlib.suppress(PackageNotFoundError):
             known[package] = version(package)
     return known

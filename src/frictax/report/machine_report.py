@@ -1,21 +1,32 @@
-"""The pages of a machine beside its records: the report of a fit, and a preview before any fit."""
+"""The report and the picture of a fit, and the page of a machine before any fit."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
-from frictax.analysis import FreeRunScore, Validation
+from frictax.analysis import (
+    Comparison,
+    FreeRunScore,
+    Profile,
+    StructureComparison,
+    Uncertainty,
+    Validation,
+)
 from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
+from frictax.arguments import check_names, lists_options
 from frictax.fitting import Estimate, FitResult
+from frictax.fitting.options import refuse
 from frictax.interrupts import Workers
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.text import amount
+from frictax.trajectory import Trajectory
 
 from .analysis_figures import (
     draw_finding,
@@ -27,10 +38,12 @@ from .analysis_figures import (
 from .json_text import fit_json, versions_in_words
 from .mechanism_figure import draw_mechanism
 from .page import (
+    PageOptions,
     Rows,
     Section,
     correlation_section,
     derived_rows,
+    downloads,
     page,
     parameters_section,
     pictures,
@@ -38,18 +51,10 @@ from .page import (
     write_page,
 )
 from .plots import friction_plot, motion_plots, profile_plot, starts_plot
+from .record_figure import draw_fit
 from .sliders import sliders
-from .tables import downloads
-
-# Patterns of the residuals by the name of the finding, for the sentence of a warning.
-_PATTERNS = {
-    "whiteness": "they are autocorrelated",
-    "speed": "they follow the speed",
-    "position": "they follow the position",
-    "direction": "they differ between the directions",
-    "time": "they drift",
-    "ripple": "they repeat with the position",
-}
+from .sweep_figure import draw_sweep
+from .sweep_report import write_sweep_report
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,18 +75,73 @@ class About:
     command: str | None = None
 
 
+class MachineReportOptions(PageOptions, total=False):
+    """The options of `write_machine_report`."""
+
+    uncertainty: Uncertainty | None
+    profiles: Iterable[Profile]
+    scores: Iterable[FreeRunScore | Validation]
+
+
+class ReportOptions(MachineReportOptions, total=False):
+    """The options of `FitResult.report`."""
+
+    title: str | None
+    notes: Iterable[str]
+    simulation: Trajectory | Figure | None
+
+
+_PAGE: dict[str, Any] = {"command": None, "overwrite": True}
+_OF_MACHINE: dict[str, Any] = {"uncertainty": None, "profiles": (), "scores": ()}
+_OF_BOTH: dict[str, Any] = {"title": None, "notes": (), "simulation": None}
+
+
+@lists_options(ReportOptions, {**_OF_BOTH, **_OF_MACHINE, **_PAGE})
+def write_report(
+    found: FitResult,
+    path: str | Path,
+    comparison: Comparison | Sequence[Comparison] | StructureComparison | None = None,
+    **options: Unpack[ReportOptions],
+) -> Path:
+    """Write a self-contained HTML report: see `write_sweep_report`, which takes a `simulation`, and
+    `write_machine_report`, which takes `uncertainty`, `profiles` and `scores`.
+    """
+    check_names(write_report, options)
+    given: Any = {**options}
+    simulation, of = given.pop("simulation", None), comparison
+    if found.of_sweep:
+        of_machine = {name: given.pop(name) for name in _OF_MACHINE if name in given}
+        refuse(of_machine, "the records of a machine", "a law's sweep")
+        return write_sweep_report(found, path, of, simulation, **given)  # pyright: ignore
+    refuse({"simulation": simulation}, "a law's sweep", "a machine")
+    return write_machine_report(found, path, of, **given)
+
+
+def draw(
+    found: FitResult,
+    label: str | None = None,
+    *,
+    comparison: Comparison | Sequence[Comparison] | None = None,
+    width: float = 7.5,
+) -> Figure:
+    """Draw the data with what was fitted: of a sweep by `draw_sweep`, which takes a `comparison`,
+    of record `label` by `draw_fit`.
+    """
+    if found.of_sweep:
+        refuse({"label": label}, "the records of a machine", "a law's sweep")
+        return draw_sweep(found, comparison, width=width)
+    refuse({"comparison": comparison}, "a law's sweep", "a machine")
+    return draw_fit(found, label, width=width)
+
+
+@lists_options(MachineReportOptions, {**_OF_MACHINE, **_PAGE})
 def write_machine_report(
     found: FitResult,
     path: str | Path,
     comparison: Any = None,
     title: str | None = None,
     notes: Iterable[str] = (),
-    *,
-    uncertainty: Any = None,
-    profiles: Iterable[Any] = (),
-    scores: Iterable[Any] = (),
-    command: str | None = None,
-    overwrite: bool = True,
+    **options: Unpack[MachineReportOptions],
 ) -> Path:
     """Write one self-contained HTML file on a fit to records, as `frictax identify` does.
 
@@ -101,13 +161,13 @@ def write_machine_report(
     - `title`, `notes`, `command`, `overwrite`, the result and the errors: as of
       `write_sweep_report`.
     """
-
+    check_names(write_machine_report, options)
     citations = dict.fromkeys(r.citation for r in found.records.values() if r.citation)
     about = About(
         title or f"{type(found.model).__name__} fitted to {', '.join(found.records)}",
         notes,
         citation="; ".join(citations),
-        command=command,
+        command=options.get("command"),
     )
 
     def text() -> str:
@@ -117,13 +177,13 @@ def write_machine_report(
             found,
             seen,
             about,
-            uncertainty=uncertainty or found.uncertainty(),
+            uncertainty=options.get("uncertainty") or found.uncertainty(),
             comparison=comparison,
-            profiles=profiles,
-            scores=scores,
+            profiles=options.get("profiles", ()),
+            scores=options.get("scores", ()),
         )
 
-    return write_page(path, text, overwrite=overwrite)
+    return write_page(path, text, overwrite=options.get("overwrite", True))
 
 
 def machine_report_text(
@@ -150,64 +210,90 @@ def machine_report_text(
         "The same problem gives the same numbers on the same machine:"
         f" {'' if about.seed is None else f'seed {about.seed}; '}{versions_in_words()}."
     )
-    sections = [
-        parameters_section(
-            found,
-            uncertainty.rows()[1],
-            "× white",
-            f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}."
-            f" {_quality(found)} “× white”: these errors over those of white residuals.",
-            derived_rows(found, derived, uncertainty),
-        ),
-        _warnings(found, seen, list(about.learnt)),
-        *_machine(found),
-        Section("fit", "Measured and fitted, with sliders", moving.blocks()),
-        *_friction(found, uncertainty, seen.study, plots),
-        _motions(found, seen.motions, plots),
-        *_outlook(seen.outlook),
-        *_validation(scores),
-        *([] if comparison is None else [_structures(comparison)]),
-        *_missing(seen.missing),
-        *([] if seen.study is None else [_residuals(seen.study)]),
-        *_profiles(profiles, plots),
-        *_starts(found, plots),
-        *correlation_section(found),
-        _measurements(found, about.citation),
-        *_modelica(found),
-        Section(
-            "downloads", "Downloads", [("files", downloads(found, fit_json(found), seen.motions))]
-        ),
-        reproduction_section(about.command, again, sources=about.sources),
+    residuals = [
+        f"{label}: {text} rms of {name}"
+        for label in found.rms
+        for name, text in found.rms_in_words(label).items()
     ]
-    lead = _lead(found, comparison)
-    return page(about.title, lead, sections, notes=about.notes, plots=plots, moving=moving.data)
-
-
-def _lead(found: FitResult, comparison: Any) -> str:
-    kind, samples = type(found.problem.objective).__name__, sum(r.n for r in found.records.values())
-    text = (
-        f"{len(found.estimates)} parameters from {samples} samples of {', '.join(found.records)},"
-        f" by {kind}."
+    quality = (
+        f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}."
+        f" Residuals: {'; '.join(residuals)}. Condition {found.identifiability.condition:.3g}."
+        " “× white”: these errors over those of white residuals."
     )
-    if comparison is None:
-        return text
-    return f"{text} Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
-
-
-def _quality(found: FitResult) -> str:
-    parts = []
-    for label in found.rms:
-        left = found.rms_in_words(label).items()
-        parts += [f"{label}: {text} rms of {name}" for name, text in left]
-    condition = found.identifiability.condition
-    return f"Residuals: {'; '.join(parts)}. Condition {condition:.3g}."
+    estimates = uncertainty.rows()[1], "× white", quality
+    sections = [
+        parameters_section(found, *estimates, derived_rows(found, derived, uncertainty)),
+        _warnings(found, seen, list(about.learnt)),
+    ]
+    if isinstance(found.model, Mechanism):
+        picture = pictures(draw_mechanism(found.model))["wide"]
+        sections.append(Section("machine", "Machine", [("schematic", picture)]))
+    sections.append(Section("fit", "Measured and fitted, with sliders", moving.blocks()))
+    if (curve := friction_plot(found, uncertainty, seen.study)) is not None:
+        plots["friction"] = curve
+        caption = (
+            f"Band: pointwise {100 * found.level:g} % interval. Points: friction computed from the"
+            " smoothed motion."
+        )
+        shown = ("plot", ("friction", caption))
+        sections.append(Section("friction", "Friction over speed", [shown]))
+    runs = [(label, found.records[label], motion) for label, motion in seen.motions.items()]
+    sections.append(_motions(runs, "fitted machine", plots))
+    if seen.outlook is not None:
+        head, rows = seen.outlook.rows()
+        table = Rows(head, rows, ["keep", "n", "n", "n", "n", "keep"], "parameters")
+        words = [("text", sentence) for sentence in seen.outlook.sentences]
+        blocks = [("lead", seen.outlook.title), ("table", table), *words]
+        sections.append(Section("outlook", "Expected accuracy, before the fit", blocks))
+    sections += [
+        *_validation(scores),
+        *_judgements(found, seen, comparison, profiles, plots),
+        *correlation_section(found),
+    ]
+    terms = [("source", about.citation)] if about.citation else []
+    for label, r in found.records.items():
+        says = f"a sweep of {r.n} rows"
+        if isinstance(r, Record):
+            held = "held between samples" if r.hold else "interpolated linearly"
+            inputs = f"inputs {', '.join(r.inputs)}, {held}" if r.inputs else "no inputs"
+            says = f"{r.n} samples, {r.duration:.6g} s, {r.rate:.4g} Hz; {inputs}; measured"
+            says += f" {', '.join(r.outputs)}"
+        terms.append((label, says))
+    sections.append(Section("measured", "Measurements", [("terms", terms)]))
+    if hasattr(found.model, "named_parts"):
+        try:
+            text = found.to_modelica_modifiers()
+        except ValueError as why:
+            text = f"// {why}"
+        code = Markup('<code>found.write_modelica("folder")</code>')
+        note = Markup("A whole model that runs, under the record's own input: {}.").format(code)
+        shown = [("code", text), ("lead", note)]
+        sections += [Section("modelica", "Modelica", shown)] if text else []
+    files = downloads(found, fit_json(found), seen.motions)
+    sections.append(Section("downloads", "Downloads", [("files", files)]))
+    sections.append(reproduction_section(about.command, again, sources=about.sources))
+    lead = (
+        f"{len(found.estimates)} parameters from {sum(r.n for r in found.records.values())} samples"
+        f" of {', '.join(found.records)}, by {type(found.problem.objective).__name__}."
+    )
+    if comparison is not None:
+        lead += f" Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
+    return page(about.title, lead, sections, notes=about.notes, plots=plots, moving=moving.data)
 
 
 def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
     sentences = [*found.warnings]
     if seen.study is not None:
         sentences += list(seen.study.notes)
-        strong = dict.fromkeys(_PATTERNS[f.name] for f in seen.study.findings if f.strong)
+        patterns = {
+            "whiteness": "they are autocorrelated",
+            "speed": "they follow the speed",
+            "position": "they follow the position",
+            "direction": "they differ between the directions",
+            "time": "they drift",
+            "ripple": "they repeat with the position",
+        }
+        strong = dict.fromkeys(patterns[f.name] for f in seen.study.findings if f.strong)
         if strong:
             sentences.append(
                 f"The residuals are not white noise: {', '.join(strong)}. They are shown below, at"
@@ -227,167 +313,102 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
     return Section("mind", "Warnings", blocks)
 
 
-def _machine(found: FitResult) -> list[Section]:
-    if not isinstance(found.model, Mechanism):
-        return []
-    picture = pictures(draw_mechanism(found.model))["wide"]
-    return [Section("machine", "Machine", [("schematic", picture)])]
-
-
-def _friction(
-    found: FitResult, uncertainty: Any, study: Any, plots: dict[str, Any]
-) -> list[Section]:
-    curve = friction_plot(found, uncertainty, study)
-    if curve is None:
-        return []
-    plots["friction"] = curve
-    caption = (
-        f"Band: pointwise {100 * found.level:g} % interval. Points: friction computed from the"
-        " smoothed motion."
-    )
-    return [Section("friction", "Friction over speed", [("plot", ("friction", caption))])]
-
-
-def _motions(found: FitResult, motions: Mapping[str, Motion], plots: dict[str, Any]) -> Section:
+def _motions(
+    runs: Sequence[tuple[str, Record, Motion]], what: str, plots: dict[str, Any]
+) -> Section:
+    """Return the section of the records beside the free runs of `what`, and add its `plots`."""
     blocks: list[tuple[str, Any]] = []
-    for i, (label, motion) in enumerate(motions.items()):
-        shown = motion_plots(found.records[label], label, motion, beside=len(motions))
+    for i, (label, record, motion) in enumerate(runs):
+        shown = motion_plots(record, label, motion, what, len(runs))
         for j, (caption, figure) in enumerate(shown):
             plots[f"motion-{i}-{j}"] = figure
             blocks.append(("plot", (f"motion-{i}-{j}", caption)))
     return Section("motion", "Measured and simulated", blocks)
 
 
-def _outlook(outlook: Any) -> list[Section]:
-    if outlook is None:
-        return []
-    head, rows = outlook.rows()
-    table = Rows(head, rows, ["keep", "n", "n", "n", "n", "keep"], "parameters")
-    blocks = [("lead", outlook.title), ("table", table), *(("text", s) for s in outlook.sentences)]
-    return [Section("outlook", "Expected accuracy, before the fit", blocks)]
-
-
 def _validation(scores: Iterable[Any]) -> list[Section]:
     blocks: list[tuple[str, Any]] = []
     for score in scores:
+        run = score if isinstance(score, FreeRunScore | Validation) else score.run
+        rows: list[tuple[str, str]] = []
+        for name, value in score.rms.items():
+            unit = score.units[name]
+            rows.append((f"{name}, rms", amount(value, unit)))
+            if isinstance(run, FreeRunScore):
+                rows += [
+                    (f"{says} moves it by", amount(moved[name], unit))
+                    for says, moved in run.sensitivities.items()
+                ]
+                ends = " / ".join(amount(x, unit) for x in run.ranges[name])
+                rows.append((f"{run.says}: 10 / 50 / 90 %", ends))
+            if isinstance(run, Validation):
+                rows.append(("from the measured start", amount(run.from_measured[name], unit)))
+                rows.append(("from the machine's start", amount(run.from_given[name], unit)))
+        if isinstance(run, Validation):
+            for name, value, unit, *_ in (e.cells for e in run.start):
+                rows.append((f"{name.partition('@')[0]} at the start, fitted", f"{value} {unit}"))
         blocks.append(("heading", f"{score.label}: {getattr(score, 'by', 'free run')}"))
-        blocks.append(("table", Rows([], _score_rows(score), ["", "n"])))
+        blocks.append(("table", Rows([], rows, ["", "n"])))
     return [Section("validation", "Validation with other records", blocks)] if blocks else []
 
 
-def _score_rows(score: Any) -> list[tuple[str, str]]:
-    run = score if isinstance(score, FreeRunScore | Validation) else score.run
-    rows: list[tuple[str, str]] = []
-    for name, value in score.rms.items():
-        unit = score.units[name]
-        rows.append((f"{name}, rms", amount(value, unit)))
-        if isinstance(run, FreeRunScore):
-            rows += [
-                (f"{says} moves it by", amount(moved[name], unit))
-                for says, moved in run.sensitivities.items()
-            ]
-            ends = " / ".join(amount(x, unit) for x in run.ranges[name])
-            rows.append((f"{run.says}: 10 / 50 / 90 %", ends))
-        if isinstance(run, Validation):
-            rows.append(("from the measured start", amount(run.from_measured[name], unit)))
-            rows.append(("from the machine's start", amount(run.from_given[name], unit)))
-    if isinstance(run, Validation):
-        for name, value, unit, *_ in (e.cells for e in run.start):
-            rows.append((f"{name.partition('@')[0]} at the start, fitted", f"{value} {unit}"))
-    return rows
-
-
-def _structures(comparison: Any) -> Section:
-    head, rows = structures_rows(comparison)
-    laws, held_out = (pictures(draw(comparison))["wide"] for draw in (draw_laws, draw_held_out))
-    captions = (
-        "Friction of all structures over speed, the chosen one thick.",
-        "Their errors on data left out of the fit, by repeats and by speeds.",
-    )
-    looks = ["keep", *["n"] * (len(head) - 2), ""]
-    panels = [
-        (image, text, text, False) for image, text in zip((laws, held_out), captions, strict=True)
-    ]
-    blocks = [
-        ("table", Rows(head, rows, looks, "cards", chosen=comparison.best.name)),
-        ("text", comparison.reason),
-        ("pictures", panels),
-    ]
-    return Section("structures", "Comparison of structures", blocks)
-
-
-def _missing(missing: Any) -> list[Section]:
-    if missing is None:
-        return []
-    blocks: list[tuple[str, Any]] = [("text", sentence) for sentence in missing.sentences]
-    head, rows = missing.rows()
-    blocks.append(("table", Rows(head, rows, ["", "", "n", "n", "n", "n"], "cards")))
-    blocks.append(
-        (
-            "lead",
+def _judgements(
+    found: FitResult, seen: Any, comparison: Any, profiles: Iterable[Any], plots: dict[str, Any]
+) -> list[Section]:
+    """Return the sections on structures, missing terms, residuals, profiles and starts."""
+    sections = []
+    if comparison is not None:
+        head, rows = structures_rows(comparison)
+        looks = ["keep", *["n"] * (len(head) - 2), ""]
+        captions = (
+            (draw_laws, "Friction of all structures over speed, the chosen one thick."),
+            (draw_held_out, "Their errors on data left out of the fit, by repeats and by speeds."),
+        )
+        panels = [
+            (pictures(draw(comparison))["wide"], says, says, False) for draw, says in captions
+        ]
+        blocks: list[tuple[str, Any]] = [
+            ("table", Rows(head, rows, looks, "cards", chosen=comparison.best.name)),
+            ("text", comparison.reason),
+            ("pictures", panels),
+        ]
+        sections.append(Section("structures", "Comparison of structures", blocks))
+    if (missing := seen.missing) is not None:
+        head, rows = missing.rows()
+        note = (
             "Each term is fitted together with all parameters above. The columns are the misfit"
             " with it, its value, the probability that noise alone explains as much, and the share"
             " of its effect that the fitted parameters cannot explain. A star marks a term that is"
             " significant at 1 % over all candidates, has a possible value different from 0, and is"
-            " confirmed by a refit.",
+            " confirmed by a refit."
         )
-    )
-    if missing.untold:
-        blocks.append(("lead", missing.untold_in_words))
-    return [Section("missing", "Missing terms", blocks)]
-
-
-def _residuals(study: Any) -> Section:
-    panels = [
-        (pictures(draw_finding(f))["wide"], "", finding_sentence(study, f), not f.strong)
-        for f in strongest_findings(study)
-    ]
-    note = "Grey: not significant, which does not prove that there is no pattern."
-    return Section(
-        "residuals", "Residuals and their patterns", [("pictures", panels), ("lead", note)]
-    )
-
-
-def _profiles(profiles: Iterable[Any], plots: dict[str, Any]) -> list[Section]:
-    blocks: list[tuple[str, Any]] = []
+        blocks = [
+            *(("text", sentence) for sentence in missing.sentences),
+            ("table", Rows(head, rows, ["", "", "n", "n", "n", "n"], "cards")),
+            ("lead", note),
+            *([("lead", missing.untold_in_words)] if missing.untold else []),
+        ]
+        sections.append(Section("missing", "Missing terms", blocks))
+    if (study := seen.study) is not None:
+        panels = [
+            (pictures(draw_finding(f))["wide"], "", finding_sentence(study, f), not f.strong)
+            for f in strongest_findings(study)
+        ]
+        note = "Grey: not significant, which does not prove that there is no pattern."
+        blocks = [("pictures", panels), ("lead", note)]
+        sections.append(Section("residuals", "Residuals and their patterns", blocks))
+    blocks = []
     for i, profile in enumerate(profiles):
         plots[f"profile-{i}"] = profile_plot(profile)
         blocks.append(("plot", (f"profile-{i}", profile.sentence)))
-    return [Section("profiles", "Profile likelihoods", blocks)] if blocks else []
-
-
-def _starts(found: FitResult, plots: dict[str, Any]) -> list[Section]:
-    waterfall = starts_plot(found)
-    if waterfall is None:
-        return []
-    plots["waterfall"] = waterfall
-    caption = f"Cost at the end of each of {found.costs.size} starts, over the least."
-    return [Section("starts", "Ends of all starts", [("plot", ("waterfall", caption))])]
-
-
-def _measurements(found: FitResult, citation: str) -> Section:
-    terms = [("source", citation)] if citation else []
-    for label, r in found.records.items():
-        if isinstance(r, Record):
-            held = "held between samples" if r.hold else "interpolated linearly"
-            inputs = f"inputs {', '.join(r.inputs)}, {held}" if r.inputs else "no inputs"
-            says = f"{r.n} samples, {r.duration:.6g} s, {r.rate:.4g} Hz; {inputs}; measured"
-            terms.append((label, f"{says} {', '.join(r.outputs)}"))
-        else:
-            terms.append((label, f"a sweep of {r.n} rows"))
-    return Section("measured", "Measurements", [("terms", terms)])
-
-
-def _modelica(found: FitResult) -> list[Section]:
-    if not hasattr(found.model, "named_parts"):
-        return []
-    try:
-        text = found.to_modelica_modifiers()
-    except ValueError as why:
-        text = f"// {why}"
-    code = Markup('<code>found.write_modelica("folder")</code>')
-    note = Markup("A whole model that runs, under the record's own input: {}.").format(code)
-    return [Section("modelica", "Modelica", [("code", text), ("lead", note)])] if text else []
+    if blocks:
+        sections.append(Section("profiles", "Profile likelihoods", blocks))
+    if (waterfall := starts_plot(found)) is not None:
+        plots["waterfall"] = waterfall
+        caption = f"Cost at the end of each of {found.costs.size} starts, over the least."
+        shown = ("plot", ("waterfall", caption))
+        sections.append(Section("starts", "Ends of all starts", [shown]))
+    return sections
 
 
 def preview_text(
@@ -400,15 +421,8 @@ def preview_text(
     `command` that makes it again.
     """
     plots: dict[str, Any] = {}
-    blocks: list[tuple[str, Any]] = []
-    previews = list(previews)
-    for i, one in enumerate(previews):
-        what = "machine with its start values"
-        shown = motion_plots(one.record, one.label, one.motion, what, len(previews))
-        for j, (caption, figure) in enumerate(shown):
-            plots[f"motion-{i}-{j}"] = figure
-            blocks.append(("plot", (f"motion-{i}-{j}", caption)))
-    sections = [Section("motion", "Measured and simulated", blocks)]
+    runs = [(one.label, one.record, one.motion) for one in previews]
+    sections = [_motions(runs, "machine with its start values", plots)]
     if command:
         sections.append(reproduction_section(command, ""))
     lead = "The machine as the problem describes it, before any fit, under the record's inputs."

@@ -11,15 +11,25 @@ from matplotlib.figure import Figure
 
 from frictax.mechanism import Mechanism
 
-from .schematic.bodies import node_cells, reference_cell
-from .schematic.cells import AIR, GAP, Band, Cell, RowSize, extents, on_axis, pack
-from .schematic.labels import label
-from .schematic.pen import JOINT, ROD, SHAFT, Length, Pen, Symbol
+from .schematic.cells import (
+    AIR,
+    GAP,
+    JOINT,
+    ROD,
+    SHAFT,
+    Band,
+    Cell,
+    Length,
+    Pen,
+    RowSize,
+    extents,
+    label,
+    on_axis,
+    pack,
+)
 from .schematic.rows import Link, Network, Node, Row, network, rows_of_machines
-from .schematic.symbols import gear_symbol, link_symbol
+from .schematic.symbols import gear_symbol, link_symbol, node_cells, reference_cell
 from .style import INK, Picture, reproducible_svg, style
-
-_MARGIN = 10.0  # [pt] around the picture
 
 
 def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
@@ -48,19 +58,20 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     ['wall', 'spring', 'c = 500 N/m', 'mass', 'm = 1 kg']
     """
     with style():
-        net, room = network(mechanism), 72 * width - 2 * _MARGIN
+        margin = 10.0  # [pt] around the picture
+        net, room = network(mechanism), 72 * width - 2 * margin
         machines = []
         for rows in rows_of_machines(net):
             first, *others = [_draw_row(mechanism, net, row) for row in rows]
             below = [_side_by_side(others, room, gap=20.0)] if others else []
             machines.append(_side_by_side([first, *below], width=0.0, gap=20.0))
         whole = _side_by_side(machines, room, gap=26.0)
-        size = whole.width + 2 * _MARGIN, whole.height + 2 * _MARGIN
+        size = whole.width + 2 * margin, whole.height + 2 * margin
         figure = Picture(figsize=(size[0] / 72, size[1] / 72))
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         axes.set(xlim=(0, size[0]), ylim=(-size[1], 0), aspect="equal")
         axes.set_axis_off()
-        whole.draw(axes, _MARGIN, -_MARGIN)
+        whole.draw(axes, margin, -margin)
     return figure
 
 
@@ -101,12 +112,25 @@ def _side_by_side(drawings: Sequence[_Drawing], width: Length, gap: Length) -> _
 
 def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
     turning = [bool(getattr(mechanism[n.holds or n.name], "rotational", False)) for n in row.nodes]
-    cells = _row_cells(mechanism, net, row, turning)
+    cells: list[Cell] = []
+    for i, node in enumerate(row.nodes):
+        if node in row.references:
+            cells.append(reference_cell(node.name))
+        else:
+            acting = {name: mechanism[name] for name in net.attached.get(node.name, ())}
+            joined = i > 0, i < len(row.joints)
+            part = mechanism[node.name]
+            cells += node_cells(node.name, part, acting, turns=turning[i], joined=joined)
+        if i < len(row.joints):
+            turns = turning[i] or turning[i + 1]
+            cells.append(_joint_cell(mechanism, row.joints[i], row.nodes[i : i + 2], turns))
     places, size = pack(cells, GAP), extents(cells)
-    sides = [
-        (x, reach) for x, one in zip(places, cells, strict=True) for reach in one.reach.values()
+    ends = [
+        (x - left, x + right)
+        for x, one in zip(places, cells, strict=True)
+        for left, right in one.reach.values()
     ]
-    first, last = min(x - left for x, (left, _) in sides), max(x + right for x, (_, right) in sides)
+    first, last = min(ends)[0], max(right for _, right in ends)
     up = size["above"] + size["up"]
 
     def draw(axes: Axes, left: Length, top: Length) -> None:
@@ -126,29 +150,15 @@ def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
     return _Drawing(last - first, up + size["down"] + size["below"], draw)
 
 
-def _row_cells(mechanism: Any, net: Network, row: Row, turning: Sequence[bool]) -> list[Cell]:
-    """Return the cells of bodies and joints, from left to right."""
-    cells: list[Cell] = []
-    for i, node in enumerate(row.nodes):
-        if node in row.references:
-            cells.append(reference_cell(node.name))
-        else:
-            acting = {name: mechanism[name] for name in net.attached.get(node.name, ())}
-            joined = i > 0, i < len(row.joints)
-            part = mechanism[node.name]
-            cells += node_cells(node.name, part, acting, turns=turning[i], joined=joined)
-        if i < len(row.joints):
-            turns = turning[i] or turning[i + 1]
-            cells.append(_joint_cell(mechanism, row.joints[i], row.nodes[i : i + 2], turns))
-    return cells
-
-
 def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], turns: bool) -> Cell:
     """Return the cell of parallel links: the first on the axis, the others above it."""
     parts = [mechanism[link.name] for link in links]
     texts = [label(link.name, part, turns) for link, part in zip(links, parts, strict=True)]
     mirrored = [len(link.ends) == 2 and link.ends[0] != ends[0] for link in links]
-    symbols = [_symbol(part, link, ends, turns) for link, part in zip(links, parts, strict=True)]
+    symbols = [
+        link_symbol(part, turns) if len(link.ends) == 2 else gear_symbol(part, link.ends, ends)
+        for link, part in zip(links, parts, strict=True)
+    ]
     below = turns or len(links) > 1
     first = on_axis(
         links[0].name, symbols[0], texts[0], Band.BELOW if below else Band.ABOVE, mirrored[0]
@@ -186,17 +196,3 @@ def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], tur
     return dataclasses.replace(
         first, reach={**reach, Band.ABOVE: (top, top)}, draw=draw, above=above, edge=(half, half)
     )
-
-
-def _symbol(part: Any, link: Link, ends: Sequence[Node], turns: bool) -> Symbol:
-    if len(link.ends) == 2:
-        return link_symbol(part, turns)
-    roles = {
-        str(getattr(part, field.name)): field.name
-        for field in dataclasses.fields(part)
-        if field.metadata.get("static")
-    }
-    left, right = (roles.get(node.name, "") for node in ends)
-    others = [node.name for node in link.ends if node not in ends]
-    texts = [f"{roles[name]}: {name}" if roles.get(name, name) != name else name for name in others]
-    return gear_symbol(part, (left, right), texts)

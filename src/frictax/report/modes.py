@@ -25,7 +25,12 @@ def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
     """
     events = run.events
     if name not in events.names:
-        return _directions(run, name)
+        known = np.all(np.isfinite(np.asarray(run.ys)), axis=1)
+        ts, modes = np.asarray(run.ts)[known], np.asarray(run[name].mode)[known]
+        firsts = [0, *(np.flatnonzero(np.diff(modes)) + 1)]
+        stops = [*ts[firsts[1:]], *ts[-1:]]
+        pairs = zip(firsts, stops, strict=True)
+        return [(Mode(int(modes[i])), float(ts[i]), float(end)) for i, end in pairs if end > ts[i]]
     mine = np.asarray(events.part)[: int(events.count)] == events.names.index(name)
     times, before, after = (
         np.asarray(a)[: mine.size][mine]
@@ -42,12 +47,3 @@ def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
             spans.append((Mode(mode), start, stop))
         start = stop
     return spans
-
-
-def _directions(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
-    known = np.all(np.isfinite(np.asarray(run.ys)), axis=1)
-    ts, modes = np.asarray(run.ts)[known], np.asarray(run[name].mode)[known]
-    firsts = [0, *(np.flatnonzero(np.diff(modes)) + 1)]
-    ends = [*ts[firsts[1:]], *ts[-1:]]
-    spans = zip(firsts, ends, strict=True)
-    return [(Mode(int(modes[i])), float(ts[i]), float(end)) for i, end in spans if end > ts[i]]

@@ -1,28 +1,39 @@
 """The HTML page of a report for every kind of result, in a single self-contained file."""
 
 import base64
+import csv
 import dataclasses
+import gzip
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 import frictax
 from frictax.analysis.derived.derived import common_estimates
+from frictax.analysis.replay.motion import Motion
 from frictax.files.replacing import check_target, write_whole
 from frictax.fitting import Estimate, FitResult
+from frictax.measurements import Record
 
+from .cards import template
 from .plotly_json import as_json, script
 from .style import reproducible_svg
 
 GENERATOR = "frictax"
-_MARK = f'name="generator" content="{GENERATOR} '
+
+
+class PageOptions(TypedDict, total=False):
+    """The options of all functions that write a page."""
+
+    command: str | None
+    overwrite: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,12 +91,7 @@ def page(
     `notes`: paragraphs below the lead; `plots`: interactive figures by name; `moving`: what the
     sliders of the page do.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("frictax.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("report.html.j2").render(
+    return template("report.html.j2").render(
         generator=f"{GENERATOR} {frictax.__version__}",
         title=title,
         lead=lead,
@@ -184,13 +190,67 @@ def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
                 f"{path} exists. Let it be overwritten, or name another file for the report."
             )
         with open(target, encoding="utf-8", errors="replace") as file:
-            ours = _MARK in file.read(2000)
+            ours = f'name="generator" content="{GENERATOR} ' in file.read(2000)
         if not ours:
             raise FileExistsError(
                 f"{path} exists and is not a report of frictax. Name another file for the report,"
                 " or move this one away."
             )
     return target
+
+
+def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> list[dict[str, str]]:
+    """Return the files inside a page: the result as JSON, and for each record or sweep a CSV with
+    the measurement and the prediction, in SI units.
+
+    Long files are compressed. A file beyond the size of a page is left out, and the text beside the
+    result names it. `motions`: record -> its free run.
+    """
+    out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
+    room, absent = 300_000, []  # [bytes] of all records of a page, which keeps it below 3 MB
+    for label, record in found.records.items():
+        if isinstance(record, Record):
+            if label not in motions:
+                continue
+            unit, simulated = record.units, motions[label].states
+            columns: dict[str, Any] = {"time [s]": record.t}
+            columns |= {f"{name} [{unit[name].si_name}]": x for name, x in record.inputs.items()}
+            for name, x in record.outputs.items():
+                columns[f"{name} measured [{unit[name].si_name}]"] = x
+                if name in simulated:
+                    columns[f"{name} simulated [{unit[name].si_name}]"] = simulated[name]
+            says = "measured, and the free run"
+        else:
+            columns = {
+                f"velocity [{record.velocity_unit.si_name}]": record.velocity,
+                f"measured [{record.force_unit.si_name}]": record.force,
+                f"fitted [{record.force_unit.si_name}]": found.predicted(label)[:, 0],
+            }
+            says = "measured and fitted"
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow([f"{x:.9g}" if np.isfinite(x) else "" for x in row])
+        name = re.sub(r"[^\w.-]+", "_", label, flags=re.ASCII).strip("._") or "data"
+        made = _file(f"{name}.csv", "text/csv", text.getvalue(), f"{label}: {says}, SI units")
+        room -= len(made["address"])
+        if room < 0:
+            absent.append(label)
+        else:
+            out.append(made)
+    if absent:
+        out[0]["says"] += f". Too long for this page: {', '.join(absent)}"
+    return out
+
+
+def _file(name: str, kind: str, text: str, says: str) -> dict[str, str]:
+    content = text.encode("utf-8", "replace")
+    if len(content) > 120_000:  # [bytes] A longer file is compressed.
+        name, kind = f"{name}.gz", "application/gzip"
+        content = gzip.compress(content, 9, mtime=0)
+    data = base64.b64encode(content).decode("ascii")
+    return {"name": name, "address": f"data:{kind};base64,{data}", "says": says}
 
 
 def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -210,25 +270,24 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
-    """Return a figure for a page, and one for a phone, as data addresses."""
-    first = _as_address(wide)
-    return {"wide": first, "narrow": first if narrow is None else _as_address(narrow)}
-
-
-def _as_address(figure: Figure) -> str:
-    """Return the picture as a data address: SVG, or PNG if the SVG is longer than 1 MB."""
-    # The same result gives the same file: without a date, and with reproducible names in the SVG.
-    with reproducible_svg(), warnings.catch_warnings():
-        # A name in a script that the font does not have is shown as boxes.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        engine = figure.get_layout_engine()
-        # The layout is computed once here; `savefig` would draw the whole figure again for it.
-        if engine is not None:
-            engine.execute(figure)
-            figure.set_layout_engine("none")
-        kind, data = "svg+xml", io.BytesIO()
-        figure.savefig(data, format="svg", metadata={"Date": None})
-        if data.tell() > 1_000_000:
-            kind, data = "png", io.BytesIO()
-            figure.savefig(data, format="png", dpi=200)
-    return f"data:image/{kind};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
+    """Return a figure for a page, and one for a phone, as data addresses: SVG, or PNG if the SVG is
+    longer than 1 MB.
+    """
+    out = {}
+    for name, figure in {"wide": wide, **({} if narrow is None else {"narrow": narrow})}.items():
+        # The same result gives the same file: without a date, and with reproducible names inside.
+        with reproducible_svg(), warnings.catch_warnings():
+            # A name in a script that the font does not have is shown as boxes.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            engine = figure.get_layout_engine()
+            # The layout is computed once here; `savefig` would draw the whole figure again for it.
+            if engine is not None:
+                engine.execute(figure)
+                figure.set_layout_engine("none")
+            kind, data = "svg+xml", io.BytesIO()
+            figure.savefig(data, format="svg", metadata={"Date": None})
+            if data.tell() > 1_000_000:
+                kind, data = "png", io.BytesIO()
+                figure.savefig(data, format="png", dpi=200)
+        out[name] = f"data:image/{kind};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
+    return {"narrow": out["wide"], **out}

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .panels import Curve, Panel
-from .style import FAINT, INK
+from .style import FAINT, INK, Panel
 
 _FONT = {
     "family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif",
@@ -61,33 +60,36 @@ def plot_panels(
     """
     traces, axes, shapes = [], {}, list(layout.pop("shapes", ()))
     named: set[str] = set()
-    domains = panel_domains([panel.height for panel in panels], gap)
-    several = len(panels) > 1
-    for k, (panel, domain) in enumerate(zip(panels, domains, strict=True), 1):
+    total = sum([panel.height for panel in panels]) + gap * (len(panels) - 1)
+    top, several = 1.0, len(panels) > 1
+    for k, panel in enumerate(panels, 1):
+        bottom = top - panel.height / total
+        domain, top = [max(bottom, 0.0), top], bottom - gap / total
         vertical = axis_name("y", k)
         for curve in panel.curves:
             entry = bool(curve.name) and curve.name not in named
             named.add(curve.name)
-            traces.append(_trace_of(curve) | {"yaxis": vertical, "showlegend": entry})
+            name = escape_name(curve.name)
+            one = line(curve.x, curve.y, curve.colour, name, curve.width)
+            if curve.kind == "steps":
+                one["line"]["shape"] = "hv"
+            if "points" in curve.kind:
+                one |= {"mode": "markers" if curve.kind == "points" else "lines+markers"}
+                one["marker"] = {"color": curve.colour, "size": curve.width}
+                one["line"] = {"color": curve.colour, "width": 1.0}
+            traces.append(one | {"yaxis": vertical, "showlegend": entry})
             if curve.name:
                 traces[-1]["legendgroup"] = curve.name
         title = {"text": panel.label} | ({"font": {"size": 12}} if several else {})
         axes[axis_name("yaxis", k)] = axis("") | {"domain": domain, "title": title} | panel.layout
         if panel.band is not None:
-            shapes.append(band(vertical, panel.band))
+            # The band goes through the whole panel.
+            place = {"xref": "paper", "x0": 0, "x1": 1, "yref": vertical}
+            ends = {"y0": -panel.band, "y1": panel.band}
+            looks = {"fillcolor": "rgba(138,143,152,0.22)", "line": {"width": 0}, "layer": "below"}
+            shapes.append({"type": "rect", **place, **ends, **looks})
     below = {"anchor": axis_name("y", len(panels))} | layout.pop("xaxis", {})
     return figure(traces, height, shapes=shapes, xaxis=axis(x_label) | below, **axes, **layout)
-
-
-def _trace_of(curve: Curve) -> dict[str, Any]:
-    one = line(curve.x, curve.y, curve.colour, escape_name(curve.name), curve.width)
-    if curve.kind == "steps":
-        one["line"]["shape"] = "hv"
-    if "points" in curve.kind:
-        one |= {"mode": "markers" if curve.kind == "points" else "lines+markers"}
-        one["marker"] = {"color": curve.colour, "size": curve.width}
-        one["line"] = {"color": curve.colour, "width": 1.0}
-    return one
 
 
 def trace(x: Any, y: Any, mode: str, name: str) -> dict[str, Any]:
@@ -144,20 +146,3 @@ def script() -> str:
     """
     whole = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
     return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode("ascii")
-
-
-def panel_domains(heights: Sequence[float], gap: float = 0.1) -> list[list[float]]:
-    """Return the domains of panels below each other, with these relative heights and gaps."""
-    total, top, out = sum(heights) + gap * (len(heights) - 1), 1.0, []
-    for height in heights:
-        bottom = top - height / total
-        out.append([max(bottom, 0.0), top])
-        top = bottom - gap / total
-    return out
-
-
-def band(axis: str, half: float) -> dict[str, Any]:
-    """Return a band around zero, through the whole panel."""
-    place = {"xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": -half, "y1": half}
-    looks = {"fillcolor": "rgba(138,143,152,0.22)", "line": {"width": 0}, "layer": "below"}
-    return {"type": "rect", **place, **looks}

@@ -20,18 +20,11 @@ from frictax.mechanism import Mechanism
 from frictax.text import WAYS, prefix_unit
 
 from . import plotly_json as plotly
-from .fit_figure import starts_panel
-from .panels import Curve, Panel
-from .style import BACKWARD, CYCLE, FAINT, FORWARD, MODES
+from .record_figure import starts_panel
+from .style import BACKWARD, CYCLE, FAINT, FORWARD, MODES, Curve, Panel
 
 _COLOURS = {int(mode): colour for mode, (_, colour, _) in MODES.items()}
 _COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
-# The lowest and the highest sample of each bin are drawn: bins of one record, and of all records of
-# a page together, which keeps the page below 3 MB.
-_BINS, _ALL_BINS = 500, 800
-
-Spans = tuple[np.ndarray, str]  # sample numbers, and their description
-
 
 # -- motion
 
@@ -45,15 +38,30 @@ def motion_plots(
     The residual is below each measured output, with a band of two standard deviations if the record
     has one. Each of several records `beside` each other has fewer points.
     """
-    bins = min(_BINS, _ALL_BINS // beside)
+    # The lowest and the highest sample of each of 500 bins are drawn. All records of a page have
+    # 800 bins, which keeps the page below 3 MB.
+    bins = min(500, 800 // beside)
     caption = (
         f"{label}: the whole record, and the free run of the {what}. Drag to look closer,"
         " double click to return."
     )
     out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, thin=True))]
-    detail = _standstill(motion)
-    if detail is not None:
-        rows, says = detail
+    # The longest time that a contact sticks; the first change of mode if no contact sticks.
+    a, b, says = 0, 0, ""
+    for name, modes in motion.modes.items():
+        edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
+        for first, last in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
+            if 0 < first and last < modes.size and last - first > b - a:
+                a, b = int(first), int(last)
+                says = f"around the longest time that {plotly.escape_name(name)} sticks"
+    for name, modes in motion.modes.items():
+        turns = np.flatnonzero(np.diff(np.sign(modes)) != 0)
+        if not says and turns.size:
+            a, b = int(turns[0]), int(turns[0]) + 1
+            says = f"around the first change of mode of {plotly.escape_name(name)}"
+    if says:
+        more = int(np.clip(2 * (b - a), 60, 600))
+        rows = np.arange(max(a - more, 0), min(b + more, motion.t.size - 1) + 1)
         plot = _motion_plot(record, motion, rows, bins, thin=False)
         out.append((f"{label}: {says}, sample by sample.", plot))
     return out
@@ -70,7 +78,9 @@ def _motion_plot(
 
     panels = []
     for name, measured in channels(record).items():
-        si = _unit(record, name)
+        si = "rad/s" if name.endswith("w") else "m/s"
+        if name in record.units:
+            si = record.units[name].si_name
         unit, size = prefix_unit(si, measured[rows])
         simulated = motion.states.get(name)
         curves = [curve(measured, size, FAINT, "measured", 3.0)]
@@ -96,75 +106,45 @@ def _motion_plot(
         title = plotly.escape_name(next(iter(group))) if len(group) == 1 else what
         curves = [curve(values, size, next(colours), n, 1.2) for n, values in group.items()]
         panels.append(Panel(f"{title} [{unit}]", curves))
-    panels.append(_mode_panel(motion))
+    hidden = dict.fromkeys(("showticklabels", "showgrid", "zeroline"), False)
+    layout = {**hidden, "ticks": "", "range": [0, len(motion.modes)], "fixedrange": True}
+    panels.append(Panel("mode", [], height=0.16 * max(len(motion.modes), 1), layout=layout))
     heights = sum(panel.height for panel in panels)
-    axis = plotly.axis_name("y", len(panels))
     plot = plotly.plot_panels(
         panels,
         "time [s]",
         int(165 * heights) + 130,
         gap=0.12,
         xaxis={"range": [float(t[0]), float(t[-1])], "zeroline": False},
-        shapes=[strip | {"yref": axis} for strip in _strips(motion, rows, 4 * bins)],
     )
     plot["layout"]["legend"] |= {"y": 1.02}
+    _add_modes(plot, motion, rows, plotly.axis_name("y", len(panels)), 4 * bins)
+    return plot
+
+
+def _add_modes(
+    plot: dict[str, Any], motion: Motion, rows: np.ndarray, axis: str, most: int
+) -> None:
+    """Add a coloured rectangle for each mode of each contact over time, `most` at most, and the
+    legend of the modes.
+    """
+    strips = []
+    for row, modes in enumerate(motion.modes.values()):
+        m = modes[rows]
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(m)) + 1, [m.size - 1]])
+        for a, b in itertools.pairwise(starts):
+            colour = _COLOURS.get(int(m[a]), _COLOURS[Mode.FREE])
+            ends = motion.t[rows[[a, b]]].tolist()
+            place = {"x0": ends[0], "x1": ends[1], "y0": row + 0.08, "y1": row + 0.92}
+            looks = {"fillcolor": colour, "line": {"width": 0.4, "color": colour}, "layer": "below"}
+            strips.append({"type": "rect", "xref": "x", **place, **looks, "yref": axis})
+    plot["layout"]["shapes"][:0] = strips[:most]
     seen = {int(m) for modes in motion.modes.values() for m in np.unique(modes)}
     for mode, (name, _, _) in MODES.items():
         if mode in seen:
             marker = {"color": _COLOURS[mode], "symbol": "square", "size": 10}
             key = plotly.trace([None], [None], "markers", name)
             plot["data"].append(key | {"marker": marker, "yaxis": axis})
-    return plot
-
-
-def _mode_panel(motion: Motion) -> Panel:
-    hidden = dict.fromkeys(("showticklabels", "showgrid", "zeroline"), False)
-    layout = {**hidden, "ticks": "", "range": [0, len(motion.modes)], "fixedrange": True}
-    return Panel("mode", [], height=0.16 * max(len(motion.modes), 1), layout=layout)
-
-
-def _strips(motion: Motion, rows: np.ndarray, most: int) -> list[dict[str, Any]]:
-    """Return a coloured rectangle for each mode of each contact over time, `most` at most."""
-    t, shapes = motion.t[rows], []
-    for row, modes in enumerate(motion.modes.values()):
-        m = modes[rows]
-        starts = np.concatenate([[0], np.flatnonzero(np.diff(m)) + 1, [m.size - 1]])
-        for a, b in itertools.pairwise(starts):
-            colour = _COLOURS.get(int(m[a]), _COLOURS[Mode.FREE])
-            place = {"x0": float(t[a]), "x1": float(t[b]), "y0": row + 0.08, "y1": row + 0.92}
-            looks = {"fillcolor": colour, "line": {"width": 0.4, "color": colour}, "layer": "below"}
-            shapes.append({"type": "rect", "xref": "x", **place, **looks})
-    return shapes[:most]
-
-
-def _standstill(motion: Motion) -> Spans | None:
-    """Return the samples around the longest time that a contact sticks, or around the first change
-    of mode if none sticks, in numbers and in words.
-    """
-    best: tuple[int, int, str] | None = None
-    for name, modes in motion.modes.items():
-        edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
-        for a, b in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
-            if b < modes.size and a > 0 and (best is None or b - a > best[1] - best[0]):
-                best = (
-                    int(a),
-                    int(b),
-                    f"around the longest time that {plotly.escape_name(name)} sticks",
-                )
-    for name, modes in motion.modes.items():
-        turns = np.flatnonzero(np.diff(np.sign(modes)) != 0)
-        if best is None and turns.size:
-            first = int(turns[0])
-            best = (
-                first,
-                first + 1,
-                f"around the first change of mode of {plotly.escape_name(name)}",
-            )
-    if best is None:
-        return None
-    a, b, says = best
-    more = int(np.clip(2 * (b - a), 60, 600))
-    return np.arange(max(a - more, 0), min(b + more, motion.t.size - 1) + 1), says
 
 
 def channels(record: Record) -> dict[str, np.ndarray]:
@@ -178,12 +158,6 @@ def channels(record: Record) -> dict[str, np.ndarray]:
     return out
 
 
-def _unit(record: Record, name: str) -> str:
-    if name in record.units:
-        return record.units[name].si_name
-    return "rad/s" if name.endswith("w") else "m/s"
-
-
 # -- friction
 
 
@@ -194,14 +168,9 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     The plot shows forces; without them torques; without both the coefficients of brakes and
     clutches.
     """
-    kinds: dict[str, dict[str, Any]] = {}
-    for name, part in _parts(found.model).items():
-        if isinstance(part, AbstractContact):
-            kinds.setdefault(_unit_of(found, part, study), {})[name] = part
-    si = next((unit for unit in ("N", "N.m", "") if unit in kinds), None)
-    if si is None:
+    si, contacts, top = _contacts(found, study)
+    if not contacts:
         return None
-    contacts, top = kinds[si], _top_speed(found, study)
     v = np.linspace(1e-3 * top, top, 160)
     own = any(u.record is not None for u in found.problem.unknowns)
     label = next(iter(found.records)) if own else None
@@ -235,24 +204,32 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     return plotly.figure(traces, 420, xaxis=plotly.axis(f"velocity [{speed}]"), yaxis=yaxis)
 
 
-def _parts(machine: Any) -> dict[str, Any]:
-    if hasattr(machine, "named_parts"):
-        return dict(machine.named_parts())
-    return {name: getattr(machine, name, None) for name in vars(machine)}
+def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]:
+    """Return the unit of the friction to show, the contacts with this unit, and the top speed.
 
-
-def _unit_of(found: FitResult, part: Any, study: Any) -> str:
-    """Return N or N.m for the law of a contact, "" for the coefficient of a pressed contact."""
-    if isinstance(part, AbstractPressed):
-        return ""
-    if not isinstance(found.model, Mechanism):  # Its parts do not name the bodies that they act on.
-        outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
-        return "N.m" if any(unit.rotational for unit in outputs) else "N"
-    turns = getattr(type(part), "rotational", None)
-    if turns is None:
-        body = _parts(found.model).get(str(getattr(part, "body", "")).partition(".")[0])
-        turns = _turns(study, "") if body is None else getattr(type(body), "rotational", None)
-    return "N.m" if turns else "N"
+    The unit is N or N.m for the law of a contact, "" for the coefficient of a pressed contact.
+    """
+    machine: Any = found.model
+    parts = dict(machine.named_parts()) if hasattr(machine, "named_parts") else vars(machine)
+    kinds: dict[str, dict[str, Any]] = {"N": {}, "N.m": {}, "": {}}
+    for name, part in parts.items():
+        if not isinstance(part, AbstractContact):
+            continue
+        turns = getattr(type(part), "rotational", None)
+        if not isinstance(machine, Mechanism):  # Its parts do not name the bodies.
+            outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
+            turns = any(unit.rotational for unit in outputs)
+        elif turns is None:
+            body = parts.get(str(getattr(part, "body", "")).partition(".")[0])
+            turns = _turns(study, "") if body is None else getattr(type(body), "rotational", None)
+        pressed = isinstance(part, AbstractPressed)
+        kinds["" if pressed else "N.m" if turns else "N"][name] = part
+    si, contacts = next(((si, has) for si, has in kinds.items() if has), ("", {}))
+    series = [] if study is None else [s.v for s in study.series if s.v is not None]
+    if not series:
+        records = [r for r in found.records.values() if isinstance(r, Record)]
+        series = [v for r in records for name, v in channels(r).items() if name[-1] in "vw"]
+    return si, contacts, float(max((np.max(np.abs(v)) for v in series), default=1.0))
 
 
 def _turns(study: Any, unit: str) -> bool:
@@ -280,14 +257,6 @@ def _measured_friction(
     v, (part,) = np.concatenate([s.v for s in series]), contacts.values()
     f = np.where(v >= 0, law_values(part.law(1), np.abs(v)), -law_values(part.law(-1), np.abs(v)))
     return v, f - np.concatenate([s.e for s in series])
-
-
-def _top_speed(found: FitResult, study: Any) -> float:
-    series = [] if study is None else [s.v for s in study.series if s.v is not None]
-    if not series:
-        records = [r for r in found.records.values() if isinstance(r, Record)]
-        series = [v for r in records for name, v in channels(r).items() if name[-1] in "vw"]
-    return float(max((np.max(np.abs(v)) for v in series), default=1.0))
 
 
 # -- the search

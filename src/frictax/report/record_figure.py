@@ -1,19 +1,45 @@
-"""The picture of a motion record."""
+"""Pictures of a record, and of a fit to records: measured and simulated motion, and the ends of all
+starts; and the curves that a fit compares, with their derivatives by the estimates.
+"""
 
+import dataclasses
 import textwrap
+from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
+from frictax.fitting import FitResult
+from frictax.fitting.problem.problem import PreparedSweep
+from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.measurements.record import deviation, headline
-from frictax.measurements.units import Unit, quantity
-from frictax.text import prefix_unit
+from frictax.measurements.units import quantity
+from frictax.text import amount, prefix_unit
 
-from .panels import Curve, Panel
-from .style import CYCLE, INK, draw_panels, literal_text, over_time, style, write_heading, zero_line
+from .style import (
+    BACKWARD,
+    CYCLE,
+    FAINT,
+    FORWARD,
+    INK,
+    Curve,
+    Panel,
+    draw_panels,
+    legend_above,
+    literal_text,
+    over_time,
+    style,
+    write_heading,
+    zero_line,
+)
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
+
+
+# -- a record
 
 
 def draw_record(record: Record, *, width: float = 7.5) -> Figure:
@@ -59,31 +85,237 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
 
 
 def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
-    unit, size = _display(record.units[name], values)
-    t, y = _break_at_gaps(record, values / size)
-    colour = INPUT if kind == "input" else OUTPUT
+    declared = record.units[name]
+    unit, size = declared.name, declared.si
+    if size == 1.0 and unit in ("m", "m/s", "N", "N.m"):
+        unit, size = prefix_unit(unit, values)
+    # A NaN in each gap, so that no line crosses it.
+    after = record.gaps + 1
+    t, y = np.insert(record.t, after, record.t[after - 1]), np.insert(values / size, after, np.nan)
     held = kind == "input" and record.hold
     more = "held between samples" if held else ""
     if kind == "output":
-        more = deviation(record.sd[name], record.units[name])
+        more = deviation(record.sd[name], declared)
+    colour = INPUT if kind == "input" else OUTPUT
     return Panel(
-        f"{quantity(record.units[name])} [{unit}]".replace("angular ", ""),
+        f"{quantity(declared)} [{unit}]".replace("angular ", ""),
         [Curve(t, y, colour, name, 1.1, "steps" if held else "line")],
         f"{kind} {name}" + (f", {more}" if more else ""),
         colour=colour,
     )
 
 
-def _display(unit: Unit, values: np.ndarray) -> tuple[str, float]:
-    """Return the unit of an axis and its size in SI: the declared unit, where metres and newtons
-    take a suitable prefix.
+# -- a fit
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Channel:
+    """One measured quantity of one record, and the curve of the fit.
+
+    - `x` (n,): time [s], or the velocity of a sweep [SI]; the `windows` follow each other.
+    - `measured`, `fitted` (n,) and `slopes` (n, p), the derivatives of `fitted` by the estimates,
+      all in SI; `counts` (n,): which rows the fit compares. `noise`: standard deviation of a row.
     """
-    if unit.si == 1.0 and unit.name in ("m", "m/s", "N", "N.m"):
-        return prefix_unit(unit.name, values)
-    return unit.name, unit.si
+
+    label: str
+    name: str
+    unit: str
+    windows: int
+    x: Float[np.ndarray, " n"]
+    measured: Float[np.ndarray, " n"]
+    fitted: Float[np.ndarray, " n"]
+    slopes: Float[np.ndarray, "n p"]
+    counts: Bool[np.ndarray, " n"]
+    noise: float
+
+    @property
+    def residual(self) -> Float[np.ndarray, " n"]:
+        """Measured minus fitted; nan where the fit does not compare them."""
+        return np.where(self.counts, self.measured - self.fitted, np.nan)
+
+    def rms(self, rows: Float[np.ndarray, " n"]) -> float:
+        """Return the root mean square of the rows that count."""
+        return float(np.sqrt(np.mean(rows[self.counts] ** 2))) if self.counts.any() else 0.0
+
+    def rows(self) -> np.ndarray:
+        """Return the numbers of all rows, with -1 between windows."""
+        return with_gaps(np.arange(self.x.size), self)
 
 
-def _break_at_gaps(record: Record, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Insert a NaN in each gap, so that no line crosses it."""
-    t, after = record.t, record.gaps + 1
-    return np.insert(t, after, t[after - 1]), np.insert(y, after, np.nan)
+def with_gaps(rows: np.ndarray, channel: Channel) -> np.ndarray:
+    """Insert -1 between rows of different windows, so that no line joins them."""
+    window = rows // (channel.x.size // channel.windows)
+    return np.insert(rows, np.flatnonzero(np.diff(window)) + 1, -1)
+
+
+def pick(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return `values` at `rows`, and nan for the row -1."""
+    return np.where(rows < 0, np.nan, values[rows])
+
+
+def channels_of(found: FitResult) -> list[Channel]:
+    """Return every curve that the fit compares, with the derivatives that the fit has."""
+    out, first, shown = [], 0, np.asarray(found.shown)
+    for (label, record), prepared in zip(
+        found.records.items(), found.problem.prepared, strict=True
+    ):
+        weight = np.asarray(prepared.weight)
+        mine = slice(first, first := first + weight.size)
+        jacobian = found.full_jacobian[mine][:, shown].reshape(*weight.shape, -1)
+        fitted, measured = found.predicted(label), np.asarray(prepared.measured)
+        motion = isinstance(record, Record)
+        x = record.t[prepared.samples()[..., 0]] if motion else record.velocity
+        for c, name in enumerate(prepared.names):
+            w = weight[..., c]
+            counts = w > 0
+            unit = channel_unit(found.model, record, name) if motion else record.force_unit.si_name
+            slopes = jacobian[..., c, :] / np.where(counts, w, 1.0)[..., None]
+            out.append(
+                Channel(
+                    label,
+                    name,
+                    unit,
+                    windows=x.shape[0] if x.ndim > 1 else 1,
+                    x=np.ravel(np.broadcast_to(x, w.shape)),
+                    measured=np.ravel(measured[..., c]),
+                    fitted=np.ravel(fitted[..., c]),
+                    slopes=slopes.reshape(w.size, -1),
+                    counts=np.ravel(counts),
+                    noise=float(found.noise_scale / np.median(w[counts])) if counts.any() else 0.0,
+                )
+            )
+    return out
+
+
+def fit_panels(channel: Channel, rows: np.ndarray, what: str) -> tuple[list[Panel], float, float]:
+    """Return the panels of a measured motion: measured and simulated, and below them the residual
+    with a band of two standard deviations of the noise.
+
+    `rows`: the rows to draw, -1 for a gap; `what`: the quantity, for the label of the axis.
+
+    **Returns:** the panels, and the sizes of their units in SI.
+    """
+    residual = pick(channel.residual, rows)
+    fitted = pick(np.where(channel.counts, channel.fitted, np.nan), rows)
+    unit, size = prefix_unit(channel.unit, channel.measured[channel.counts])
+    residual_unit, residual_size = prefix_unit(channel.unit, residual[np.isfinite(residual)])
+    x = pick(channel.x, rows)
+    curves = [
+        Curve(x, pick(channel.measured, rows) / size, FAINT, "measured", 3.0),
+        Curve(x, fitted / size, FORWARD, "simulated", 1.4),
+    ]
+    below = [Curve(x, residual / residual_size, CYCLE[0], "", 0.9)]
+    noise = 2 * channel.noise / residual_size
+    panels = [
+        Panel(f"{what} [{unit}]", curves, title=channel.name, layout={"nticks": 6}),
+        Panel(f"residual [{residual_unit}]", below, "", 0.5, noise, layout={"nticks": 4}),
+    ]
+    return panels, size, residual_size
+
+
+def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) -> Figure:
+    """Draw, for each measured output, the measurement (grey) with the prediction of the fitted
+    machine (blue), and the residual below.
+
+    The runs are those of the fit's objective: one for a free run, one for each window of `Windows`.
+    The grey band is two standard deviations of the noise.
+
+    **Arguments:** `label` of the record, the first unless given; `width` of the figure [inch].
+
+    **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("fit.png")`.
+
+    **Raises:** `KeyError` for a label that the fit does not have, `ValueError` for one of a sweep.
+    """
+    if label is None:
+        label = next(name for name, r in found.records.items() if isinstance(r, Record))
+    found.model_for(label)  # raises for an unknown label
+    if isinstance(found.problem.prepared[found.number(label)], PreparedSweep):
+        raise ValueError(
+            f"`draw_fit` draws records, and {label!r} is a sweep. Fit it alone, and use the report"
+            " of that fit."
+        )
+    record, panels = found.records[label], []
+    for channel in (c for c in channels_of(found) if c.label == label):
+        what = "torque" if channel.unit == "N.m" else "force"
+        what = quantity(record.units[channel.name]) if channel.name in record.units else what
+        (upper, lower), *_ = fit_panels(channel, channel.rows(), what)
+        rms = amount(channel.rms(channel.residual), channel.unit)
+        title = f"measured - predicted, rms {rms}"
+        panels += [upper, dataclasses.replace(lower, title=title, height=1.0)]
+    with style():
+        figure, drawn = draw_panels(panels, "time [s]", width=width, inches=1.25, around=0.9)
+        for axes, panel in zip(drawn, panels, strict=True):
+            zero_line(axes)
+            if panel.band is not None:
+                axes.axhspan(-panel.band, panel.band, color=FAINT, alpha=0.22, lw=0)
+            else:
+                legend_above(axes, 2)
+        over_time(figure, drawn, record.t)
+        kind = type(found.problem.objective).__name__
+        write_heading(figure, f"{label}: {kind}, {len(found.estimates)} parameters")
+    return figure
+
+
+def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
+    """Draw the misfit at the end of each start of a search, sorted (a waterfall plot).
+
+    Many starts on the lowest step mean that the search found the least misfit reliably. A single
+    start there means that more starts may find a lower misfit. A fit to records stops starts that
+    have a much larger misfit than the others after a few steps. Therefore a point above the lowest
+    step need not be a minimum.
+
+    **Arguments:** `found`: a fit with several starts (``starts=16``); `width` of the figure [inch].
+
+    **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("starts.png")`.
+
+    **Raises:** `ValueError` for a fit from one start.
+
+    **Source:** A. Raue et al., PLoS ONE 8 (2013) e74335, figure 2.
+
+    >>> import frictax as fx
+    >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
+    >>> found = fx.fit(fx.Coulomb(F_Coulomb=1.0, F_prop=1.0), sweep, starts=4)
+    >>> draw_starts(found).axes[0].get_ylabel()
+    'misfit over the least'
+    """
+    panel = starts_panel(found)
+    if panel is None:
+        raise ValueError(
+            f"`draw_starts` compares the ends of several starts, and this fit has"
+            f" {found.costs.size}. Search from more: fx.fit(..., starts=16)."
+        )
+    count, total = panel.curves[0].x.size, found.costs.size
+    best = sum(one.x.size for one in panel.curves if one.colour == FORWARD)
+    with style():
+        figure, (axes,) = draw_panels(
+            [panel], "start, the best first", width=width, inches=3.0, around=0.0
+        )
+        if np.max(panel.curves[0].y) > 1.5:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
+        axes.set_xlim(0.5, count + 0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        legend_above(axes, 2)
+        more = f"; {total - count} failed" if total > count else ""
+        write_heading(figure, f"{best} of {total} starts end at the least misfit{more}")
+    return figure
+
+
+def starts_panel(found: FitResult[Any]) -> Panel | None:
+    """Return the sorted misfits at the ends of all starts; None for a single start."""
+    costs = np.asarray(found.costs, dtype=float)
+    ends = np.sort(costs[np.isfinite(costs)])
+    if costs.size < 2 or ends.size == 0:
+        return None
+    ratio = np.divide(ends, ends[0], out=np.ones_like(ends), where=ends > 0)
+    # Up to this difference of the likelihood ratio, two starts ended in one minimum.
+    best = max(found.dof, 1) * (ratio - 1.0) < 0.01
+    place = np.arange(1, ends.size + 1)
+    curves = [Curve(place, ratio, FAINT, "", 0.8)]
+    for here, colour, name in (
+        (best, FORWARD, "at the least misfit"),
+        (~best, BACKWARD, "above it"),
+    ):
+        if here.any():
+            curves.append(Curve(place[here], ratio[here], colour, name, 5.0, "points"))
+    return Panel("misfit over the least", curves)

@@ -18,20 +18,8 @@ from frictax.measurements import Record
 from frictax.text import format_alike, prefix_unit
 
 from . import plotly_json as plotly
-from .fit_curves import Channel, Units, channels_of, fit_panels, pick, with_gaps
-from .panels import Curve, Panel
-from .style import FAINT, FORWARD
-
-# Allowed error of the linear approximation (rms): half of the residuals, or 1 % of the standard
-# deviation of the curve. The page says so.
-_OF_RESIDUAL, _OF_CURVE = 0.5, 0.01
-_VISIBLE = 10.0  # allowed errors by which a slider moves the curves at least, if the range permits
-_TRIALS = 5  # simulations that test the range of one slider in one direction
-STEPS = 500  # steps of a slider, from the value found to the farther end
-_MOST_NUMBERS = 30_000  # numbers in a page for all thinned curves together, about 300 kB
-_MOST_RECORDS = 6  # records that are drawn
-_CURVE_POINTS = 120  # points of a friction curve, in each direction
-
+from .record_figure import Channel, channels_of, fit_panels, pick, with_gaps
+from .style import FAINT, FORWARD, Curve, Panel
 
 # -- the range of the linear approximation
 
@@ -70,16 +58,25 @@ def ranges(
         if not moved:
             out.append(None)
             continue
-        visible = max(c.rms(c.slopes[:, k]) / (_VISIBLE * _tolerance(c)) for c in moved)
+        # A slider moves the curves by ten allowed errors at least, if the range permits it.
+        visible = max(c.rms(c.slopes[:, k]) / (10.0 * _tolerance(c)) for c in moved)
         error = estimate.standard_error
         most = max(1 / visible, 3 * error if np.isfinite(error) else 0.0)
         ends, worst = [0.0, 0.0], 0.0
         for side, (sign, way) in enumerate(zip((-1.0, 1.0), room, strict=True)):
             following, step, off = min(most, 0.9 * abs(float(way[i]))), 0.0, 0.0
-            for _ in range(_TRIALS if following > 0 else 0):
+            for _ in range(5 if following > 0 else 0):  # simulations of this direction at most
                 step, at = following, x.copy()
                 at[i] += sign * step
-                off = _linear_error(found, channels, at, k, sign * step, records[i])
+                off = 0.0  # largest error of the linear approximation, over the allowed error
+                for n, label in enumerate(found.records):
+                    if records[i] not in (None, n):
+                        continue
+                    simulated = np.asarray(predictions(found.problem, jnp.asarray(at), n))
+                    for j, c in enumerate(c for c in channels if c.label == label):
+                        moved_by = np.ravel(simulated[..., j]) - c.fitted
+                        wrong = c.rms(moved_by - sign * step * c.slopes[:, k])
+                        off = max(off, wrong / _tolerance(c) if np.isfinite(wrong) else np.inf)
                 if off <= 1:
                     break
                 # The error grows with the square of the step, or faster.
@@ -91,26 +88,12 @@ def ranges(
 
 
 def _tolerance(channel: Channel) -> float:
-    """Return the allowed error of the linear approximation [SI], rms."""
+    """Return the allowed error of the linear approximation [SI], rms: half of the residuals, or 1 %
+    of the standard deviation of the curve. The page says so.
+    """
     shown = channel.measured[channel.counts]
-    of_curve = _OF_CURVE * float(np.std(shown)) if shown.size else 0.0
-    return max(_OF_RESIDUAL * channel.rms(channel.residual), of_curve, 1e-300)
-
-
-def _linear_error(
-    found: FitResult, channels: Sequence[Channel], x: Any, k: int, step: float, record: int | None
-) -> float:
-    """Return the largest error of the linear approximation at `x`, over the allowed error."""
-    worst = 0.0
-    for n, label in enumerate(found.records):
-        if record not in (None, n):
-            continue
-        simulated = np.asarray(predictions(found.problem, jnp.asarray(x), n))
-        for j, c in enumerate(c for c in channels if c.label == label):
-            wrong = np.ravel(simulated[..., j]) - c.fitted - step * c.slopes[:, k]
-            size = c.rms(wrong)
-            worst = max(worst, size / _tolerance(c) if np.isfinite(size) else np.inf)
-    return worst
+    of_curve = 0.01 * float(np.std(shown)) if shown.size else 0.0
+    return max(0.5 * channel.rms(channel.residual), of_curve, 1e-300)
 
 
 # -- plots and sliders
@@ -156,48 +139,63 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
     channels = channels_of(found)
     all_ranges = ranges(found, channels, found.estimates if estimates is None else estimates)
     moving = [(k, r) for k, r in enumerate(all_ranges) if r is not None and r.upper > r.lower]
-    labels = list(found.records)[:_MOST_RECORDS]
+    labels = list(found.records)[:6]  # More records are not drawn.
     drawn = [c for c in channels if c.label in labels]
+    # All thinned curves of a page have 30 000 numbers together, which are about 300 kB.
+    bins = int(np.clip(30_000 / (4 * max(len(drawn), 1) * (4 + len(moving))), 20, 250))
     figures, captions, moves = {}, [], []
     for i, label in enumerate(labels):
-        mine, name = [c for c in drawn if c.label == label], f"fit-{i}"
-        bins = int(np.clip(_MOST_NUMBERS / (4 * len(drawn) * (4 + len(moving))), 20, 250))
-        figures[name], moved = _plot(found, label, mine, moving, bins)
+        name = f"fit-{i}"
+        mine = [c for c in drawn if c.label == label]
+        figures[name], caption, moved = _plot(found, label, mine, moving, bins)
         moves += [{"plot": name, **move} for move in moved]
-        captions.append((name, _caption(found, label, mine)))
-    steps = []
+        captions.append((name, caption))
+    rows, steps, count = [], [], 500  # steps of a slider from the value found to the farther end
     for _, r in moving:
-        unit = r.estimate.shown.size
-        steps.append({"value": r.estimate.value / unit, "step": r.size / STEPS / unit})
-    rms = [_quadratic(c, moving) for c in channels]
-    data = {"steps": STEPS, "sliders": steps, "moves": moves, "rms": rms}
-    still = [e.name for e, r in zip(found.estimates, all_ranges, strict=True) if r is None]
-    return Sliders(figures, captions, [_slider(r) for _, r in moving], data, still)
-
-
-def _slider(r: Range) -> dict[str, Any]:
-    """Return the texts and numbers of a slider, in the unit of the page's table."""
-    e, row = r.estimate, r.estimate.shown
-    unit, one = row.unit, row.size
-    value, error = e.value / one, e.standard_error / one
-    low, high = format_alike([value + end / one for end in (r.lower, r.upper)], r.size / one / 20)
-    holds = f"valid {low} to {high} {unit}".rstrip()
-    if r.off > 1:
-        holds = (
-            f"{low} to {high} {unit}: the linear approximation is not valid here, its error is"
-            f" {r.off:.2g} times the tolerance"
+        # The texts and numbers of a slider are in the unit of the page's table.
+        e, shown = r.estimate, r.estimate.shown
+        unit, one = shown.unit, shown.size
+        steps.append({"value": e.value / one, "step": r.size / count / one})
+        ends = [e.value / one + end / one for end in (r.lower, r.upper)]
+        low, high = format_alike(ends, r.size / one / 20)
+        holds = f"valid {low} to {high} {unit}".rstrip()
+        if r.off > 1:
+            holds = (
+                f"{low} to {high} {unit}: the linear approximation is not valid here, its error is"
+                f" {r.off:.2g} times the tolerance"
+            )
+        error = e.standard_error / one
+        known = f" ± {shown.error}" if np.isfinite(error) else ""
+        rows.append(
+            {
+                "name": e.name,
+                "unit": unit,
+                "least": round(count * r.lower / r.size),
+                "most": round(count * r.upper / r.size),
+                "found": f"{shown.value}{known} {unit}".rstrip(),
+                "error": error if np.isfinite(error) else 0.0,
+                "holds": holds,
+                "doubtful": r.off > 1,
+            }
         )
-    known = f" ± {row.error}" if np.isfinite(error) else ""
-    return {
-        "name": e.name,
-        "unit": unit,
-        "least": round(STEPS * r.lower / r.size),
-        "most": round(STEPS * r.upper / r.size),
-        "found": f"{row.value}{known} {unit}".rstrip(),
-        "error": error if np.isfinite(error) else 0.0,
-        "holds": holds,
-        "doubtful": r.off > 1,
-    }
+    sums = []
+    for c in channels:
+        # The sum of squared residuals over all samples, as a quadratic form of all sliders.
+        unit, size = prefix_unit(c.unit, np.array([c.rms(c.residual)]))
+        moved, left = _scale(c.slopes, moving)[c.counts] / size, c.residual[c.counts] / size
+        sums.append(
+            {
+                "says": f"{c.label}: {c.name}",
+                "unit": unit,
+                "n": int(c.counts.sum()),
+                "squares": float(left @ left),
+                "cross": (moved.T @ left).tolist(),
+                "gram": (moved.T @ moved).tolist(),
+            }
+        )
+    data = {"steps": count, "sliders": steps, "moves": moves, "rms": sums}
+    still = [e.name for e, r in zip(found.estimates, all_ranges, strict=True) if r is None]
+    return Sliders(figures, captions, rows, data, still)
 
 
 def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:
@@ -207,67 +205,56 @@ def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarra
     return np.stack([slopes[:, k] * r.size for k, r in moving], axis=1)
 
 
-def _quadratic(c: Channel, moving: Sequence[tuple[int, Range]]) -> dict[str, Any]:
-    """Return the sum of squared residuals over all samples, as a quadratic form of all sliders."""
-    unit, size = prefix_unit(c.unit, np.array([c.rms(c.residual)]))
-    moved, left = _scale(c.slopes, moving)[c.counts] / size, c.residual[c.counts] / size
-    return {
-        "says": f"{c.label}: {c.name}",
-        "unit": unit,
-        "n": int(c.counts.sum()),
-        "squares": float(left @ left),
-        "cross": (moved.T @ left).tolist(),
-        "gram": (moved.T @ moved).tolist(),
-    }
-
-
-def _caption(found: FitResult, label: str, mine: Sequence[Channel]) -> str:
-    kind = "the fit" if found.of_sweep else type(found.problem.objective).__name__
-    motion = isinstance(found.records[label], Record)
-    gives = "simulated" if motion else "fitted"
-    against = "" if motion else " Forces against the motion are positive."
-    windows = f", {mine[0].windows} windows" if mine[0].windows > 1 else ""
-    bands = []
-    for c in mine:
-        unit, size = prefix_unit(c.unit, np.array([2 * c.noise]))
-        bands.append(f"{c.name} ±{2 * c.noise / size:.3g} {unit}")
-    known = "given" if found.problem.noise_known else "found from the misfit"
-    return (
-        f"{label}: the residuals of {kind}{windows}. Below each pair: measured −"
-        f" {gives}; band: two"
-        f" standard deviations of the noise, as {known} ({'; '.join(bands)}).{against}"
-    )
-
-
 def _plot(
     found: FitResult,
     label: str,
     mine: Sequence[Channel],
     moving: Sequence[tuple[int, Range]],
     bins: int,
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the plot of a record, and how the sliders move its curves.
+) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
+    """Return the plot of a record, its caption, and how the sliders move its curves.
 
     Each channel has three curves: measured, fitted, residual.
     """
     record = found.records[label]
+    motion = isinstance(record, Record)
     panels: list[Panel] = []
     moves: list[dict[str, Any]] = []
+    bands = []
     for c, channel in enumerate(mine):
-        rows = _thin(channel, bins)
-        if isinstance(record, Record):
-            pair, units = fit_panels(channel, rows, plotly.escape_name(channel.name))
+        unit, size = prefix_unit(channel.unit, np.array([2 * channel.noise]))
+        bands.append(f"{channel.name} ±{2 * channel.noise / size:.3g} {unit}")
+        rows = np.arange(channel.x.size)
+        if rows.size > 6 * bins:
+            # The lowest and the highest value of each curve in each bin look like all rows.
+            kept = [np.array([0, rows.size - 1])]
+            for r in np.array_split(rows, bins):
+                for y in (channel.measured, channel.fitted, channel.residual):
+                    good = r[np.isfinite(y[r])]
+                    if good.size:
+                        kept.append(good[[np.argmin(y[good]), np.argmax(y[good])]])
+            rows = np.unique(np.concatenate(kept))
+        rows = with_gaps(rows, channel)  # -1 between two windows
+        if motion:
+            pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
             fitted, residual = pair[0].curves[1].y, pair[1].curves[0].y
-            slopes = _scale(channel.slopes, moving)[rows] / units.curve_size
-            factor = -units.curve_size / units.residual_size
-            both = [(3 * c + 1, fitted, 1.0), (3 * c + 2, residual, factor)]
+            slopes = _scale(channel.slopes, moving)[rows] / one
+            both = [(3 * c + 1, fitted, 1.0), (3 * c + 2, residual, -one / below)]
             moves.append(_move(both, slopes))
         else:
-            pair, units = _sweep_panels(found, label, channel, rows, moving, moves)
+            pair = _sweep_panels(found, label, channel, rows, moving, moves)
         panels += pair
-    sweep = not isinstance(record, Record)
-    what = f"velocity [{record.velocity_unit.name}]" if sweep else "time [s]"
-    return plotly.plot_panels(panels, what, 260 * len(mine) + 150), moves
+    kind = "the fit" if found.of_sweep else type(found.problem.objective).__name__
+    windows = f", {mine[0].windows} windows" if mine[0].windows > 1 else ""
+    known = "given" if found.problem.noise_known else "found from the misfit"
+    caption = (
+        f"{label}: the residuals of {kind}{windows}. Below each pair: measured −"
+        f" {'simulated' if motion else 'fitted'}; band: two standard deviations of the noise, as"
+        f" {known} ({'; '.join(bands)})."
+    )
+    caption += "" if motion else " Forces against the motion are positive."
+    what = "time [s]" if motion else f"velocity [{record.velocity_unit.name}]"
+    return plotly.plot_panels(panels, what, 260 * len(mine) + 150), caption, moves
 
 
 def _sweep_panels(
@@ -277,14 +264,29 @@ def _sweep_panels(
     rows: np.ndarray,
     moving: Sequence[tuple[int, Range]],
     moves: list[dict[str, Any]],
-) -> tuple[list[Panel], Units]:
-    """Return the panels of a sweep, with forces against the motion, and add to `moves`."""
+) -> list[Panel]:
+    """Return the panels of a sweep, with forces against the motion, and add to `moves`.
+
+    The law has a gap between the directions.
+    """
     sweep = found.records[label]
     over, way = sweep.velocity_unit.si, sweep.direction
     unit, size = prefix_unit(channel.unit, channel.measured[channel.counts])
     residual = pick(way * channel.residual, rows)
     residual_unit, residual_size = prefix_unit(channel.unit, residual[np.isfinite(residual)])
-    v, force, changes = _law(found, label, moving)
+    contact = getattr(found.problem.prepared[found.number(label)], "contact", None)
+    top, least = (float(f(np.abs(sweep.velocity))) for f in (np.max, np.min))
+    count = 120  # points of the friction curve in each direction
+    v = np.linspace(min(least, 1e-3 * top) or 1e-3 * top, 1.03 * top, count)
+    ways = [w for w in (-1, 1) if np.any(sweep.direction == w)]
+    v = np.concatenate([w * v for w in ways])
+    at = friction_at(found.problem, contact, v, label, list(found.records))
+    z = jnp.asarray(found.x)
+    force, slopes = np.asarray(at(z)), np.asarray(jax.jacfwd(at)(z))[:, found.shown]
+    force, changes = np.sign(v) * force, _scale(np.sign(v)[:, None] * slopes, moving)
+    if len(ways) > 1:
+        v, force = (np.insert(a, count, np.nan) for a in (v, force))
+        changes = np.insert(changes, count, 0.0, axis=0)
     x, measured = pick(channel.x, rows) / over, pick(way * channel.measured, rows) / size
     residual, force = residual / residual_size, force / size
     curves = [
@@ -296,11 +298,10 @@ def _sweep_panels(
     moves.append(_move([(1, force, 1.0)], changes / size))
     moves.append(_move([(2, residual, -1.0)], slopes))
     name, noise = plotly.escape_name(channel.name), 2 * channel.noise / residual_size
-    panels = [
+    return [
         Panel(f"{name} [{unit}]", curves, layout={"nticks": 6}),
         Panel(f"residual [{residual_unit}]", below, "", 0.5, noise, layout={"nticks": 4}),
     ]
-    return panels, Units(unit, size, residual_unit, residual_size)
 
 
 def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) -> dict[str, Any]:
@@ -312,42 +313,3 @@ def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) 
         ],
         "slopes": [[float(f"{v:.4g}") for v in np.nan_to_num(column)] for column in slopes.T],
     }
-
-
-def _law(
-    found: FitResult, label: str, moving: Sequence[tuple[int, Range]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return velocities, friction against the motion, and its changes by the sliders, for the law
-    fitted to a sweep; with a gap between the directions.
-    """
-    sweep = found.records[label]
-    contact = getattr(found.problem.prepared[found.number(label)], "contact", None)
-    top, least = (float(f(np.abs(sweep.velocity))) for f in (np.max, np.min))
-    v = np.linspace(min(least, 1e-3 * top) or 1e-3 * top, 1.03 * top, _CURVE_POINTS)
-    ways = [w for w in (-1, 1) if np.any(sweep.direction == w)]
-    v = np.concatenate([w * v for w in ways])
-    at = friction_at(found.problem, contact, v, label, list(found.records))
-    x = jnp.asarray(found.x)
-    force, slopes = np.asarray(at(x)), np.asarray(jax.jacfwd(at)(x))[:, found.shown]
-    force, slopes = np.sign(v) * force, np.sign(v)[:, None] * slopes
-    changes = _scale(slopes, moving)
-    if len(ways) == 1:
-        return v, force, changes
-    v, force = (np.insert(a, _CURVE_POINTS, np.nan) for a in (v, force))
-    return v, force, np.insert(changes, _CURVE_POINTS, 0.0, axis=0)
-
-
-def _thin(c: Channel, bins: int) -> np.ndarray:
-    """Return rows that look like all of them: the lowest and the highest value of each curve in
-    each of many bins; -1 between two windows.
-    """
-    n, rows = c.x.size, np.arange(c.x.size)
-    if n > 6 * bins:
-        kept = [[0, n - 1]]
-        for r in np.array_split(rows, bins):
-            for y in (c.measured, c.fitted, c.residual):
-                good = r[np.isfinite(y[r])]
-                if good.size:
-                    kept.append([good[np.argmin(y[good])], good[np.argmax(y[good])]])
-        rows = np.unique(np.concatenate(kept))
-    return with_gaps(rows, c)

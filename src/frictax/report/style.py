@@ -1,10 +1,14 @@
-"""The style of all matplotlib figures, and panels of curves drawn by matplotlib."""
+"""The style of all figures, and curves in panels over one axis as data.
 
+`draw_panels` draws them by matplotlib, `plotly_json.plot_panels` by plotly.
+"""
+
+import dataclasses
 import io
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -12,16 +16,45 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .modes import BACKWARD as BACKWARD, FORWARD as FORWARD, MODES as MODES, STUCK as STUCK
-from .panels import Panel
 
-_DOTS, _SHARP = (
-    100,
-    2,
-)  # [dots per inch] in a notebook; a picture has twice as many, for fine screens
 INK, FAINT = "#222222", "#8A8F98"
 # Colours of several bodies or contacts in one panel. The colours of the modes are last, because a
 # curve in such a colour would suggest a mode.
 CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55E00")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Curve:
+    """y over x. A curve without a name is not in the legend; nan breaks a line.
+
+    `width`: of a line, or the diameter of points [pt].
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    colour: str
+    name: str = ""
+    width: float = 1.5
+    kind: Literal["line", "points", "steps", "line and points"] = "line"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Panel:
+    """Curves over one another.
+
+    - `label` of the vertical axis; `title` above the panel, which plotly does not show.
+    - `height`: relative to the other panels.
+    - `band`: half the width of a grey band around zero, None for no band.
+    - `layout`: further settings of plotly's vertical axis.
+    """
+
+    label: str
+    curves: Sequence[Curve]
+    title: str = ""
+    height: float = 1.0
+    band: float | None = None
+    colour: str | None = None
+    layout: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def style() -> AbstractContextManager[None]:
@@ -71,9 +104,9 @@ class Picture(Figure):
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         if "matplotlib_inline.backend_inline" in sys.modules:
             return None  # This backend shows all figures itself, in the formats chosen by the user.
-        data = io.BytesIO()
-        self.savefig(data, format="png", dpi=_SHARP * _DOTS)
-        wide, high = (round(side * _DOTS) for side in self.get_size_inches())
+        data, dots = io.BytesIO(), 100  # [dots per inch]; fine screens have twice as many.
+        self.savefig(data, format="png", dpi=2 * dots)
+        wide, high = (round(side * dots) for side in self.get_size_inches())
         return data.getvalue(), {"width": wide, "height": high}
 
 

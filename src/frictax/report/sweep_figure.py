@@ -14,9 +14,6 @@ from frictax.fitting import FitResult
 
 from .style import BACKWARD, FORWARD, INK, canvas, literal_text, style, zero_line
 
-_DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 3)), (0, (8, 3)))
-_POINTS = 161  # points of a curve
-
 
 def draw_sweep(
     found: FitResult,
@@ -46,7 +43,17 @@ def draw_sweep(
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['force [N]', 'residual [N]']
     """
-    sides = _sides(found)
+    sweep = found.sweep
+    fastest = 1.03 * float(np.max(np.abs(sweep.velocity)))
+    ways = [way for way in (-1, 1) if np.any(sweep.direction == way)]
+    # The 161 points exclude 0, which has no direction, and are denser at low speeds, where Stribeck
+    # curves bend.
+    speeds = np.outer(ways, fastest * np.linspace(1e-5, 1.0, 161) ** 1.5)
+    band = found.band(speeds.ravel())
+    curves = [a.reshape(speeds.shape) for a in (band.force, band.lower, band.upper)]
+    sides = [
+        _Side(found, way, v, rows) for way, v, *rows in zip(ways, speeds, *curves, strict=True)
+    ]
     with style():
         figure = canvas(width, 5.0 if width > 5 else 5.8)
         grid = figure.subplots(
@@ -54,9 +61,9 @@ def draw_sweep(
         )
         for column, side in enumerate(sides):
             upper, lower = grid[0][column], grid[1][column]
-            _curve(upper, side)
-            _others(upper, side, comparison)
-            _points(upper, side)
+            _draw_side(upper, side, comparison)
+            far = side.x(side.grid[-1])
+            lower.set_xlim(*sorted((-0.025 * far, far)))
             zero_line(lower)
             _bars(lower, side, side.rows, found.residuals, side.marker, None)
             if len(sides) > 1:
@@ -65,15 +72,43 @@ def draw_sweep(
                     fontsize=10,
                     color=side.colour,
                 )
-        _limits(grid, found, sides)
-        what = "torque" if found.sweep.rotational else "force"
+        # A band may exceed the panel: the points, their bars and the curve set the scale.
+        noise, unit = noise_of_rows(found), found.shown_force.si
+        f = sweep.force * sweep.direction
+        drawn = [side.way * side.curves[0] for side in sides]
+        every = np.concatenate([f - noise, f + noise, *drawn])
+        low, high = every.min(), every.max()
+        room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+        grid[0][0].set_ylim((low - room) / unit, (high + room) / unit)
+        reach = 1.1 * float(np.max(np.abs(found.residuals) + noise)) / unit
+        grid[1][0].set_ylim(-reach or -1.0, reach or 1.0)
+        for axes in grid[:, 1:].ravel():
+            axes.spines["left"].set_color("#D5D8DC")
+            axes.tick_params(axis="y", length=0)
+        what = "torque" if sweep.rotational else "force"
         grid[0][0].set_ylabel(
             f"{what + ' against motion' if sides[0].way < 0 else what} [{found.shown_force.name}]"
         )
         grid[1][0].set_ylabel(f"residual [{found.shown_force.name}]")
-        figure.supxlabel(f"velocity [{found.sweep.velocity_unit.name}]", fontsize=10)
+        figure.supxlabel(f"velocity [{sweep.velocity_unit.name}]", fontsize=10)
         figure.align_ylabels(grid[:, 0])
-        _legend(figure, found, list(grid[0]), width)
+        entries = {
+            label: handle
+            for axes in grid[0]
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        legend = figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside upper left",
+            ncols=3 if width > 5 else 2,
+            handlelength=2.2,
+            columnspacing=1.4,
+            alignment="left",
+            title=textwrap.fill(f"Bars: {bars_in_words(found)}.", int(13 * width)),
+            title_fontsize=8.5,
+        )
+        legend.get_title().set_color(INK)
     return figure
 
 
@@ -122,41 +157,6 @@ class _Side:
         return self.way * force / self.found.shown_force.si
 
 
-def _sides(found: FitResult) -> list[_Side]:
-    sweep = found.sweep
-    fastest = 1.03 * float(np.max(np.abs(sweep.velocity)))
-    ways = [way for way in (-1, 1) if np.any(sweep.direction == way)]
-    # The points exclude 0, which has no direction, and are denser at low speeds, where Stribeck
-    # curves bend.
-    grid = np.outer(ways, fastest * np.linspace(1e-5, 1.0, _POINTS) ** 1.5)
-    band = found.band(grid.ravel())
-    curves = [a.reshape(grid.shape) for a in (band.force, band.lower, band.upper)]
-    return [_Side(found, way, v, rows) for way, v, *rows in zip(ways, grid, *curves, strict=True)]
-
-
-def _curve(axes: Axes, side: _Side) -> None:
-    v, (force, *ends) = side.x(side.grid), map(side.y, side.curves)
-    band = f"{100 * side.found.level:g} % confidence band"
-    axes.fill_between(v, *ends, color=side.colour, alpha=0.2, lw=0, label=band)
-    name = type(side.found.law).__name__
-    axes.plot(v, force, color=side.colour, lw=1.8, label=f"fitted {name} law")
-
-
-def _points(axes: Axes, side: _Side) -> None:
-    sweep = side.found.sweep
-    began = side.rows & sweep.breakaway
-    for rows, marker, label in (
-        (side.rows & ~sweep.breakaway, side.marker, "measured"),
-        (began, "D", "motion began"),
-    ):
-        if rows.any():
-            _bars(axes, side, rows, sweep.force, marker, label)
-    if began.any():
-        fitted = side.y(float((sweep.force - side.found.residuals)[began].mean()))
-        looks: dict[str, Any] = {"marker": "_", "ms": 16, "mew": 1.8, "ls": ""}
-        axes.plot([0.0], [fitted], color=side.colour, label="fitted peak·f0", **looks)
-
-
 def _bars(
     axes: Axes, side: _Side, rows: np.ndarray, force: np.ndarray, marker: str, label: str | None
 ) -> None:
@@ -177,9 +177,16 @@ def _bars(
     )
 
 
-def _others(axes: Axes, side: _Side, comparison: Any) -> None:
+def _draw_side(axes: Axes, side: _Side, comparison: Any) -> None:
+    """Draw the fitted law with its band, the other laws of a comparison, and the points."""
+    v, (force, *ends) = side.x(side.grid), map(side.y, side.curves)
+    band = f"{100 * side.found.level:g} % confidence band"
+    axes.fill_between(v, *ends, color=side.colour, alpha=0.2, lw=0, label=band)
+    name = type(side.found.law).__name__
+    axes.plot(v, force, color=side.colour, lw=1.8, label=f"fitted {name} law")
+    patterns = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 3)), (0, (8, 3)))
     names = dict.fromkeys(row.name for made in comparisons(comparison) for row in made.rows)
-    dashes = dict(zip(names, _DASHES * len(names), strict=False))
+    dashes = dict(zip(names, patterns * len(names), strict=False))
     mine = side.found.predict(side.grid)
     for made in comparisons(comparison):
         if not np.any(made.sweep.direction == side.way):
@@ -189,26 +196,19 @@ def _others(axes: Axes, side: _Side, comparison: Any) -> None:
             if row is made.best and np.max(np.abs(f - mine)) <= 0.01 * np.max(np.abs(mine)):
                 continue  # The curve coincides with the fitted law.
             looks: dict[str, Any] = {"color": "#4D4D4D", "lw": 0.9, "ls": dashes[row.name]}
-            axes.plot(side.x(side.grid), side.y(f), label=literal_text(row.name), **looks)
-
-
-def _limits(grid: Any, found: FitResult, sides: list[_Side]) -> None:
-    """Scale the axes to the points, their bars and the curve; a band may exceed the panel."""
-    noise, unit = noise_of_rows(found), found.shown_force.si
-    f = found.sweep.force * found.sweep.direction
-    curves = [side.way * side.curves[0] for side in sides]
-    low = min(a.min() for a in (f - noise, *curves))
-    high = max(a.max() for a in (f + noise, *curves))
-    room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
-    grid[0][0].set_ylim((low - room) / unit, (high + room) / unit)
-    reach = 1.1 * float(np.max(np.abs(found.residuals) + noise)) / unit
-    grid[1][0].set_ylim(-reach or -1.0, reach or 1.0)
-    for column, side in enumerate(sides):
-        far = side.x(side.grid[-1])
-        grid[1][column].set_xlim(*sorted((-0.025 * far, far)))
-    for axes in grid[:, 1:].ravel():
-        axes.spines["left"].set_color("#D5D8DC")
-        axes.tick_params(axis="y", length=0)
+            axes.plot(v, side.y(f), label=literal_text(row.name), **looks)
+    sweep = side.found.sweep
+    began = side.rows & sweep.breakaway
+    for rows, marker, label in (
+        (side.rows & ~sweep.breakaway, side.marker, "measured"),
+        (began, "D", "motion began"),
+    ):
+        if rows.any():
+            _bars(axes, side, rows, sweep.force, marker, label)
+    if began.any():
+        fitted = side.y(float((sweep.force - side.found.residuals)[began].mean()))
+        mark: dict[str, Any] = {"marker": "_", "ms": 16, "mew": 1.8, "ls": ""}
+        axes.plot([0.0], [fitted], color=side.colour, label="fitted peak·f0", **mark)
 
 
 def noise_of_rows(found: FitResult) -> np.ndarray:
@@ -220,23 +220,3 @@ def noise_of_rows(found: FitResult) -> np.ndarray:
 def comparisons(comparison: Any) -> list[Comparison]:
     """Return one comparison, several, or no comparison as a list."""
     return [comparison] if isinstance(comparison, Comparison) else list(comparison or ())
-
-
-def _legend(figure: Figure, found: FitResult, panels: list[Axes], width: float) -> None:
-    entries = {
-        label: handle
-        for axes in panels
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    legend = figure.legend(
-        list(entries.values()),
-        list(entries),
-        loc="outside upper left",
-        ncols=3 if width > 5 else 2,
-        handlelength=2.2,
-        columnspacing=1.4,
-        alignment="left",
-        title=textwrap.fill(f"Bars: {bars_in_words(found)}.", int(13 * width)),
-        title_fontsize=8.5,
-    )
-    legend.get_title().set_color(INK)

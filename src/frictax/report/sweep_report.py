@@ -20,6 +20,7 @@ from .page import (
     Section,
     correlation_section,
     derived_rows,
+    downloads,
     page,
     parameters_section,
     pictures,
@@ -29,11 +30,8 @@ from .page import (
 from .sliders import sliders
 from .style import MODES
 from .sweep_figure import bars_in_words, comparisons, draw_sweep, noise_of_rows
-from .sweep_text import MOST_ROWS, python_text
-from .tables import downloads
 from .trajectory_figure import draw_trajectory
 
-_MOST_EVENTS = 12  # mode changes in the table of a simulation
 _WIDE, _NARROW = 7.5, 4.2  # [inch] width of a picture for a page, for a phone
 
 
@@ -85,8 +83,8 @@ def sweep_report_text(
     derived: Iterable[Estimate] | None = None,
 ) -> str:
     """Return the page that `write_sweep_report` writes."""
-    made = comparisons(comparison)
-    moving = sliders(found)
+    made, moving = comparisons(comparison), sliders(found)
+    formulas = sweep_text.formulas(found)
     parameters = [
         (*row, sweep_text.meaning_of(e.path))
         for row, e in zip(found_rows(found), shown_estimates(found), strict=True)
@@ -95,79 +93,86 @@ def sweep_report_text(
         "Measured points with the fitted law, its confidence band and the residuals. Bars:"
         f" {bars_in_words(found)}."
     )
-    measured = sweep_text.describe_sweep(found.sweep, found.shown_force)
+    what = "torque" if found.sweep.rotational else "force"
+    caption = (
+        f"Band: where the curve lies with {100 * found.level:g} % confidence, point by point. "
+    )
+    if np.any(found.sweep.direction < 0):
+        caption += f"The {what} is drawn against the motion, times −1 for v < 0. "
+    caption += f"Below: measured minus fitted {what}."
+    caption += " Thin lines: the other laws that were compared." if made else ""
     drawn = pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW)))
+    laws: list[tuple[str, Any]] = []
+    for one in made:
+        head, rows = one.as_table(" [{}]", 3, "chosen", unknown="")
+        several = len(made) > 1 or not one.sweep.both_directions
+        says = sweep_text.directions_of(one.sweep) if several else ""
+        looks = ["keep", "n", "n", "n", "n", "n", ""]
+        table = Rows(head, rows, looks, "cards", chosen=one.best.name, caption=says)
+        laws += [("table", table), ("text", one.reason)]
+    note = (
+        "rms: root mean square of the residuals; left out: rms error of each row, predicted by a"
+        " fit to the others; AICc and BIC: smaller is better, and differences below 2 are not"
+        " significant."
+    )
+    sweep, force = found.sweep, found.shown_force
+    # The decimals show the noise to two digits.
+    size = float(np.median(noise_of_rows(found))) / force.si
+    digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if 0 < size < np.inf else 4
+    rows = [
+        (
+            f"{sweep.velocity[i] / sweep.velocity_unit.si:.4g}",
+            f"{sweep.force[i] / force.si:.{digits}f}",
+            f"{(sweep.force[i] - found.residuals[i]) / force.si:.{digits}f}",
+            f"{found.residuals[i] / force.si:+.{digits}f}",
+            "motion began" if sweep.breakaway[i] else "",
+        )
+        for i in range(found.n)
+    ]
+    forces = [f"{name} [{force.name}]" for name in ("measured", "fitted", "residual")]
+    head = [f"velocity [{sweep.velocity_unit.name}]", *forces, ""]
+    printed: tuple[str, Any] = ("table", Rows(head, rows, ["n", "n", "n", "n", ""], "close"))
+    if found.n > sweep_text.MOST_ROWS:
+        printed = ("text", f"{sweep.name} has {found.n} rows, too many to print here.")
+    measured = sweep_text.describe_sweep(sweep, force)
     sections = [
         Section("measured", "Measurements", [("terms", measured)]),
-        Section(
-            "picture", "Measured and fitted", [("picture", (drawn, alt, _caption(found, made)))]
-        ),
+        Section("picture", "Measured and fitted", [("picture", (drawn, alt, caption))]),
         parameters_section(
             found,
             parameters,
             "meaning",
             sweep_text.describe_quality(found),
             derived_rows(found, derived),
-            formulas=sweep_text.formulas(found),
+            formulas=formulas,
             notices=found.warnings,
         ),
         Section("fit", "Measured and fitted, with sliders", moving.blocks()),
-        *_comparisons(made),
+        *([Section("comparison", "Comparison of laws", [*laws, ("lead", note)])] if made else []),
         *([] if simulation is None else [_simulation(simulation, found)]),
         *correlation_section(found),
         Section("modelica", "Modelica", [("code", found.to_modelica())]),
-        _rows(found),
+        Section("rows", "Rows of the sweep", [printed]),
         Section("downloads", "Downloads", [("files", downloads(found, fit_json(found), {}))]),
         reproduction_section(
-            command, f"Made with {versions_in_words(str.capitalize)}.", python=python_text(found)
+            command,
+            f"Made with {versions_in_words(str.capitalize)}.",
+            python=sweep_text.python_text(found),
         ),
     ]
+    lead = f"{type(found.law).__name__} friction from {found.n} measured rows"
+    lead += "; each direction has a law of its own" if len(formulas) > 1 else ""
+    unknown = found.identifiability.unknown
+    lead += f". Not identifiable: {', '.join(unknown)}." if unknown else "."
     return page(
         title or f"Friction of {found.sweep.name}",
-        _lead(found),
+        lead,
         sections,
         notes=notes,
         plots=moving.figures,
         moving=moving.data,
         footer="".join(f"{sentence} " for sentence in found.intervals_in_words()),
     )
-
-
-def _lead(found: FitResult) -> str:
-    ways = "each direction has a law of its own" if len(sweep_text.formulas(found)) > 1 else ""
-    kind = type(found.law).__name__
-    text = f"{kind} friction from {found.n} measured rows" + (f"; {ways}" if ways else "")
-    unknown = found.identifiability.unknown
-    return text + (f". Not identifiable: {', '.join(unknown)}." if unknown else ".")
-
-
-def _caption(found: FitResult, made: list[Comparison]) -> str:
-    what = "torque" if found.sweep.rotational else "force"
-    text = f"Band: where the curve lies with {100 * found.level:g} % confidence, point by point. "
-    if np.any(found.sweep.direction < 0):
-        text += f"The {what} is drawn against the motion, times −1 for v < 0. "
-    text += f"Below: measured minus fitted {what}."
-    return text + (" Thin lines: the other laws that were compared." if made else "")
-
-
-def _comparisons(made: list[Comparison]) -> list[Section]:
-    blocks: list[tuple[str, Any]] = []
-    for one in made:
-        head, rows = one.as_table(" [{}]", 3, "chosen", unknown="")
-        caption = (
-            sweep_text.directions_of(one.sweep)
-            if len(made) > 1 or not one.sweep.both_directions
-            else ""
-        )
-        looks = ["keep", "n", "n", "n", "n", "n", ""]
-        table = Rows(head, rows, looks, "cards", chosen=one.best.name, caption=caption)
-        blocks += [("table", table), ("text", one.reason)]
-    note = (
-        "rms: root mean square of the residuals; left out: rms error of each row, predicted by a"
-        " fit to the others; AICc and BIC: smaller is better, and differences below 2 are not"
-        " significant."
-    )
-    return [Section("comparison", "Comparison of laws", [*blocks, ("lead", note)])] if made else []
 
 
 def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
@@ -184,7 +189,7 @@ def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
             events.names[int(events.part[i])],
             *(MODES[Mode(int(m[i]))][0] for m in (events.mode_before, events.mode_after)),
         )
-        for i in range(min(count, _MOST_EVENTS))
+        for i in range(min(count, 12))  # The table shows the first twelve mode changes.
     ]
     alt = (
         "A simulated motion: positions, velocities, friction, and whether the contact sticks or"
@@ -202,28 +207,3 @@ def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
     if count > len(rows):
         blocks.append(("lead", f"The first {len(rows)} of {count} mode changes."))
     return Section("simulation", title, blocks)
-
-
-def _rows(found: FitResult) -> Section:
-    sweep, force = found.sweep, found.shown_force
-    if found.n > MOST_ROWS:
-        text = f"{sweep.name} has {found.n} rows, too many to print here."
-        return Section("rows", "Rows of the sweep", [("text", text)])
-    # The decimals show the noise to two digits.
-    size = float(np.median(noise_of_rows(found))) / force.si
-    known = np.isfinite(size) and size > 0
-    digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if known else 4
-    rows = [
-        (
-            f"{sweep.velocity[i] / sweep.velocity_unit.si:.4g}",
-            f"{sweep.force[i] / force.si:.{digits}f}",
-            f"{(sweep.force[i] - found.residuals[i]) / force.si:.{digits}f}",
-            f"{found.residuals[i] / force.si:+.{digits}f}",
-            "motion began" if sweep.breakaway[i] else "",
-        )
-        for i in range(found.n)
-    ]
-    forces = [f"{name} [{force.name}]" for name in ("measured", "fitted", "residual")]
-    head = [f"velocity [{sweep.velocity_unit.name}]", *forces, ""]
-    table = Rows(head, rows, ["n", "n", "n", "n", ""], "close")
-    return Section("rows", "Rows of the sweep", [("table", table)])

@@ -3,7 +3,6 @@ fit.
 """
 
 import textwrap
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,21 +15,22 @@ from frictax.measurements.units import Unit
 from frictax.parameters import parameters
 from frictax.text import figures
 
-MEANING: Mapping[str, str] = {
-    "F_prop": "viscous friction per unit of speed",
-    "F_Coulomb": "dry friction at any speed",
-    "F_Stribeck": "excess of the friction at rest, which decays with speed",
-    "fexp": "inverse of the speed at which the excess decays",
-    "peak": "breakaway over sliding friction at rest",
-    "offset": "constant force of the rig, such as a payload's weight",
-    "f": "friction at a node of the table",
-}
+MOST_ROWS = 200  # rows of data in a text for people; a longer table is not read
 
 
 def meaning_of(path: str) -> str:
     """Describe a parameter in a few words, with its direction if each direction has a law."""
+    meaning = {
+        "F_prop": "viscous friction per unit of speed",
+        "F_Coulomb": "dry friction at any speed",
+        "F_Stribeck": "excess of the friction at rest, which decays with speed",
+        "fexp": "inverse of the speed at which the excess decays",
+        "peak": "breakaway over sliding friction at rest",
+        "offset": "constant force of the rig, such as a payload's weight",
+        "f": "friction at a node of the table",
+    }
     branch, _, name = path.rpartition(".")
-    text = MEANING.get(name, "")
+    text = meaning.get(name, "")
     way = {"f_pos": "forward", "f_neg": "backward"}.get(branch, "")
     return f"{way}: {text}" if way and text else way or text
 
@@ -122,60 +122,41 @@ def _range(values: np.ndarray, unit: str) -> str:
     return f"{np.min(values):.4g} to {np.max(values):.4g} {unit}"
 
 
-MOST_ROWS = 200  # rows of data in a text for people; a longer table is not read
-
-
 def python_text(found: FitResult) -> str:
     """Return Python code with the rows of the sweep, the fitted model and the call that fits it.
 
     The code defines `sweep`, `model` and, if only the form of a common law was given by the user,
     `found`. Numbers are in SI units with all digits.
     """
-    lines = [
-        "import jax",
-        "import frictax as fx",
-        "",
-        'jax.config.update("jax_enable_x64", True)',
-        "",
-        *_sweep_code(found.sweep),
-        "",
-        f"model = {_model(found)}",
-    ]
-    return "\n".join([*lines, *_call(found)])
-
-
-def _sweep_code(sweep: Sweep) -> list[str]:
+    sweep, steady = found.sweep, as_steady(found.model)
     if sweep.n > MOST_ROWS:
-        return [
+        code = [
             f"# sweep = fx.Sweep.from_csv(...): the {sweep.n} rows of {sweep.name!r}, too many to"
             " print"
         ]
-    lines = ["sweep = fx.Sweep(", *_row("velocity", sweep.velocity), *_row("force", sweep.force)]
-    if sweep.sigma is not None:
-        lines += [*_row("sigma", sweep.sigma), f"    sigma_known={sweep.sigma_known},"]
-    if sweep.breakaway.any():
-        lines += _row("breakaway", sweep.breakaway)
-    lines.append(
-        f'    velocity_unit="{sweep.velocity_unit.si_name}",'
-        f' force_unit="{sweep.force_unit.si_name}", name={sweep.name!r},'
-    )
-    return [*lines, ")"]
+    else:
+        code = ["sweep = fx.Sweep(", *_row("velocity", sweep.velocity), *_row("force", sweep.force)]
+        if sweep.sigma is not None:
+            code += [*_row("sigma", sweep.sigma), f"    sigma_known={sweep.sigma_known},"]
+        if sweep.breakaway.any():
+            code += _row("breakaway", sweep.breakaway)
+        units = (
+            f'    velocity_unit="{sweep.velocity_unit.si_name}",'
+            f' force_unit="{sweep.force_unit.si_name}", name={sweep.name!r},'
+        )
+        code += [units, ")"]
+    model = _law_code(steady.f_pos)
+    if steady is found.model:
+        f_neg = "" if steady.f_neg is None else f", f_neg={_law_code(steady.f_neg)}"
+        offset = "" if steady.offset is None else f", offset={float(steady.offset)!r}"
+        model = f"fx.SteadyFriction({model}{f_neg}, peak={float(steady.peak)!r}{offset})"
+    head = ["import jax", "import frictax as fx", "", 'jax.config.update("jax_enable_x64", True)']
+    return "\n".join([*head, "", *code, "", f"model = {model}", *_call(found)])
 
 
 def _row(name: str, values: np.ndarray) -> list[str]:
     text = f"{name}={values.tolist()!r},"
     return textwrap.wrap(text, 120, initial_indent="    ", subsequent_indent="        ")
-
-
-def _model(found: FitResult) -> str:
-    steady = as_steady(found.model)
-    if steady is not found.model:
-        return _law_code(steady.f_pos)
-    f_neg = "" if steady.f_neg is None else f", f_neg={_law_code(steady.f_neg)}"
-    offset = "" if steady.offset is None else f", offset={float(steady.offset)!r}"
-    return (
-        f"fx.SteadyFriction({_law_code(steady.f_pos)}{f_neg}, peak={float(steady.peak)!r}{offset})"
-    )
 
 
 def _law_code(law: AbstractLaw) -> str:

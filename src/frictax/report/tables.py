@@ -1,20 +1,16 @@
-"""Runs, records and sweeps as tables of other packages, and the files that a page offers."""
+"""Runs, records, sweeps and draws as tables of other packages: pandas, xarray and ArviZ."""
 
-import base64
-import csv
 import dataclasses
-import gzip
-import io
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
-from frictax.analysis.replay.motion import Motion
+import frictax
+from frictax.analysis import Posterior
 from frictax.annotations import DataFrame
-from frictax.fitting import FitResult
+from frictax.fitting.result.estimates import by_path
 from frictax.measurements import Record, Sweep
 from frictax.measurements.units import quantity
 from frictax.mechanism.layout import turns_about
@@ -66,7 +62,7 @@ def to_xarray(thing: Trajectory | Record | Sweep) -> Any:
 
     **Raises:** `ImportError` without the package xarray.
     """
-    xr = xarray("to_xarray", "or use `to_pandas()`")
+    xr = _import_xarray("to_xarray", "or use `to_pandas()`")
     (axis, index), columns, about = _table(thing)
 
     def variable(c: Column) -> tuple[str, np.ndarray, dict[str, Any]]:
@@ -79,7 +75,7 @@ def to_xarray(thing: Trajectory | Record | Sweep) -> Any:
     )
 
 
-def xarray(what: str, otherwise: str) -> Any:
+def _import_xarray(what: str, otherwise: str) -> Any:
     """Return the package, or raise an error with the remedy."""
     try:
         import xarray  # pyright: ignore[reportMissingImports]
@@ -92,125 +88,105 @@ def xarray(what: str, otherwise: str) -> Any:
 
 def _table(thing: Any) -> tuple[tuple[str, Column], dict[str, Column], dict[str, Any]]:
     """Return the axis, the columns, and the attributes of the table."""
+    out: dict[str, Column] = {}
     if isinstance(thing, Trajectory):
-        return ("time", Column(jax.device_get(thing.ts), "s", "time")), _run_columns(thing), {}
+        for name in thing.names:
+            turns = bool(turns_about(thing.system.mechanism, name))
+            for variable, value in vars(thing[name]).items():
+                if value is not None:
+                    row = VARIABLES[variable]
+                    meaning, unit = row.meaning, row.rotational_unit if turns else row.unit
+                    if turns:
+                        meaning = {"force": "torque", "position": "angle"}.get(meaning, meaning)
+                    label = f"{meaning}, {name}"
+                    out[f"{name}.{variable}"] = Column(jax.device_get(value), unit, label)
+        return ("time", Column(jax.device_get(thing.ts), "s", "time")), out, {}
     about = {"name": thing.name} | ({"citation": thing.citation} if thing.citation else {})
     if isinstance(thing, Sweep):
-        return ("row", Column(np.arange(thing.n), "", "row")), _sweep_columns(thing), about
+        v, f = thing.velocity_unit, thing.force_unit
+        out["velocity"] = Column(thing.velocity, v.si_name, quantity(v))
+        out["force"] = Column(thing.force, f.si_name, f"friction {quantity(f)}")
+        if thing.sigma is not None:
+            known = "standard deviation" if thing.sigma_known else "relative accuracy"
+            out["sigma"] = Column(thing.sigma, f.si_name, f"{known} of the {quantity(f)}")
+        out["breakaway"] = Column(thing.breakaway, "1", "whether motion began")
+        return ("row", Column(np.arange(thing.n), "", "row")), out, about
     about["between_samples"] = "held" if thing.hold else "straight lines"
-    return ("time", Column(thing.t, "s", "time")), _record_columns(thing), about
-
-
-def _run_columns(run: Trajectory) -> dict[str, Column]:
-    out = {}
-    for name in run.names:
-        turns = bool(turns_about(run.system.mechanism, name))
-        for variable, value in vars(run[name]).items():
-            if value is not None:
-                row = VARIABLES[variable]
-                meaning, unit = row.meaning, row.rotational_unit if turns else row.unit
-                if turns:
-                    meaning = {"force": "torque", "position": "angle"}.get(meaning, meaning)
-                label = f"{meaning}, {name}"
-                out[f"{name}.{variable}"] = Column(jax.device_get(value), unit, label)
-    return out
-
-
-def _record_columns(record: Record) -> dict[str, Column]:
-    out = {}
-    for kind, channels in (("input", record.inputs), ("output", record.outputs)):
+    for kind, channels in (("input", thing.inputs), ("output", thing.outputs)):
         for name, values in channels.items():
-            unit = record.units[name]
-            said, sd = f"{quantity(unit)}, {name}", record.sd.get(name)
+            unit, sd = thing.units[name], thing.sd.get(name)
             single = sd is not None and np.ndim(sd) == 0
             more = {"kind": kind, **({"sd": float(np.asarray(sd))} if single else {})}
-            out[name] = Column(values, unit.si_name, said, more)
+            out[name] = Column(values, unit.si_name, f"{quantity(unit)}, {name}", more)
             if sd is not None and not single:
                 said = f"standard deviation of {name}"
                 out[f"{name} sd"] = Column(np.asarray(sd), unit.si_name, said)
-    return out
+    return ("time", Column(thing.t, "s", "time")), out, about
 
 
-def _sweep_columns(sweep: Sweep) -> dict[str, Column]:
-    v, f = sweep.velocity_unit, sweep.force_unit
-    out = {
-        "velocity": Column(sweep.velocity, v.si_name, quantity(v)),
-        "force": Column(sweep.force, f.si_name, f"friction {quantity(f)}"),
-    }
-    if sweep.sigma is not None:
-        known = "standard deviation" if sweep.sigma_known else "relative accuracy"
-        out["sigma"] = Column(sweep.sigma, f.si_name, f"{known} of the {quantity(f)}")
-    said = "whether motion began"
-    return out | {"breakaway": Column(sweep.breakaway, "1", said)}
+def to_arviz(drawn: Posterior) -> Any:
+    """Return the draws for the plots and diagnostics of ArviZ: an `InferenceData` before ArviZ 1.0,
+    an `xarray.DataTree` since.
 
+    - `posterior`: each estimate by its path over (chain, draw), with ``attrs["units"]``; a table
+      is one variable. `sample_stats`: statistics of the sampler.
+    - `observed_data`: the measured channels as ``<record>: <channel>`` over time, in SI units;
+      `constant_data`: the inputs.
 
-_UNCOMPRESSED = 120_000  # [bytes] longest file that a page holds uncompressed
-_MOST = 300_000  # [bytes] all records of a page together, which keeps it below 3 MB
+    A pointwise likelihood is absent, because autocorrelated residuals count as fewer samples
+    (`drawn.samples`).
 
+    **Raises:** `ImportError` without ArviZ.
 
-def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> list[dict[str, str]]:
-    """Return the files inside a page: the result as JSON, and for each record or sweep a CSV with
-    the measurement and the prediction, in SI units.
-
-    Long files are compressed. A file beyond the size of a page is left out, and the text beside the
-    result names it. `motions`: record -> its free run.
+    **Example:** ``arviz.plot_trace(found.posterior().to_arviz())``.
     """
-    out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
-    room, absent = _MOST, []
-    for label, record in found.records.items():
-        if isinstance(record, Record):
-            if label not in motions:
-                continue
-            columns, says = _motion_columns(record, motions[label]), "measured, and the free run"
-        else:
-            columns = {
-                f"velocity [{record.velocity_unit.si_name}]": record.velocity,
-                f"measured [{record.force_unit.si_name}]": record.force,
-                f"fitted [{record.force_unit.si_name}]": found.predicted(label)[:, 0],
-            }
-            says = "measured and fitted"
-        made = _file(
-            f"{_file_name(label)}.csv", "text/csv", _csv(columns), f"{label}: {says}, SI units"
-        )
-        room -= len(made["address"])
-        if room < 0:
-            absent.append(label)
-        else:
-            out.append(made)
-    if absent:
-        out[0]["says"] += f". Too long for this page: {', '.join(absent)}"
-    return out
+    try:
+        import arviz  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError(
+            "`to_arviz` needs the package ArviZ, which is not installed. Run: pip install"
+            " 'frictax[bayes]'"
+        ) from None
+    xr = _import_xarray("to_arviz", "which ArviZ brings")
+    about = {"inference_library": "frictax", "inference_library_version": frictax.__version__}
+    draws = {"chain": np.arange(drawn.draws.shape[0]), "draw": np.arange(drawn.draws.shape[1])}
+    meaning = {
+        "lp": "log density, but for a constant; before draws were widened",
+        "diverging": "whether the draw ends a path that the sampler could not follow",
+        "acceptance_rate": "mean probability of acceptance along the path",
+        "tree_depth": "doublings of the path",
+        "n_steps": "steps of the path",
+    }
+    stats = {
+        name: (("chain", "draw"), values, {"long_name": meaning[name]})
+        for name, values in drawn.stats.items()
+    }
+    places = [(e.name, e.path) for e in drawn.estimates]
+    units = {e.path: e.unit for e in drawn.estimates}
+    columns: Mapping[str, Any] = by_path(places, range(len(places)))
+    numbers = {}
+    for path, column in columns.items():
+        more = (f"{path} entry",) if np.ndim(column) else ()
+        attributes = {"units": units[path], "long_name": path}
+        numbers[_name(path)] = (("chain", "draw", *more), drawn.draws[..., column], attributes)
+    kinds: dict[str, dict[str, Any]] = {"observed_data": {}, "constant_data": {}}
+    for label, record in drawn.found.records.items():
+        given = ("velocity", "breakaway", "sigma") if isinstance(record, Sweep) else record.inputs
+        for name, values in to_xarray(record).items():
+            axis = values.dims[0]
+            own = {axis: _name(f"{label}: {axis}")}
+            mine = values.rename(own).rename(_name(f"{label}: {name}"))
+            known = name in given or str(name).endswith(" sd")
+            kinds["constant_data" if known else "observed_data"][mine.name] = mine
+    groups = {
+        "posterior": xr.Dataset(numbers, coords=draws, attrs=about),
+        "sample_stats": xr.Dataset(stats, coords=draws, attrs=about),
+        **{kind: xr.Dataset(has, attrs=about) for kind, has in kinds.items() if has},
+    }
+    if int(arviz.__version__.partition(".")[0]) < 1:
+        return arviz.InferenceData(**groups)
+    return xr.DataTree.from_dict(groups)
 
 
-def _motion_columns(record: Record, motion: Motion) -> dict[str, Any]:
-    columns: dict[str, Any] = {"time [s]": record.t}
-    unit = lambda name: record.units[name].si_name  # noqa: E731
-    columns |= {f"{name} [{unit(name)}]": x for name, x in record.inputs.items()}
-    for name, x in record.outputs.items():
-        columns[f"{name} measured [{unit(name)}]"] = x
-        if name in motion.states:
-            columns[f"{name} simulated [{unit(name)}]"] = motion.states[name]
-    return columns
-
-
-def _csv(columns: Mapping[str, Any]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow([f"{x:.9g}" if np.isfinite(x) else "" for x in row])
-    return text.getvalue()
-
-
-def _file(name: str, kind: str, text: str, says: str) -> dict[str, str]:
-    content = text.encode("utf-8", "replace")
-    if len(content) > _UNCOMPRESSED:
-        name, kind = f"{name}.gz", "application/gzip"
-        content = gzip.compress(content, 9, mtime=0)
-    data = base64.b64encode(content).decode("ascii")
-    return {"name": name, "address": f"data:{kind};base64,{data}", "says": says}
-
-
-def _file_name(label: str) -> str:
-    """Turn a label into the name of a file."""
-    return re.sub(r"[^\w.-]+", "_", label, flags=re.ASCII).strip("._") or "data"
+def _name(text: str) -> str:
+    return text.replace("/", "_")  # A slash would make a group.

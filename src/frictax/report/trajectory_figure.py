@@ -70,21 +70,16 @@ def draw_trajectory(
             " one: jax.tree.map(lambda x: x[0], runs)."
         )
     mechanism = run.system.mechanism
-    drawn = {name: _common(run[name]) for name in _names(run, parts)}
+    drawn, moving = _variables(run, parts)
     if rotational is None:
         rotational = any(
             getattr(mechanism.parts[i], "rotational", False) for i in run.system.layout.bodies
         )
-    moving = {
-        name: v
-        for name, v in drawn.items()
-        if hasattr(v, "v") and (parts is not None or _is_body(run, name))
-    }
     forces = {name: v for name, v in drawn.items() if hasattr(v, "f")}
     references = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
-    contacts = [name for name in drawn if isinstance(mechanism[name], AbstractContact)]
+    strips = [name for name in drawn if isinstance(mechanism[name], AbstractContact)]
     heights = [1.45, 1.45] * bool(moving) + [1.9] * bool(forces)
-    heights += [0.1 + 0.22 * len(contacts)] * bool(contacts)
+    heights += [0.1 + 0.22 * len(strips)] * bool(strips)
     if not heights:
         raise ValueError(
             f"`draw_trajectory` has nothing to draw of {', '.join(drawn)}. Name a body, a contact"
@@ -92,34 +87,48 @@ def draw_trajectory(
         )
     with style():
         figure, panels = stacked_panels(width, sum(heights) + 0.8, len(heights), heights)
-        over = panels[:-1] if contacts else panels  # the panels above the strip of modes
+        over = panels[:-1] if strips else panels  # the panels above the strip of modes
         if moving:
             length = "rad" if rotational else "m"
             _draw_motion(over[0], run, moving, references, "s", "position", length)
             _draw_motion(over[1], run, moving, {}, "v", "velocity", f"{length}/s")
         if forces:
             _draw_forces(over[-1], run, forces, rotational)
-        _draw_events(over, run)
-        if contacts:
-            _draw_modes(panels[-1], run, contacts)
+        times = np.asarray(run.events.time)[: int(run.events.count)]
+        # The lines of many events are faint, so that they do not cover the panel.
+        faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
+        for axes in over:
+            looks: dict[str, Any] = {"color": FAINT, "lw": 0.5, "alpha": faint, "zorder": 0.4}
+            axes.vlines(times, 0, 1, transform=axes.get_xaxis_transform(), label="_events", **looks)
+        if strips:
+            _draw_modes(panels[-1], run, strips)
         over_time(figure, panels, np.asarray(run.ts))
     return figure
 
 
-def _names(run: Trajectory, parts: Iterable[str] | str | None) -> list[str]:
-    if parts is not None:
-        return [parts] if isinstance(parts, str) else list(parts)
-    mechanism = run.system.mechanism
-    drives = {run.names[i] for i, _, _ in run.system.layout.forces}
-    return [
-        n
-        for n in run.names
-        if _is_body(run, n) or isinstance(mechanism[n], AbstractContact) or n in drives
-    ]
+def _variables(
+    run: Trajectory, parts: Iterable[str] | str | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the variables of the parts to draw, and those of the parts whose motion is drawn.
 
-
-def _is_body(run: Trajectory, name: str) -> bool:
-    return run.names.index(name) in run.system.layout.bodies
+    Variables of a turning part have the names of a sliding part.
+    """
+    mechanism, layout = run.system.mechanism, run.system.layout
+    bodies = {run.names[i] for i in layout.bodies}
+    shown = bodies | {run.names[i] for i, _, _ in layout.forces}
+    asked = [parts] if isinstance(parts, str) else list(parts or ())
+    if parts is None:
+        asked = [n for n in run.names if n in shown or isinstance(mechanism[n], AbstractContact)]
+    sliding = dict.fromkeys(("phi", "phi_rel", "phi_a"), "s")
+    sliding |= dict.fromkeys(("w", "w_rel", "w_a"), "v")
+    sliding |= {"tau": "f", "tauLoss": "f", "tau0_max": "f0_max"}
+    drawn, moving = dict[str, Any](), dict[str, Any]()
+    for name in asked:
+        own = vars(run[name])
+        drawn[name] = SimpleNamespace(**{sliding.get(n) or n: value for n, value in own.items()})
+        if hasattr(drawn[name], "v") and (parts is not None or name in bodies):
+            moving[name] = drawn[name]
+    return drawn, moving
 
 
 def _draw_motion(
@@ -160,7 +169,19 @@ def _draw_motion(
 
 def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational: bool) -> None:
     t = np.asarray(run.ts)
-    limits = {name: _limits(run, name, v) for name, v in forces.items() if hasattr(v, "f0_max")}
+    limits: dict[str, list[np.ndarray]] = {}
+    for name, v in forces.items():
+        for way in (1, -1) if hasattr(v, "f0_max") else ():
+
+            def breakaway(
+                fn: Any, way: int = way, contact: Any = run.system.mechanism[name]
+            ) -> Any:
+                return contact.holds(way, contact.scale(fn))
+
+            force = np.asarray(breakaway(None) if v.fn is None else jax.vmap(breakaway)(v.fn))
+            # A free contact has no limits, and the backward limit of a freewheel is infinite.
+            drawn = ~np.asarray(v.free) & np.isfinite(force)
+            limits.setdefault(name, []).append(np.where(drawn, way * force, np.nan))
     unit, size = prefix_unit(
         "N.m" if rotational else "N",
         *(v.f for v in forces.values()),
@@ -180,41 +201,6 @@ def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational
             axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label=name)
     axes.set_ylabel(f"{'torque' if rotational else 'force'} [{unit}]")
     legend_above(axes, 6, columnspacing=1.2)
-
-
-def _common(variables: Any) -> Any:
-    """Return the variables of a part by the names of a sliding part, also for a turning part."""
-    names = dict.fromkeys(("phi", "phi_rel", "phi_a"), "s")
-    names |= dict.fromkeys(("w", "w_rel", "w_a"), "v")
-    names |= {"tau": "f", "tauLoss": "f", "tau0_max": "f0_max"}
-    common: dict[str, Any] = {names.get(n) or n: value for n, value in vars(variables).items()}
-    return SimpleNamespace(**common)
-
-
-def _limits(run: Trajectory, name: str, variables: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the breakaway forces forward and backward; nan while the contact is free."""
-    contact = run.system.mechanism[name]
-
-    def limit(way: int) -> np.ndarray:
-        if variables.fn is None:
-            return np.broadcast_to(
-                np.asarray(contact.holds(way, contact.scale(None))), run.ts.shape
-            )
-        return np.asarray(jax.vmap(lambda fn: contact.holds(way, contact.scale(fn)))(variables.fn))
-
-    up, down = limit(1), limit(-1)
-    held = ~np.asarray(variables.free)
-    # The backward limit of a freewheel is infinite.
-    return np.where(held, up, np.nan), np.where(held & np.isfinite(down), -down, np.nan)
-
-
-def _draw_events(panels: list[Axes], run: Trajectory) -> None:
-    times = np.asarray(run.events.time)[: int(run.events.count)]
-    # The lines of many events are faint, so that they do not cover the panel.
-    faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
-    for axes in panels:
-        looks: dict[str, Any] = {"color": FAINT, "lw": 0.5, "alpha": faint, "zorder": 0.4}
-        axes.vlines(times, 0, 1, transform=axes.get_xaxis_transform(), label="_events", **looks)
 
 
 def _draw_modes(axes: Axes, run: Trajectory, contacts: list[str]) -> None:

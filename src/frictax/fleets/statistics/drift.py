@@ -27,7 +27,6 @@ from .trends import Lines, LinesFit, fit_lines_robustly, solve_lines
 
 YEAR = 365.25 * 86400.0  # [s]
 FEWEST_DATES = 3  # least number of dates of a machine for a line with an error
-_MOST_RECORDS = 20_000  # most records of a machine in the search for the detection date
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -98,15 +97,34 @@ class Drift(Summarised):
         fit = self.fits[name]
         need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
 
+        most = 20_000  # records of a machine
+
+        def enough(n: int, step: float, error: float) -> bool:
+            """Return whether n records at equal steps with this error detect the slope."""
+            t = step * (np.arange(n) - (n - 1) / 2)
+            lines = Lines(t, np.zeros(n), np.full(n, error), None, np.array([0]), np.array([False]))
+            fitted = solve_lines(lines, fit.white, fit.slow, fit.memory)
+            return bool(abs(size) / np.sqrt(fitted.covariance[0, 1, 1]) >= need)
+
         @functools.cache
         def count(step: float, error: float) -> int:
-            return _first_count(lambda n: abs(size) / _slope_error(n, step, error, fit) >= need)
+            """Return the smallest number of records that is enough, by doubling and bisection."""
+            high = FEWEST_DATES
+            while not enough(high, step, error):
+                high *= 2
+                if high > most:
+                    return high
+            low = max(high // 2, FEWEST_DATES - 1)
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if enough(middle, step, error) else (middle, high)
+            return high
 
         some = parameter_rows(self.typical, name)
         rows = []
         for row in table_rows(some):
             n = count(float(f"{row.step:.2g}"), float(f"{row.error:.2g}"))
-            found = n <= _MOST_RECORDS
+            found = n <= most
             years = (n - 1) * row.step if found else np.nan
             date = (row.first + pd.Timedelta(days=365.25 * years)).round("D") if found else pd.NaT
             rows.append((row.machine, date, years, n if found else np.nan))
@@ -259,7 +277,13 @@ def drift(
         if not 0 < value < 1:
             raise ValueError(f"`{what}` must lie between 0 and 1, got {value!r}. Write 0.05.")
     fleet = read_estimates(table, names)
-    relative = _relative_parameters(fleet, log)
+    relative = (log,) if isinstance(log, str) else tuple(log)
+    for name in relative:
+        if name not in fleet.names:
+            near = suggestion(name, fleet.names)
+            raise KeyError(f"`log`: there is no drift of {name!r} to be told.{near}")
+        if fleet.lower[name] is None:
+            raise ValueError(f"`log`: {name} has no lower bound to be relative to. Leave it out.")
     dated = np.isfinite(fleet.dates)
     if not dated.any():
         raise ValueError(
@@ -271,18 +295,18 @@ def drift(
     notices = _record_notices(fleet, dated, has_temperature)
     usable = dated & np.isfinite(T) if has_temperature else dated
     zero = float(np.mean(T[usable])) if has_temperature else np.nan
-    parts, fits, outliers = [], {}, {}
+    parts, means, fits, outliers = [], [], {}, {}
     for k, name in enumerate(fleet.names):
-        selected = _lines_of_parameter(
-            fleet, k, usable, zero, name in relative, own_temperature and has_temperature
-        )
+        selected = _lines_of_parameter(fleet, k, usable, zero, name in relative, own_temperature)
         if selected is None:
             continue
         lines, about = selected
         lines, fits[name], off = fit_lines_robustly(lines)
         if off.any():
             outliers[name] = int(off.sum())
-        parts.append(_slopes(name, lines, about, fits[name], level))
+        part, row = _slopes_and_mean(name, lines, about, fits[name], level)
+        parts.append(part)
+        means.append(row)
     if outliers:
         about = {"count": sum(outliers.values()), "names": ", ".join(outliers)}
         notices.append(Notice("drift-records-off", "", about))
@@ -292,21 +316,24 @@ def drift(
             " and name their machine."
         )
     slopes: Any = pd.concat(parts, ignore_index=True)
-    slopes["drifts"] = _benjamini_hochberg(slopes["chance"].to_numpy(), rate)
+    # The largest number k of lines with p values up to k rate / n (Benjamini and Hochberg)
+    chance = slopes["chance"].to_numpy()
+    order, n = np.argsort(chance), chance.size
+    below = np.flatnonzero(chance[order] <= rate * np.arange(1, n + 1) / n)
+    slopes["drifts"] = np.isin(np.arange(n), order[: below[-1] + 1] if below.size else [])
     every = len(fleet.machines)
     if few := every - slopes["machine"].nunique():
         notices.append(Notice("drift-too-few", "", {"machines": few, "all": every}))
     for name, fit in fits.items():
         if fit.slow:
             notices.append(Notice("drift-remembers", name, {"days": fit.memory * 365.25}))
-    fleet_table = pd.DataFrame([_fleet_row(name, fit, level) for name, fit in fits.items()])
     typical = slopes[["machine", "number", "first", "step", "error"]]
     return Drift(
         names=tuple(fits),
         units=fleet.units,
         log=relative,
         slopes=slopes.drop(columns=["step", "error"]),
-        fleet=fleet_table.set_index("number"),
+        fleet=pd.DataFrame(means).set_index("number"),
         reference_temperature=zero,
         rate=rate,
         level=level,
@@ -365,7 +392,14 @@ def _lines_of_parameter(
     T = None if np.isnan(zero) else fleet.temperature[rows] - zero
     own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
-        own_coefficient = _identify_own_temperature(t, T, start, count)
+        # A machine identifies its own temperature coefficient with six records, and temperatures
+        # that deviate from a line over the date by 1 K and by 30 % of their total variation.
+        off = T - np.repeat(np.add.reduceat(T, start) / count, count)
+        slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
+        rest = off - np.repeat(slope, count) * t
+        variation = np.sqrt(np.add.reduceat(rest**2, start) / count)
+        total = np.sqrt(np.add.reduceat(off**2, start) / count)
+        own_coefficient = (count >= 6) & (variation >= 1.0) & (variation > 0.3 * total)
     about = {
         "machine": [fleet.machines[j] for j in machine[start]],
         "first": np.minimum.reduceat(years, start),
@@ -376,25 +410,12 @@ def _lines_of_parameter(
     return Lines(t, x, error, T, start, own_coefficient), about
 
 
-def _identify_own_temperature(
-    t: np.ndarray, T: np.ndarray, start: np.ndarray, count: np.ndarray
-) -> np.ndarray:
-    """Return which machines (m,) identify their own temperature coefficient.
-
-    These have six records, and temperatures that deviate from a line over the date by 1 K and by
-    30 % of their total variation.
-    """
-    mean = np.repeat(np.add.reduceat(T, start) / count, count)
-    slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
-    rest = T - mean - np.repeat(slope, count) * t
-    variation = np.sqrt(np.add.reduceat(rest**2, start) / count)
-    total = np.sqrt(np.add.reduceat((T - mean) ** 2, start) / count)
-    return (count >= 6) & (variation >= 1.0) & (variation > 0.3 * total)
-
-
-def _slopes(
+def _slopes_and_mean(
     name: str, lines: Lines, about: dict[str, Any], fit: LinesFit, level: float
-) -> DataFrame:
+) -> tuple[DataFrame, dict[str, Any]]:
+    """Return the rows of the machines for one parameter; and the row of the fleet: the mean and the
+    spread of the slopes, and the parameters that all machines share.
+    """
     import pandas as pd
     from scipy.special import stdtr, stdtrit
 
@@ -403,42 +424,34 @@ def _slopes(
     dof = max(fit.dof, 1)
     half = float(stdtrit(dof, 0.5 + level / 2)) * error
     gaps = np.split(lines.t, lines.start[1:])
-    errors = np.split(lines.error, lines.start[1:])
-    return pd.DataFrame(
-        {
-            "machine": about["machine"],
-            "number": name,
-            "count": about["count"],
-            **{
-                end: pd.to_datetime(np.round(about[end] * YEAR), unit="s")
-                for end in ("first", "last", "middle")
-            },
-            "value": fit.a,
-            "slope": fit.b,
-            "standard_error": error,
-            "lower": fit.b - half,
-            "upper": fit.b + half,
-            "chance": 2 * stdtr(dof, -np.abs(fit.b) / error),
-            "temperature_coefficient": fit.own_c,
-            "step": [max(float(np.median(np.diff(np.unique(t)))), 1 / 365.25) for t in gaps],
-            "error": [_typical_error(e, fit.white + fit.slow) for e in errors],
-        }
-    )
-
-
-def _typical_error(errors: np.ndarray, scatter: float) -> float:
-    """Return the common error of records that have the same total weight, with this scatter."""
-    counted = errors[errors < 1e3 * np.median(errors)]  # Outliers have very large errors.
-    return float(np.sqrt(max(1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter, 0.0)))
-
-
-def _fleet_row(name: str, fit: LinesFit, level: float) -> dict[str, Any]:
-    """Return the mean and the spread of the slopes, and the common parameters of the fleet."""
-    from scipy.special import stdtrit
+    typical, scatter = [], fit.white + fit.slow
+    for errors in np.split(lines.error, lines.start[1:]):
+        # The common error of records that have the same total weight, with this scatter
+        counted = errors[errors < 1e3 * np.median(errors)]  # Outliers have very large errors.
+        square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
+        typical.append(float(np.sqrt(max(square, 0.0))))
+    slopes = {
+        "machine": about["machine"],
+        "number": name,
+        "count": about["count"],
+        **{
+            end: pd.to_datetime(np.round(about[end] * YEAR), unit="s")
+            for end in ("first", "last", "middle")
+        },
+        "value": fit.a,
+        "slope": fit.b,
+        "standard_error": error,
+        "lower": fit.b - half,
+        "upper": fit.b + half,
+        "chance": 2 * stdtr(dof, -np.abs(fit.b) / error),
+        "temperature_coefficient": fit.own_c,
+        "step": [max(float(np.median(np.diff(np.unique(t)))), 1 / 365.25) for t in gaps],
+        "error": typical,
+    }
 
     m = fit.b.size
     variance = fit.covariance[:, 1, 1]
-    spread, mean, error = 0.0, float(fit.b[0]), float(np.sqrt(variance[0]))
+    spread, mean, mean_error = 0.0, float(fit.b[0]), float(np.sqrt(variance[0]))
     if m > 1:
         estimates = Estimates(
             fit.b[:, None], variance[:, None, None], np.arange(m), np.ones(m), np.ones(m)
@@ -446,14 +459,14 @@ def _fleet_row(name: str, fit: LinesFit, level: float) -> dict[str, Any]:
         first = np.array([[max(float(np.var(fit.b) - np.median(variance)), 0.1 * variance.min())]])
         between, _, at, _ = maximize_likelihood(estimates, first, None)
         spread, mean = float(np.sqrt(between[0, 0])), float(at.mean[0])
-        error = float(np.sqrt(at.P[0, 0]))
+        mean_error = float(np.sqrt(at.P[0, 0]))
     if not np.isnan(fit.c_error):
-        error = float(np.hypot(error, np.mean(fit.by_c[:, 1]) * fit.c_error))
-    half = error * float(stdtrit(m - 1 if m > 1 else max(fit.dof, 1), 0.5 + level / 2))
-    return {
+        mean_error = float(np.hypot(mean_error, np.mean(fit.by_c[:, 1]) * fit.c_error))
+    half = mean_error * float(stdtrit(m - 1 if m > 1 else max(fit.dof, 1), 0.5 + level / 2))
+    row = {
         "number": name,
         "slope": mean,
-        "standard_error": error,
+        "standard_error": mean_error,
         "lower": mean - half,
         "upper": mean + half,
         "slope_spread": spread,
@@ -463,49 +476,7 @@ def _fleet_row(name: str, fit: LinesFit, level: float) -> dict[str, Any]:
         "slow_scatter": np.sqrt(fit.slow),
         "memory": fit.memory * 365.25 if fit.slow else np.nan,
     }
-
-
-def _benjamini_hochberg(chance: np.ndarray, rate: float) -> np.ndarray:
-    """Return which p values are significant at this false discovery rate."""
-    order = np.argsort(chance)
-    below = np.flatnonzero(chance[order] <= rate * np.arange(1, chance.size + 1) / chance.size)
-    out = np.zeros(chance.size, bool)
-    if below.size:
-        out[order[: below[-1] + 1]] = True
-    return out
-
-
-def _relative_parameters(fleet: FleetEstimates, log: Iterable[str] | str) -> tuple[str, ...]:
-    asked = (log,) if isinstance(log, str) else tuple(log)
-    for name in asked:
-        if name not in fleet.names:
-            near = suggestion(name, fleet.names)
-            raise KeyError(f"`log`: there is no drift of {name!r} to be told.{near}")
-        if fleet.lower[name] is None:
-            raise ValueError(f"`log`: {name} has no lower bound to be relative to. Leave it out.")
-    return asked
-
-
-def _slope_error(n: int, step: float, error: float, fit: LinesFit) -> float:
-    """Return the standard error of the slope for n records at equal steps and this scatter."""
-    t = step * (np.arange(n) - (n - 1) / 2)
-    lines = Lines(t, np.zeros(n), np.full(n, error), None, np.array([0]), np.array([False]))
-    fitted = solve_lines(lines, fit.white, fit.slow, fit.memory)
-    return float(np.sqrt(fitted.covariance[0, 1, 1]))
-
-
-def _first_count(enough: Any) -> int:
-    """Return the smallest number of records that is enough, by doubling and bisection."""
-    high = FEWEST_DATES
-    while not enough(high):
-        high *= 2
-        if high > _MOST_RECORDS:
-            return high
-    low = max(high // 2, FEWEST_DATES - 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return pd.DataFrame(slopes), row
 
 
 def _day(date: Any) -> str:

@@ -13,8 +13,6 @@ from ..table import Fleet
 
 PRINTED_ROWS = 8  # rows of a table of records or machines in a printed result
 _ERROR = ".standard_error"  # ending of the columns with standard errors
-_NOT_CONVERGED = "the search did not end"
-_NO_ERRORS = "none of the numbers has an error"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,6 +81,8 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
 
     **Raises:** `KeyError` for a name that the table lacks; `ValueError` if no record has estimates.
     """
+    import pandas as pd
+
     asked, about = estimate_names(table, names), _about(table)
     values, errors = (_columns(table, asked, end) for end in ("", _ERROR))
     known = np.isfinite(values) & np.isfinite(errors) & (errors > 0)
@@ -93,20 +93,36 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
         raise ValueError(f"No record of the table has numbers with errors ({reasons}).")
     level = float(about.get("level", 0.95))
     values, errors = (np.where(known, x, np.nan)[row] for x in (values, errors))
-    machine, machines = _machines(table, row)
+    record = record_names(table)[row]
+    machine, machines = np.arange(row.size), tuple(record)
+    if "machine" in table.columns:
+        named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
+        # A record without machine counts as its own machine. Both can have the same name, so the
+        # key has both.
+        keys = [(m == "", r if m == "" else m) for r, m in zip(record, named, strict=True)]
+        index: dict[tuple[bool, str], int] = {}
+        machine = np.array([index.setdefault(key, len(index)) for key in keys])
+        machines = tuple(name for _, name in index)
+    seconds = np.full(len(table), np.nan)
+    if "date" in table.columns:
+        dates = pd.to_datetime(table["date"], utc=True).dt.tz_localize(None)
+        seconds = dates.to_numpy(dtype="datetime64[ns]").astype("int64") / 1e9
+        seconds = np.where(dates.isna().to_numpy(), np.nan, seconds)
+    bounds: Mapping[str, Any] = about.get("lower_bounds") or {}
+    lower = {name: np.nan if bounds.get(name) is None else float(bounds[name]) for name in asked}
     return FleetEstimates(
         names=asked,
         units={name: str((about.get("units") or {}).get(name, "")) for name in asked},
-        lower={name: _bound((about.get("lower_bounds") or {}).get(name)) for name in asked},
+        lower={name: x if np.isfinite(x) else None for name, x in lower.items()},
         values=values,
         errors=errors,
         freedom=_freedom(table, asked, row, values, errors, level),
         correlation=_correlation(table, asked, row),
-        record=record_names(table)[row],
+        record=record,
         machine=machine,
         machines=machines,
         row=row,
-        dates=_dates(table)[row],
+        dates=seconds[row],
         temperature=_column(table, "temperature")[row],
         left_out=_count_reasons(why),
         level=level,
@@ -126,10 +142,10 @@ def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
     **Arguments:** `known` (n, p): which estimates of each row have a standard error.
     """
     why = np.full(len(table), "", dtype=object)
-    why[~known.any(axis=1)] = _NO_ERRORS
+    why[~known.any(axis=1)] = "none of the numbers has an error"
     if "converged" in table.columns:
         ended = table["converged"].astype("boolean").fillna(False).to_numpy(dtype=bool)
-        why[~ended] = _NOT_CONVERGED
+        why[~ended] = "the search did not end"
     if "reason" in table.columns:
         reasons = table["reason"].fillna("").astype(str).to_numpy(dtype=object)
         why = np.where(reasons != "", reasons, why)
@@ -146,10 +162,6 @@ def _about(table: DataFrame) -> Mapping[str, Any]:
     return about if isinstance(about, Mapping) else {}
 
 
-def _bound(value: Any) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)
-
-
 def _column(table: DataFrame, name: str) -> np.ndarray:
     if name not in table.columns:
         return np.full(len(table), np.nan)
@@ -158,31 +170,6 @@ def _column(table: DataFrame, name: str) -> np.ndarray:
 
 def _columns(table: DataFrame, names: Iterable[str], end: str) -> np.ndarray:
     return np.stack([_column(table, f"{name}{end}") for name in names], axis=1)
-
-
-def _dates(table: DataFrame) -> np.ndarray:
-    """Return seconds since 1970, NaN without a date."""
-    if "date" not in table.columns:
-        return np.full(len(table), np.nan)
-    import pandas as pd
-
-    dates = pd.to_datetime(table["date"], utc=True).dt.tz_localize(None)
-    seconds = dates.to_numpy(dtype="datetime64[ns]").astype("int64") / 1e9
-    return np.where(dates.isna().to_numpy(), np.nan, seconds)
-
-
-def _machines(table: DataFrame, row: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the machine of each record; a record without machine counts as its own machine."""
-    record = record_names(table)[row]
-    if "machine" not in table.columns:
-        return np.arange(row.size), tuple(record)
-    named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
-    unnamed = named == ""
-    # A record without machine and a machine can have the same name, so the key has both.
-    keys = [(bool(u), r if u else m) for u, r, m in zip(unnamed, record, named, strict=True)]
-    index: dict[tuple[bool, str], int] = {}
-    codes = np.array([index.setdefault(key, len(index)) for key in keys])
-    return codes, tuple(name for _, name in index)
 
 
 def _freedom(

@@ -30,7 +30,6 @@ from .robust import (
     variance_factor,
 )
 
-_MOST_NEAR_BOUND = 0.05  # share of records within two errors of a bound; more forbid a logarithm
 _ONE_SIDED = 1.645  # [standard errors] one-sided 95 % quantile; a smaller spread may be 0
 
 
@@ -84,7 +83,12 @@ class Population(Summarised):
     @property
     def correlation(self) -> np.ndarray:
         """Correlation between machines, unconstrained; 0 for parameters without spread."""
-        return _correlation(self.between)
+        size = np.sqrt(np.diag(self.between))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r = self.between / size[:, None] / size
+        r = np.where(np.isfinite(r), np.clip(r, -1.0, 1.0), 0.0)
+        np.fill_diagonal(r, 1.0)
+        return r
 
     def to_pandas(self) -> DataFrame:
         """Return a table with one row for each parameter.
@@ -343,18 +347,6 @@ def population(
         freedom=freedom,
     )
     found = fit_robust_population(raw)
-    return _population(fleet, lower, order, found, false_alarms, level, notices)
-
-
-def _population(
-    fleet: FleetEstimates,
-    lower: dict[str, float | None],
-    order: np.ndarray,
-    found: PopulationFit,
-    false_alarms: float,
-    level: float,
-    notices: list[Notice],
-) -> Population:
     p, several = len(fleet.names), found.within is not None
     machines = found.estimates.start.size
     threshold = outlier_threshold(machines)
@@ -369,6 +361,7 @@ def _population(
         np.einsum("a,aij->ij", errors[a : a + len(E)] * scales[: len(E)], E)
         for a in range(0, len(errors), len(E))
     ]
+    records, machine_table = _tables(fleet, lower, order, found, false_alarms, level)
     result = Population(
         names=fleet.names,
         units=fleet.units,
@@ -379,9 +372,9 @@ def _population(
         between_error=spread_errors[0],
         within=found.within,
         within_error=spread_errors[1] if several else None,
-        records=_records(fleet, lower, order, found, false_alarms, level),
+        records=records,
         covariance=found.T[np.argsort(order)],
-        machines=_machine_table(fleet, lower, found, false_alarms, level),
+        machines=machine_table,
         left_out=fleet.left_out,
         notices=(),
         false_alarms=false_alarms,
@@ -390,26 +383,27 @@ def _population(
     return dataclasses.replace(result, notices=(*notices, *_notices(result, fleet, found)))
 
 
-def _records(
+def _tables(
     fleet: FleetEstimates,
     lower: Mapping[str, float | None],
     order: np.ndarray,
     found: PopulationFit,
     false_alarms: float,
     level: float,
-) -> DataFrame:
+) -> tuple[DataFrame, DataFrame]:
+    """Return the tables of the records and of the machines."""
     import pandas as pd
 
-    back, estimates = np.argsort(order), found.estimates
+    back, estimates, tests = np.argsort(order), found.estimates, found.tests
     spread = found.between + (0.0 if found.within is None else found.within)
     known = np.isfinite(fleet.values[order])
     total = np.einsum("nii->ni", spread + estimates.C)
     deviations = np.where(known, (estimates.y - found.likelihood.mean) / np.sqrt(total), 0.0)
     far = np.argmax(np.abs(deviations), axis=1)
-    tests = found.tests
-    columns = {
+    machines = np.array(fleet.machines, dtype=object)
+    records = {
         "record": fleet.record,
-        "machine": np.array(fleet.machines, dtype=object)[fleet.machine],
+        "machine": machines[fleet.machine],
         "row": fleet.row,
         **_values(fleet.names, lower, found.u[back], found.T[back], level),
         "distance": np.sqrt(tests.squared)[back],
@@ -419,27 +413,15 @@ def _records(
         "z": deviations[np.arange(len(far)), far][back],
         "within_chance": tests.within[back],
     }
-    return pd.DataFrame(columns)
-
-
-def _machine_table(
-    fleet: FleetEstimates,
-    lower: Mapping[str, float | None],
-    found: PopulationFit,
-    false_alarms: float,
-    level: float,
-) -> DataFrame:
-    import pandas as pd
-
     first = np.unique(fleet.machine)
-    columns = {
-        "machine": np.array(fleet.machines, dtype=object)[first],
+    by_machine = {
+        "machine": machines[first],
         "count": np.bincount(fleet.machine)[first],
         **_values(fleet.names, lower, found.machine_u, found.machine_T, level),
-        "chance": found.tests.machine,
-        "outlier": found.tests.machine < false_alarms,
+        "chance": tests.machine,
+        "outlier": tests.machine < false_alarms,
     }
-    return pd.DataFrame(columns)
+    return pd.DataFrame(records), pd.DataFrame(by_machine)
 
 
 def _values(
@@ -464,13 +446,9 @@ def _scales(
     fleet: FleetEstimates, log: Iterable[str] | str | bool | None
 ) -> tuple[dict[str, float | None], list[Notice]]:
     """Return the lower bound of each parameter that is normal in its logarithm, None for others."""
-    asked = (
-        None
-        if log is None or isinstance(log, bool)
-        else {log}
-        if isinstance(log, str)
-        else set(log)
-    )
+    asked = None
+    if log is not None and not isinstance(log, bool):
+        asked = {log} if isinstance(log, str) else set(log)
     out, notices = dict[str, float | None](), []
     for name in sorted(asked or ()):
         if name not in fleet.names:
@@ -487,7 +465,7 @@ def _scales(
         wanted = log is True or (asked is not None and name in asked)
         if log is None and bound is not None:
             near = int(np.sum(fleet.values[known, k] - bound < 2 * fleet.errors[known, k]))
-            wanted = near < _MOST_NEAR_BOUND * known.sum()
+            wanted = near < 0.05 * known.sum()  # More records near the bound forbid a logarithm.
             if not wanted:
                 about = {"count": near, "records": int(known.sum()), "bound": bound}
                 notices.append(Notice("population-near-bound", name, about))
@@ -529,12 +507,3 @@ def _notices(result: Population, fleet: FleetEstimates, found: PopulationFit) ->
 def _check_chance(what: str, value: Any, remedy: str) -> None:
     if not (isinstance(value, int | float | np.floating) and 0 < value < 1):
         raise ValueError(f"`{what}` must lie between 0 and 1, got {value!r}. {remedy}")
-
-
-def _correlation(S: np.ndarray) -> np.ndarray:
-    size = np.sqrt(np.diag(S))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r = S / size[:, None] / size
-    r = np.where(np.isfinite(r), np.clip(r, -1.0, 1.0), 0.0)
-    np.fill_diagonal(r, 1.0)
-    return r

@@ -16,9 +16,6 @@ from typing import Any
 
 import numpy as np
 
-_GRADIENT = 4e-4  # [1/standard error] gradient at the end of a search; a step would gain 1e-7
-_SEARCH_RECORDS = 1000  # records that give the information accurately enough for a search step
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Estimates:
@@ -220,10 +217,18 @@ def maximize_likelihood(
 
     def hessian(z: np.ndarray) -> np.ndarray:
         factors, at, slopes = evaluate(tuple(z))
-        J = _spreads_by_factors(factors)
-        H = J.T @ expected_information(estimates, at, several, _SEARCH_RECORDS) @ J
+        # The derivatives of the lower triangles of L L' by those of L, block by block
+        rows, columns = triangle
+        J = np.zeros((k * len(factors), k * len(factors)))
+        for b, L in enumerate(factors):
+            dL = np.zeros((k, p, p))
+            dL[np.arange(k), rows, columns] = 1.0
+            dS = dL @ L.T
+            dS = dS + dS.swapaxes(1, 2)
+            J[b * k : (b + 1) * k, b * k : (b + 1) * k] = dS[:, rows, columns].T
+        # 1000 records give the information accurately enough for a step of the search.
+        H = J.T @ expected_information(estimates, at, several, most=1000) @ J
         for b, S in enumerate(slopes):  # A spread is quadratic in its factor.
-            rows, columns = triangle
             same = columns[:, None] == columns
             own = slice(b * k, (b + 1) * k)
             H[own, own] -= 2 * S[rows[:, None], rows] * same
@@ -238,7 +243,7 @@ def maximize_likelihood(
         hess=hessian,
         method="trust-exact",
         options={
-            "gtol": _GRADIENT,
+            "gtol": 4e-4,  # [1/standard error] A further step would gain 1e-7.
             "maxiter": steps,
             "initial_trust_radius": radius,
             "max_trust_radius": 100 * radius,
@@ -251,18 +256,3 @@ def maximize_likelihood(
     at = evaluate_likelihood(estimates, *best)
     # Status 1 is the limit of steps; the others are convergence to the tolerance or to rounding.
     return best[0], best[1] if several else None, at, found.status != 1
-
-
-def _spreads_by_factors(factors: list[np.ndarray]) -> np.ndarray:
-    """Return the derivatives of the lower triangles of L L' by those of L, block by block."""
-    p = len(factors[0])
-    rows, columns = np.tril_indices(p)
-    k = rows.size
-    J = np.zeros((k * len(factors), k * len(factors)))
-    for b, L in enumerate(factors):
-        dL = np.zeros((k, p, p))
-        dL[np.arange(k), rows, columns] = 1.0
-        dS = dL @ L.T
-        dS = dS + dS.swapaxes(1, 2)
-        J[b * k : (b + 1) * k, b * k : (b + 1) * k] = dS[:, rows, columns].T
-    return J

@@ -20,7 +20,6 @@ others.
 """
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -33,9 +32,6 @@ from .reml import (
 )
 
 MAD_FACTOR = 1.4826  # standard deviation over median absolute deviation of a normal population
-_UNKNOWN_ERROR = 1e6  # [spreads] standard error of a parameter that a record does not identify
-_EVEN_RECORDS = 100  # Fewer records do not show how errors depend on the value.
-_LONGEST_STEP = 3.0  # [logarithm] largest distance over which a linearisation is used
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,10 +80,12 @@ class RawEstimates:
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
         moved = np.where(self.known, self.z / slope - 1.0, 0.0)
-        y = np.where(self.log, u + np.clip(moved, -_LONGEST_STEP, _LONGEST_STEP), self.z)
+        # [logarithm] A linearisation is used over a distance of 3 at most.
+        y = np.where(self.log, u + np.clip(moved, -3.0, 3.0), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
         C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)
-        unknown = np.where(self.known, 0.0, (_UNKNOWN_ERROR * scale) ** 2)
+        # A parameter that a record does not identify has an error of a million spreads.
+        unknown = np.where(self.known, 0.0, (1e6 * scale) ** 2)
         C += unknown[:, :, None] * np.eye(scale.size)
         y = np.where(self.known, y, u)
         if T is not None and before is not None:
@@ -108,7 +106,8 @@ class RawEstimates:
             known = self.known[:, k]
             off = np.clip(u[:, k] - np.median(u[known, k]), -3 * scale[k], 3 * scale[k])
             x = off[known] - off[known].mean()
-            if known.sum() >= _EVEN_RECORDS and x.any():
+            # Fewer records do not show how errors depend on the value.
+            if known.sum() >= 100 and x.any():
                 slope = 0.5 * float(x @ np.log(C[known, k, k])) / float(x @ x)
                 out[:, k] = np.where(known, np.exp(-np.clip(slope, -2.0, 2.0) * off), 1.0)
         return dataclasses.replace(estimates, C=C * out[:, :, None] * out[:, None, :])
@@ -180,8 +179,16 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         estimates = raw.linearize(u, scale, T, estimates)
         weighted = raw.with_even_weights(estimates, u, scale)
         likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
-        if same and converged and _nearly_equal(before, (between, within), scale):
-            break
+        if same and converged:
+            # The spreads differ by less than a thousandth, or by 1e-6 of all variance.
+            moved = False
+            for old, new in zip(before, (between, within), strict=True):
+                if old is not None and new is not None:
+                    size = np.sqrt(np.outer(np.diag(new), np.diag(new)))
+                    most = 1e-3 * size + 1e-6 * np.outer(scale, scale)
+                    moved = moved or bool(np.any(np.abs(old - new) > most))
+            if not moved:
+                break
     between, within, fitted, converged = maximize_likelihood(weighted, between, within)
     at = evaluate_likelihood(estimates, between, within, fitted.mean)
     tests = outlier_tests(estimates, between, within, at, known, raw.freedom)
@@ -218,7 +225,13 @@ def _robust_start(
     start = raw.start
     noise = np.nanmedian(np.where(raw.known, np.einsum("nii->ni", estimates.C), np.nan), axis=0)
     total, within = _robust_deviation(u) ** 2, None
-    correlation = _rank_correlation(u)
+    correlation = np.eye(u.shape[1])
+    if u.shape[1] > 1 and len(u) > 2:
+        # A positive definite normal correlation from the rank correlation (Spearman)
+        ranks = np.argsort(np.argsort(u, axis=0), axis=0).astype(float)
+        values, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * np.corrcoef(ranks.T)))
+        r = (vectors * np.maximum(values, 0.05)) @ vectors.T
+        correlation = r / np.sqrt(np.diag(r))[:, None] / np.sqrt(np.diag(r))
     if start.size < len(u):
         counts = np.diff([*start, len(u)])
         middles = np.stack(
@@ -239,29 +252,6 @@ def _robust_deviation(u: np.ndarray) -> np.ndarray:
     """Return standard deviations from median deviations, or the ordinary ones where these are 0."""
     by_median = MAD_FACTOR * np.median(np.abs(u - np.median(u, axis=0)), axis=0)
     return np.where(by_median > 0, by_median, np.std(u, axis=0))
-
-
-def _rank_correlation(u: np.ndarray) -> np.ndarray:
-    """Return positive definite normal correlations from rank correlations (Spearman)."""
-    n, p = u.shape
-    if p == 1 or n < 3:
-        return np.eye(p)
-    ranks = np.argsort(np.argsort(u, axis=0), axis=0).astype(float)
-    r = 2 * np.sin(np.pi / 6 * np.corrcoef(ranks.T))
-    values, vectors = np.linalg.eigh(r)
-    r = (vectors * np.maximum(values, 0.05)) @ vectors.T
-    size = np.sqrt(np.diag(r))
-    return r / size[:, None] / size
-
-
-def _nearly_equal(one: tuple[Any, Any], other: tuple[Any, Any], scale: np.ndarray) -> bool:
-    """Return whether spreads differ by less than a thousandth, or by 1e-6 of all variance."""
-    for a, b in zip(one, other, strict=True):
-        if a is not None:
-            size = np.sqrt(np.outer(np.diag(b), np.diag(b)))
-            if np.any(np.abs(a - b) > 1e-3 * size + 1e-6 * np.outer(scale, scale)):
-                return False
-    return True
 
 
 def outlier_tests(
@@ -292,32 +282,19 @@ def outlier_tests(
     share = _share(spread, spread + estimates.C, known)
     # One record contributes little to the spreads, so it counts as independent of them.
     chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
-    return OutlierTests(
-        squared, chance, machine, _within_chances(estimates, within, at, known, freedom)
-    )
-
-
-def _within_chances(
-    estimates: Estimates,
-    within: np.ndarray,
-    at: Likelihood,
-    known: np.ndarray,
-    freedom: np.ndarray,
-) -> np.ndarray:
-    """Return the p value of each record against the other records of its machine."""
+    # Each record against the others of its machine, to which it does not belong. It contributes
+    # little to the spread of all.
     k, eye = estimates.machine, np.eye(len(within))
     others = estimates.machine_sums(estimates.counted)[k] - estimates.counted > 0
     W = np.linalg.inv(at.V)[k] - at.A
     V = np.linalg.inv(np.where(others[:, None, None], W, eye))
     weighted = (np.linalg.inv(at.V) @ at.ybar[:, :, None])[k, :, 0] - multiply(at.A, estimates.y)
     total = within + estimates.C + V
-    squared = _squared_distances(total, estimates.y - multiply(V, weighted))
+    away = _squared_distances(total, estimates.y - multiply(V, weighted))
     spare = float(np.sum(np.maximum(estimates.machine_sums(estimates.counted) - 1, 0)))
-    # The record is not among the others, and it contributes little to the spread of all.
-    out = chances(
-        squared, known, _share(within, total, known), spare + 1, np.zeros(len(k)), freedom
-    )
-    return np.where(others, out, np.nan)
+    share = _share(within, total, known)
+    inside = chances(away, known, share, spare + 1, np.zeros(len(k)), freedom)
+    return OutlierTests(squared, chance, machine, np.where(others, inside, np.nan))
 
 
 def chances(

@@ -17,10 +17,6 @@ import numpy as np
 from .reml import multiply
 from .robust import MAD_FACTOR
 
-_SLOW_THRESHOLD = 4.0  # likelihood ratio above which scatter counts as autocorrelated
-_OUTLIER = 4.0  # [standard deviations] distance beyond which a record does not count
-_OUTLIER_ERROR = 1e5  # [own standard errors] standard error of a record that does not count
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lines:
@@ -124,14 +120,13 @@ def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     """
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     z = _residuals(lines, rough) / lines.error
-    off = np.abs(z) > 1.5 * _OUTLIER * max(MAD_FACTOR * float(np.median(np.abs(z))), 1.0)
+    most = 4.0  # [standard deviations]
+    off = np.abs(z) > 1.5 * most * max(MAD_FACTOR * float(np.median(np.abs(z))), 1.0)
     for _ in range(6):
-        kept = dataclasses.replace(
-            lines, error=np.where(off, _OUTLIER_ERROR * lines.error, lines.error)
-        )
+        kept = dataclasses.replace(lines, error=np.where(off, 1e5 * lines.error, lines.error))
         fitted = fit_lines(kept)
         fitted = dataclasses.replace(fitted, dof=fitted.dof - int(off.sum()))
-        now = np.abs(_deviations(lines, kept, fitted)) > _OUTLIER
+        now = np.abs(_deviations(lines, kept, fitted)) > most
         if np.all(now == off):
             break
         off = now
@@ -149,7 +144,15 @@ def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
     X = X[:, : fitted.covariance.shape[-1]]
     WX, C = inverse(X), fitted.covariance[kept.machine]
     rest = _residuals(kept, fitted)
-    precision = _precision_diagonal(kept, fitted) - np.einsum("ni,nij,nj->n", WX, C, WX)
+    own_variance = kept.error**2 + fitted.white
+    diagonal = 1.0 / own_variance  # of the inverse of the records' covariance
+    if fitted.slow != 0:  # by pivots from both ends
+        band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
+        squares = band[0, 1:] ** 2
+        ahead = _pivots(band[1], squares)
+        behind = _pivots(band[1][::-1], squares[::-1])[::-1]
+        diagonal -= 1.0 / (ahead + behind - band[1]) / own_variance**2
+    precision = diagonal - np.einsum("ni,nij,nj->n", WX, C, WX)
     z = inverse(rest[:, None])[:, 0] / np.sqrt(np.maximum(precision, 1e-300))
     variance = lines.error**2 + fitted.white + fitted.slow + np.einsum("ni,nij,nj->n", X, C, X)
     return np.where(kept.error == lines.error, z, rest / np.sqrt(variance))
@@ -216,7 +219,8 @@ def fit_lines(lines: Lines) -> LinesFit:
         options={"xatol": 0.02, "fatol": 0.01, "maxfev": 200, "initial_simplex": simplex},
     )
     slow = solve_lines(lines, *map(float, np.exp(searched.x)))
-    return slow if 2 * (slow.loglik - plain.loglik) > _SLOW_THRESHOLD else plain
+    # Scatter counts as autocorrelated above this likelihood ratio.
+    return slow if 2 * (slow.loglik - plain.loglik) > 4.0 else plain
 
 
 def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[Any, float]:
@@ -264,20 +268,6 @@ def _band(
     band[1] = diagonal + 1.0 / variance
     band[0, 1:] = -rho * one
     return band, rho
-
-
-def _precision_diagonal(lines: Lines, fitted: LinesFit) -> np.ndarray:
-    """Return the diagonal of the inverse of the records' covariance, by pivots from both ends."""
-    variance = lines.error**2 + fitted.white
-    if fitted.slow == 0:
-        return 1.0 / variance
-    band, _ = _band(lines, variance, fitted.slow, fitted.memory)
-    off_diagonal = np.append(band[0, 1:] ** 2, 0.0)
-    ahead, behind = (
-        _pivots(band[1], off_diagonal[:-1]),
-        _pivots(band[1][::-1], off_diagonal[:-1][::-1])[::-1],
-    )
-    return 1.0 / variance - 1.0 / (ahead + behind - band[1]) / variance**2
 
 
 def _pivots(diagonal: np.ndarray, off_diagonal: np.ndarray) -> np.ndarray:

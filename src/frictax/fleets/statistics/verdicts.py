@@ -159,61 +159,65 @@ def verdicts(
     3 records: 1 pass, 1 fail, 1 undecided
     ...
     """
+    import pandas as pd
+    from scipy.special import ndtri, stdtrit
+
     table = table_of_fleet(table)
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie between 0 and 1, got {level!r}. Write 0.95 for 95 %.")
     if not limits:
         raise ValueError("`limits` is empty: give a number (lower, upper), such as {'F': (6, 8)}.")
     names = estimate_names(table, list(limits))
-    ends = {name: _checked_limits(name, limits[name]) for name in names}
+    ends: dict[str, tuple[float, float]] = {}
+    for name in names:
+        try:
+            lower, upper = limits[name]
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"`limits` of {name} must be a pair (lower, upper), got {limits[name]!r}. Write"
+                " None for an end without a limit."
+            ) from None
+        low = -np.inf if lower is None else float(lower)
+        high = np.inf if upper is None else float(upper)
+        if not low < high or (np.isinf(low) and np.isinf(high)):
+            raise ValueError(
+                f"`limits` of {name} hold nothing: the lower must lie below the upper, and one of"
+                f" them be given, got {limits[name]!r}."
+            )
+        ends[name] = low, high
     fleet = read_estimates(table, names)
-    each, halves = _verdict_of_each(fleet, ends, level)
-    words = np.full((len(table), len(names)), UNDECIDED, dtype=object)
-    words[fleet.row] = each
-    verdict = np.where(
-        (words == FAIL).any(axis=1), FAIL, np.where((words == PASS).all(axis=1), PASS, UNDECIDED)
-    )
-    return Verdicts(
-        table=_table(table, names, words, verdict, _reasons(table, fleet, ends, words)),
-        numbers=_numbers(names, ends, words, halves, fleet.errors),
-        units=fleet.units,
-        level=level,
-    )
-
-
-def _checked_limits(name: str, pair: Any) -> tuple[float, float]:
-    try:
-        lower, upper = pair
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"`limits` of {name} must be a pair (lower, upper), got {pair!r}. Write None for an end"
-            " without a limit."
-        ) from None
-    low = -np.inf if lower is None else float(lower)
-    high = np.inf if upper is None else float(upper)
-    if not low < high or (np.isinf(low) and np.isinf(high)):
-        raise ValueError(
-            f"`limits` of {name} hold nothing: the lower must lie below the upper, and one of them"
-            f" be given, got {pair!r}."
-        )
-    return low, high
-
-
-def _verdict_of_each(
-    fleet: FleetEstimates, ends: Mapping[str, tuple[float, float]], level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the verdict on each estimate and half of its interval, both (n, p)."""
-    from scipy.special import ndtri, stdtrit
-
-    q = 0.5 + level / 2
-    known = np.isinf(fleet.freedom)
-    half = np.where(known, ndtri(q), stdtrit(np.where(known, 1.0, fleet.freedom), q))
-    half = half * fleet.errors
-    low, high = (np.array([pair[i] for pair in ends.values()]) for i in (0, 1))
+    q, known = 0.5 + level / 2, np.isinf(fleet.freedom)
+    half = np.where(known, ndtri(q), stdtrit(np.where(known, 1.0, fleet.freedom), q)) * fleet.errors
+    low, high = np.array(list(ends.values())).T
     with np.errstate(invalid="ignore"):
         good = (fleet.values - half >= low) & (fleet.values + half <= high)
         bad = (fleet.values + half < low) | (fleet.values - half > high)
-    return np.where(good, PASS, np.where(bad, FAIL, UNDECIDED)).astype(object), half
+    words = np.full((len(table), len(names)), UNDECIDED, dtype=object)
+    words[fleet.row] = np.where(good, PASS, np.where(bad, FAIL, UNDECIDED)).astype(object)
+    verdict = np.where(
+        (words == FAIL).any(axis=1), FAIL, np.where((words == PASS).all(axis=1), PASS, UNDECIDED)
+    )
+    columns = {"record": record_names(table)}
+    if "machine" in table.columns:
+        columns["machine"] = table["machine"].fillna("").astype(str).to_numpy(dtype=object)
+    columns |= {"verdict": verdict.astype(object)}
+    columns |= {name: words[:, k] for k, name in enumerate(names)}
+    rows = []
+    for k, (name, (low, high)) in enumerate(ends.items()):
+        width, guard = high - low, _median(half[:, k])
+        row: dict[str, Any] = {"number": name, "lower": low, "upper": high}
+        row |= {word: int(np.sum(words[:, k] == word)) for word in (PASS, FAIL, UNDECIDED)}
+        both = np.isfinite(width)
+        row["guard"] = guard
+        row["guard_share"] = 2 * guard / width if both else np.nan
+        row["capability"] = width / (4 * _median(fleet.errors[:, k])) if both else np.nan
+        rows.append(row)
+    return Verdicts(
+        table=pd.DataFrame({**columns, "why": _reasons(table, fleet, ends, words)}),
+        numbers=pd.DataFrame(rows).set_index("number"),
+        units=fleet.units,
+        level=level,
+    )
 
 
 def _reasons(
@@ -230,60 +234,19 @@ def _reasons(
         if excluded[i]:
             out.append(excluded[i])
             continue
-        verdict = FAIL if FAIL in words[i] else UNDECIDED
-        reasons = []
+        verdict, reasons = FAIL if FAIL in words[i] else UNDECIDED, []
         for k in np.flatnonzero(words[i] == verdict):
-            name = fleet.names[k]
-            reasons.append(_reason(name, verdict, values[i, k], ends[name], fleet.units[name]))
+            name, x = fleet.names[k], values[i, k]
+            if not np.isfinite(x):
+                reasons.append(f"{name} has no estimate")
+                continue
+            (low, high), unit = ends[name], fleet.units[name]
+            under = x < low or (x <= high and x - low < high - x)
+            end, side = (low, "below") if under else (high, "above")
+            lies = "lies" if verdict == FAIL else "may lie"
+            reasons.append(f"{name} {amount(x, unit)} {lies} {side} {amount(end, unit)}")
         out.append("; ".join(reasons))
     return out
-
-
-def _reason(name: str, verdict: str, x: float, ends: tuple[float, float], unit: str) -> str:
-    """Return why a parameter does not pass."""
-    if not np.isfinite(x):
-        return f"{name} has no estimate"
-    low, high = ends
-    under = x < low or (x <= high and x - low < high - x)
-    end, side = (low, "below") if under else (high, "above")
-    lies = "lies" if verdict == FAIL else "may lie"
-    return f"{name} {amount(x, unit)} {lies} {side} {amount(end, unit)}"
-
-
-def _table(
-    table: DataFrame, names: tuple[str, ...], words: np.ndarray, verdict: np.ndarray, why: Any
-) -> DataFrame:
-    import pandas as pd
-
-    columns = {"record": record_names(table)}
-    if "machine" in table.columns:
-        columns["machine"] = table["machine"].fillna("").astype(str).to_numpy(dtype=object)
-    columns |= {"verdict": verdict.astype(object)}
-    columns |= {name: words[:, k] for k, name in enumerate(names)}
-    return pd.DataFrame({**columns, "why": why})
-
-
-def _numbers(
-    names: tuple[str, ...],
-    ends: Mapping[str, tuple[float, float]],
-    words: np.ndarray,
-    halves: np.ndarray,
-    errors: np.ndarray,
-) -> DataFrame:
-    import pandas as pd
-
-    rows = []
-    for k, name in enumerate(names):
-        low, high = ends[name]
-        width, guard = high - low, _median(halves[:, k])
-        row: dict[str, Any] = {"number": name, "lower": low, "upper": high}
-        row |= {word: int(np.sum(words[:, k] == word)) for word in (PASS, FAIL, UNDECIDED)}
-        both = np.isfinite(width)
-        row["guard"] = guard
-        row["guard_share"] = 2 * guard / width if both else np.nan
-        row["capability"] = width / (4 * _median(errors[:, k])) if both else np.nan
-        rows.append(row)
-    return pd.DataFrame(rows).set_index("number")
 
 
 def _median(x: np.ndarray) -> float:

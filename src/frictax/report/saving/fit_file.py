@@ -9,7 +9,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,7 @@ FORMAT = 6
 _HEAD = "fit.json"
 _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
-# [standard deviations of the noise] largest rms difference of the residuals from those of the fit,
-# for code of the user that is handed over.
-_SAME = 0.02
 _LARGEST = 3e8  # [bytes] of all arrays of a file, each counted wherever it occurs: 1 GB of memory
-_LARGEST_HEAD = 16_000_000  # [bytes] of `fit.json`: names and numbers of the largest fits take 1 MB
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # read in steps of a known size
 
 
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -158,16 +153,17 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         raise ValueError(f"{path} holds a {is_a}: read it by `fx.{_READ_BY[is_a]}`.")
     thing, off = None, 0.0
     try:
-        own, lacking = _match_own_code(head["own"], own_code_of(known))
+        # The code that the file needs, in its order, and the needs that `known` lacks.
+        left, own, lacking = own_code_of(known), [], []
+        for need in head["own"]:
+            kind_and_name = need["class"], need["name"]
+            fits = [x for x in left if (isinstance(x, type), name_of(x)) == kind_and_name]
+            own += fits[:1]
+            lacking += [] if fits else [need]
+            left = [x for x in left if not fits or x is not fits[0]]
         if not lacking:
-            thing = Unpacked(arrays, own, of_format < FORMAT, largest).unpack(head["thing"])
-            found = thing if isinstance(thing, FitResult) else thing.found
-            check(found.start)
-            _ = found.warnings, thing.warnings  # raises for an unknown code of a notice
-            if of_format == FORMAT:  # An older file may lack a field that printing needs.
-                _check_whole(found)
-                _ = str(thing)
-            off = _residual_difference(found) if own else 0.0
+            unpacked = Unpacked(arrays, own, of_format < FORMAT, largest)
+            thing, off = _restore(unpacked, head["thing"])
     except Exception as why:  # The file was not written by `save`, and any error can occur.
         says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})"
         raise ValueError(
@@ -182,23 +178,14 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             f"{path} holds what is not frictax's own, and no code: {names}. Hand it over:"
             f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
         )
-    if not off <= _SAME:
+    # [standard deviations of the noise] rms difference of the residuals for the user's own code
+    if not off <= 0.02:
         names = " or ".join(map(name_of, own))
         raise ValueError(
             f"{path} is of another {names} than was handed over: what the machine leaves of the"
             f" records differs by {off:.2g} times the noise. Hand over the code that was fitted."
         )
     return thing
-
-
-def _check_whole(found: FitResult) -> None:
-    """Raise now the error that a print or an export of an inconsistent fit would raise later."""
-    strange = [label for label, x in found.records.items() if not isinstance(x, Record | Sweep)]
-    if strange:
-        raise ValueError(
-            f"Its record {strange[0]!r} is a {type(found.records[strange[0]]).__name__}"
-        )
-    _ = str(found), found.to_json(), found.correlation, found.residuals
 
 
 def _read_sealed(
@@ -228,7 +215,8 @@ def _read_sealed(
                 for one in members
                 if one.filename != _HEAD
             }
-            head = json.loads(_content(archive, archive.getinfo(_HEAD), _LARGEST_HEAD))
+            # [bytes] Names and numbers of the largest fits take 1 MB.
+            head = json.loads(_content(archive, archive.getinfo(_HEAD), most=16_000_000))
         own = [
             {"name": str(n["name"]), "module": n["module"], "class": n["class"]}
             for n in head["own"]
@@ -257,7 +245,8 @@ def _content(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int | float = np.inf
 ) -> bytes:
     """Return a member of the archive, after checking its length."""
-    if member.compress_type not in _METHODS or member.file_size > most:
+    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # read in steps of a known size
+    if member.compress_type not in methods or member.file_size > most:
         raise ValueError(f"its {member.filename} is packed in another way, or too long")
     with archive.open(member) as file:
         whole = file.read(member.file_size)
@@ -266,23 +255,22 @@ def _content(
     return whole
 
 
-def _match_own_code(needs: Iterable[Any], given: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the code that the file needs, in its order, and the needs that `given` lacks."""
-    left, own, lacking = list(given), [], []
-    for need in needs:
-        fits = [
-            x for x in left if name_of(x) == need["name"] and isinstance(x, type) == need["class"]
-        ]
-        own += fits[:1]
-        lacking += [] if fits else [need]
-        left = [x for x in left if not fits or x is not fits[0]]
-    return own, lacking
-
-
-def _residual_difference(found: FitResult) -> float:
-    """Return the rms difference between the residuals of the given code and those of the fit, over
-    the noise.
+def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
+    """Restore the object of a file. For own code of the user, also return the rms difference
+    between the residuals of this code and those of the fit, over the noise.
     """
+    thing = unpacked.unpack(packed)
+    found = thing if isinstance(thing, FitResult) else thing.found
+    check(found.start)
+    _ = found.warnings, thing.warnings  # raises for an unknown code of a notice
+    if not unpacked.is_older:  # An older file may lack a field that printing needs.
+        for label, x in found.records.items():
+            if not isinstance(x, Record | Sweep):
+                raise ValueError(f"Its record {label!r} is a {type(x).__name__}")
+        # A print or an export of an inconsistent fit would raise the error later.
+        _ = str(found), found.to_json(), found.correlation, found.residuals, str(thing)
+    if not unpacked.own:
+        return thing, 0.0
     left, size = [], []
     for label, one in zip(found.records, found.problem.prepared, strict=True):
         w, measured = np.asarray(one.weight), np.asarray(one.measured)
@@ -292,6 +280,5 @@ def _residual_difference(found: FitResult) -> float:
         float(np.sqrt(np.mean(np.square(x))))
         for x in (np.concatenate(left) - found.full_residuals, np.concatenate(size))
     )
-    return off / (
-        found.noise_scale + 1e-4 * whole
-    )  # The second term allows for rounding if a fit is exact.
+    # The second term allows for rounding if a fit is exact.
+    return thing, off / (found.noise_scale + 1e-4 * whole)

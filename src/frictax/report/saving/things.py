@@ -50,8 +50,7 @@ BEFORE: dict[tuple[str, str], Any] = {
     ("InverseDynamics", "at_samples"): True,  # The weak form did not exist.
     ("Optax", "rounds"): 10,  # rounds of `steps` each
 }
-
-
+_hints = functools.cache(typing.get_type_hints)
 # Annotated type of a scalar -> the types of its values.
 _FLAT = {
     bool: (bool, np.bool_),
@@ -76,13 +75,6 @@ def _known(name: str) -> Any:
     return found if plain else None
 
 
-def _name(cls: type) -> str | None:
-    """Return the name of `cls` in a file; None for a class of the user."""
-    package = cls.__module__.partition(".")[0]
-    name = {"frictax": cls.__name__, "diffrax": f"diffrax.{cls.__name__}"}.get(package, "")
-    return name if name and _known(name) is cls else None
-
-
 def name_of(thing: Any) -> str:
     """Return the name of a class or function of the user."""
     return str(getattr(thing, "__name__", type(thing).__name__))
@@ -90,16 +82,6 @@ def name_of(thing: Any) -> str:
 
 def _join_path(path: str, name: Any) -> str:
     return f"{path}.{name}" if path else str(name)
-
-
-@functools.cache
-def _hints(cls: Any) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
-
-
-def _answer_hint(name: str) -> Any:
-    """Return the type of a stored property of `FitResult`."""
-    return typing.get_type_hints(getattr(FitResult, name).func)["return"]
 
 
 def conforms(value: Any, hint: Any) -> bool:
@@ -205,8 +187,9 @@ class Packed:
         return packed if isinstance(thing, tuple) else {type(thing).__name__: packed}
 
     def _class(self, cls: type) -> str | int:
-        name = _name(cls)
-        return self._own(cls) if name is None else name
+        package = cls.__module__.partition(".")[0]
+        name = {"frictax": cls.__name__, "diffrax": f"diffrax.{cls.__name__}"}.get(package, "")
+        return name if name and _known(name) is cls else self._own(cls)
 
     def _own(self, thing: Any) -> int:
         for i, other in enumerate(self.own):
@@ -311,7 +294,8 @@ class Unpacked:
             answers = {
                 n: self.unpack(x) for n, x in packed.get("found", {}).items() if n in _ANSWERS
             }
-            self._check_types(cls, answers, {n: _answer_hint(n) for n in answers})
+            hints = {n: _hints(getattr(FitResult, n).func)["return"] for n in answers}
+            self._check_types(cls, answers, hints)
             vars(thing).update(answers)
         return thing
 

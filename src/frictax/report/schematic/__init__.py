@@ -1,5 +1,5 @@
 """A machine's schematic.
 
-`rows` arranges bodies and what joins them in chains. `symbols` and `bodies` hold the drawings,
-`labels` their texts, and `cells` puts drawings side by side on a row.
+`rows` arranges bodies and what joins them in chains. `symbols` holds the drawings, and `cells` puts
+them with their labels side by side on a row.
 """

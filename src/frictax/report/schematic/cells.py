@@ -1,18 +1,258 @@
-"""The cells of a schematic: symbols with their labels, side by side on the axis of a row."""
+"""Labels, the pen, and cells: symbols with their labels, side by side on the axis of a row.
+
+Lengths are in points.
+"""
 
 import dataclasses
 import enum
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+import jax
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, Polygon
+from matplotlib.textpath import text_to_path
 
-from .labels import Label
-from .pen import Length, Pen, Symbol
+from frictax.contacts import AbstractContact
+from frictax.laws import AbstractLaw
+from frictax.mechanism.layout import is_rotational
+from frictax.parameters import is_traced, rotational_unit
+from frictax.parameters.declaration import declaration_of
+from frictax.signals import AbstractSignal, Constant
 
+from ..style import CYCLE, INK
+
+NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # [pt] sizes of letters
+DRIVE, LINING, BODY, SOFT = CYCLE[1], CYCLE[4], "#E4E7EB", "#555B63"
+ROD, SHAFT = 1.3, 2.2  # [pt] width of a line between sliding bodies, between turning ones
+JOINT = "_joint"  # the label of lines between parts, which belong to no part
+HATCH = 5.0  # [pt] depth of the hatching of a ground
 AIR = 3.0  # [pt] between a symbol and its label
 
+Length = float | int
+Point = tuple[Length, Length]
 Reach = tuple[Length, Length]  # [pt] to the left and to the right of a point
+
+
+# -- labels
+
+
+@dataclasses.dataclass(frozen=True)
+class Label:
+    """Lines of text, each with its size [pt]; the name comes first."""
+
+    lines: tuple[tuple[str, float], ...]
+
+    @property
+    def width(self) -> float:
+        return max((text_width(text, size) for text, size in self.lines), default=0.0)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """How far the upper edges of the lines, and the end of the label, are below the top."""
+        # A line is 1.28 times as high as its letters.
+        return np.cumsum([0.0, *(1.28 * size for _, size in self.lines)])
+
+    @property
+    def height(self) -> float:
+        return float(self.edges[-1])
+
+
+def text_width(text: str, size: float) -> float:
+    """Return the width of a text [pt], rounded up: a renderer may round the size of letters up."""
+    font = FontProperties(size=size)
+    return 1.02 * text_to_path.get_text_width_height_descent(text, font, False)[0] + 1.0
+
+
+def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
+    """Return the name of a part and its main values.
+
+    `turns`: whether the part acts on turning bodies; `grounded`: whether its support is drawn as a
+    ground.
+    """
+    items, lines = values(part, turns), list[str]()
+    if grounded and getattr(part, "support", None) is not None:
+        items.append(f"support: {part.support}")
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 2 <= 20:  # Short values share a line.
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    return Label(((name, NAME), *((line, VALUE) for line in lines)))
+
+
+def values(part: Any, turns: bool) -> list[str]:
+    """Return a part's laws, signals and numbers as text, without defaults and initial values.
+
+    A number that is traced by `jit`, or an array of a batch, is named with its unit only.
+
+    >>> import frictax as fx
+    >>> values(fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=0.6), peak=1.2), turns=True)
+    ['Coulomb', 'peak = 1.2']
+    """
+    main, others, laws = [], [], 0
+    # A field with a signal does not declare the unit of its values.
+    signals = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
+    for field in dataclasses.fields(part):
+        value, declaration = getattr(part, field.name, None), declaration_of(field)
+        required = field.default is dataclasses.MISSING
+        if isinstance(value, AbstractLaw):
+            main.append(f"{field.name}: {type(value).__name__}" if laws else type(value).__name__)
+            laws += 1
+        elif isinstance(value, AbstractSignal):
+            if not isinstance(value, Constant):
+                main.append(f"{field.name}: {type(value).__name__}")
+            elif required or concrete_number(value.k) != field.default:
+                unit = _unit(part, signals.get(field.name, "1"), turns)
+                main.append(quantity_text(field.name, value.k, unit))
+        elif (
+            declaration is not None
+            and declaration.ndim == 0
+            and not (declaration.optional and value is None)
+        ):
+            text = quantity_text(field.name, value, _unit(part, declaration.unit, turns))
+            if required or concrete_number(value) != field.default:
+                (main if required or declaration.fit else others).append(text)
+    return main or others
+
+
+def quantity_text(name: str, value: Any, unit: str) -> str:
+    """Return a number with its name and unit.
+
+    >>> quantity_text("c", 500.0, "N/m")
+    'c = 500 N/m'
+    """
+    number = concrete_number(value)
+    if number is None:
+        return name if unit == "1" else f"{name} [{unit}]"
+    return f"{name} = {number:.5g}".replace("e+0", "e").replace("e-0", "e-") + (
+        "" if unit == "1" else f" {unit}"
+    )
+
+
+def _unit(part: Any, unit: str, turns: bool) -> str:
+    """Return the unit of a part's value. A drive for sliding and turning bodies has the unit of its
+    body; a normal force remains a force.
+    """
+    either = is_rotational(part) is None and not isinstance(part, AbstractContact)
+    return rotational_unit(unit) if turns and either else unit
+
+
+def concrete_number(value: Any) -> float | None:
+    """Return a single concrete number; None for a traced number or an array."""
+    known = (
+        isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
+        and not is_traced(value)
+        and np.ndim(value) == 0
+    )
+    return float(value) if known else None
+
+
+# -- the pen
+
+
+@dataclasses.dataclass(frozen=True)
+class Pen:
+    """Draws a part called `name` around the point (x, y), mirrored left to right if `mirrored`."""
+
+    axes: Axes
+    name: str
+    x: Length
+    y: Length
+    mirrored: bool = False
+
+    def shifted_by(self, dx: Length, dy: Length) -> "Pen":
+        return dataclasses.replace(self, x=self.at((dx, 0))[0], y=self.y + dy)
+
+    def line(
+        self,
+        *points: Point,
+        width: Length = ROD,
+        colour: str = INK,
+        z: Length = 3,
+        dashes: Any = "-",
+    ) -> None:
+        x, y = zip(*map(self.at, points), strict=True)
+        style: Any = {"solid_capstyle": "butt", "solid_joinstyle": "miter", "zorder": z}
+        line = Line2D(x, y, color=colour, lw=width, ls=dashes, label=self.name, **style)
+        self.axes.add_line(line)
+
+    def joint(self, *points: Point, width: Length) -> None:
+        """Draw a line between parts, behind all symbols."""
+        x, y = zip(*map(self.at, points), strict=True)
+        style: Any = {"solid_capstyle": "projecting", "zorder": 1}
+        self.axes.add_line(Line2D(x, y, color=INK, lw=width, label=JOINT, **style))
+
+    def shape(self, *points: Point, face: str = "white", edge: str | None = INK) -> None:
+        self._add(Polygon([self.at(p) for p in points], closed=True), face, edge)
+
+    def box(
+        self,
+        x: tuple[Length, Length],
+        y: tuple[Length, Length],
+        face: str = "white",
+        edge: str | None = INK,
+    ) -> None:
+        self.shape((x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1]), face=face, edge=edge)
+
+    def circle(self, x: Length, y: Length, r: Length, face: str = "white") -> None:
+        self._add(Circle(self.at((x, y)), r), face, INK)
+
+    def arrow(self, start: Point, stop: Point, head: Length = 7.0, width: Length = 1.8) -> None:
+        """Draw an arrow from `start` to its tip at `stop`."""
+        begin, tip = np.array(start), np.array(stop)
+        ahead = (tip - begin) / np.hypot(*(tip - begin))
+        across, neck = 0.42 * head * np.array([-ahead[1], ahead[0]]), tip - head * ahead
+        if np.hypot(*(tip - begin)) > head:
+            self.line(start, tuple(neck + 0.5 * ahead), width=width, colour=DRIVE)
+        self.shape(stop, tuple(neck + across), tuple(neck - across), face=DRIVE, edge=None)
+
+    def ground(self, start: Point, stop: Point) -> None:
+        """Draw the housing: a line, hatched at its right side as seen from `start`."""
+        a, b = np.array(start), np.array(stop)
+        length = float(np.hypot(*(b - a)))
+        inward = HATCH * np.array([b[1] - a[1], a[0] - b[0]]) / length
+        count = max(2, round(length / 5.5))
+        step = (b - a) / count
+        for k in range(count):
+            at = a + (k + 1) * step
+            self.line(tuple(at), tuple(at + inward - 0.8 * step), width=0.8)
+        self.line(start, stop, width=1.6)
+
+    def write(self, text: str, x: Length, y: Length, size: Length, colour: str = INK) -> None:
+        """Write `text` centred at (x, y)."""
+        looks: Any = {"ha": "center", "va": "center_baseline", "zorder": 5, "parse_math": False}
+        self.axes.text(*self.at((x, y)), text, size=size, color=colour, label=self.name, **looks)
+
+    def lines(self, label: Label, top: Length) -> None:
+        """Write a label whose upper edge is at `top`."""
+        middles = ((label.edges[1:] + label.edges[:-1]) / 2).tolist()
+        for (text, size), below in zip(label.lines, middles, strict=True):
+            self.write(text, 0.0, top - below, size, INK if size == NAME else SOFT)
+
+    def at(self, point: Point) -> Point:
+        return self.x + (-point[0] if self.mirrored else point[0]), self.y + point[1]
+
+    def _add(self, patch: Any, face: str, edge: str | None) -> None:
+        edges: Any = {"edgecolor": edge or "none", "linewidth": 1.1 if edge else 0.0}
+        patch.set(facecolor=face, label=self.name, zorder=4, **edges)
+        self.axes.add_patch(patch)
+
+
+@dataclasses.dataclass(frozen=True)
+class Symbol:
+    """A drawing around a point: its reach to either side, up and down, and how to draw it."""
+
+    half: Length
+    up: Length
+    down: Length
+    draw: Callable[[Pen], None]
+
+
+# -- cells
 
 
 class Band(enum.Enum):

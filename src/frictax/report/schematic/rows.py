@@ -100,44 +100,45 @@ def _ends(name: str, part: Any) -> list[str]:
 
 
 def rows_of_machines(net: Network) -> list[list[Row]]:
-    """Return the rows of each set of joined bodies, in the order written."""
+    """Return the rows of each set of joined bodies, in the order written.
+
+    The longest chain of the remaining joints is the next row, until all joints are shown. Of
+    several, the next row is one that runs from first ends to second ends, and then one that begins
+    at a wall or at a body that is drawn already.
+    """
     joints: dict[Any, tuple[Link, ...]] = {}
     for link in net.links:
         key = frozenset(link.ends) if len(link.ends) == 2 else link
         joints[key] = (*joints.get(key, ()), link)
-    machines, left = [], list(net.nodes)
-    while left:
-        reached = set(_search(left[0], joints.values(), set()))
-        mine = [joint for joint in joints.values() if joint[0].ends[0] in reached]
-        machines.append(_rows([node for node in net.nodes if node in reached], mine))
-        left = [node for node in left if node not in reached]
+    machines, remaining = [], list(net.nodes)
+    while remaining:
+        reached = set(_search(remaining[0], joints.values(), set()))
+        nodes = [node for node in net.nodes if node in reached]
+        left = [joint for joint in joints.values() if joint[0].ends[0] in reached]
+        rows, drawn = list[Row](), set[Node]()
+        while left:
+            found: list[tuple[tuple[int, int, bool], Row]] = []
+            for start in nodes:
+                chains: dict[Node, tuple[Any, ...]] = {}
+                # A node follows the one from which the search reached it.
+                for node, step in _search(start, left, drawn).items():
+                    chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
+                # A gear with four ends could occur twice in a chain.
+                longest = sorted(chains.values(), key=len, reverse=True)
+                best = next(chain for chain in longest if len(set(chain)) == len(chain))
+                row = Row(best[::2], best[1::2], frozenset(best[::2]) & drawn)
+                pairs = zip(row.nodes, row.joints, strict=False)
+                forward = sum(joint[0].ends[0] == node for node, joint in pairs)
+                anchored = start.holds is not None or start in row.references
+                found.append(((len(row.joints), forward, anchored), row))
+            row = max(found, key=lambda pair: pair[0])[1]
+            rows.append(row)
+            drawn |= set(row.nodes)
+            left = [joint for joint in left if joint not in row.joints]
+        alone = [Row((node,), (), frozenset()) for node in nodes if node not in drawn]
+        machines.append(rows + alone)
+        remaining = [node for node in remaining if node not in reached]
     return machines
-
-
-def _rows(nodes: list[Node], joints: list[tuple[Link, ...]]) -> list[Row]:
-    """Take the longest chain of the remaining joints as the next row, until all are shown."""
-    rows: list[Row] = []
-    drawn: set[Node] = set()
-    left = list(joints)
-    while left:
-        chains = [_longest_chain(node, left, drawn) for node in nodes]
-        row = max(chains, key=_merit)
-        rows.append(row)
-        drawn |= set(row.nodes)
-        left = [joint for joint in left if joint not in row.joints]
-    return rows + [Row((node,), (), frozenset()) for node in nodes if node not in drawn]
-
-
-def _longest_chain(start: Node, joints: list[tuple[Link, ...]], drawn: set[Node]) -> Row:
-    before = _search(start, joints, drawn)
-    chains: dict[Node, tuple[Any, ...]] = {}
-    # A node follows the one from which the search reached it.
-    for node, step in before.items():
-        chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
-    # A gear with four ends could occur twice in a chain.
-    longest = sorted(chains.values(), key=len, reverse=True)
-    best = next(chain for chain in longest if len(set(chain)) == len(chain))
-    return Row(best[::2], best[1::2], frozenset(best[::2]) & drawn)
 
 
 def _search(
@@ -164,14 +165,3 @@ def _search(
             if step is None or joint is not step[1]:
                 stack += [(end, (node, joint)) for end in reversed(joint[0].ends)]
     return reached
-
-
-def _merit(row: Row) -> tuple[int, int, bool]:
-    """Prefer a chain that is long, runs from first ends to second ends, and begins at a wall or at
-    a body that is drawn already.
-    """
-    forward = sum(
-        joint[0].ends[0] == node for node, joint in zip(row.nodes, row.joints, strict=False)
-    )
-    first = row.nodes[0]
-    return len(row.joints), forward, first.holds is not None or first in row.references

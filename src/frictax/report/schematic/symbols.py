@@ -1,11 +1,16 @@
-"""The symbols of a schematic, as engineers draw them. Friction is orange, drives are green."""
+"""The symbols of a schematic as engineers draw them, and the cells of its bodies with the drives
+and the friction that act on each body alone. Friction is orange, drives are green.
+"""
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from frictax.contacts import (
+    AbstractContact,
     BearingFriction,
     Brake,
     Clutch,
@@ -17,7 +22,9 @@ from frictax.mechanism import (
     Damper,
     ElastoBacklash,
     ElastoGap,
+    Fixed,
     Force,
+    HeatCapacitor,
     IdealGear,
     IdealPlanetary,
     LinearPositionDependentForce,
@@ -36,27 +43,76 @@ from frictax.mechanism import (
     Torque,
 )
 
-from .labels import SMALL, concrete_number, text_width
-from .pen import BODY, DRIVE, HATCH, LINING, SHAFT, Length, Pen, Symbol
+from .cells import (
+    BODY,
+    DRIVE,
+    HATCH,
+    LINING,
+    NAME,
+    SHAFT,
+    SMALL,
+    SOFT,
+    VALUE,
+    Band,
+    Cell,
+    Label,
+    Length,
+    Pen,
+    RowSize,
+    Symbol,
+    compose,
+    concrete_number,
+    label,
+    off_axis,
+    on_axis,
+    pack,
+    quantity_text,
+    text_width,
+    values,
+)
+from .rows import Node
 
 _PORT = 12.0  # [pt] between the ports of a gear with more than two ends
 
 
 def link_symbol(part: Any, turns: bool) -> Symbol:
     """Return the symbol of a part that joins two bodies, with its ends at the left and right."""
-    if type(part) in (IdealGear, LossyGear):
-        return _gear(part)
-    if type(part) is Brake and turns:
-        return _LINKS[Clutch]
-    return _LINKS.get(type(part)) or class_box(part)
+    kind = type(part)
+    if kind not in (IdealGear, LossyGear):
+        return _LINKS.get(Clutch if kind is Brake and turns else kind) or class_box(part)
+    # The radii of the two wheels follow the ratio while both remain visible.
+    ratio = concrete_number(part.ratio)
+    larger = float(np.clip(1.0 if ratio is None else abs(ratio), 0.5, 2.0))
+    a, b = 26 / (1 + larger), 26 * larger / (1 + larger)
+
+    def draw(pen: Pen) -> None:
+        for x, r, end in ((a - 26, a, -28), (26 - b, b, 28)):
+            teeth = max(9, round(1.1 * r))
+            angle = np.pi * (2 * np.arange(4 * teeth) / (4 * teeth) + 1 / (4 * teeth))
+            radius = r + 1.5 * np.tile([1, 1, -1, -1], teeth)
+            rim = np.stack([x + radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+            pen.shape(*map(tuple, rim.tolist()), face=BODY)
+            pen.line((end, 0), (x, 0), width=SHAFT, z=4.5)
+            pen.circle(x, 0, 2.6, "white")
+        if isinstance(part, LossyGear):
+            pen.circle(2 * a - 26, 0, 4, LINING)
+
+    return Symbol(28, max(a, b) + 2, max(a, b) + 2, draw)
 
 
-def gear_symbol(part: Any, roles: tuple[str, str], others: Sequence[str]) -> Symbol:
-    """Return the symbol of a part with more than two ends.
+def gear_symbol(part: Any, nodes: Sequence[Node], ends: Sequence[Node]) -> Symbol:
+    """Return the symbol of a part that joins more than two `nodes`.
 
-    `roles`: the names of its ports at the left and right; `others`: the texts at its other ports,
-    which lie below each other at the right.
+    `ends`: the nodes at its left and right; the other ports lie below each other at the right.
     """
+    names = {
+        str(getattr(part, field.name)): field.name
+        for field in dataclasses.fields(part)
+        if field.metadata.get("static")
+    }
+    roles = [names.get(node.name, "") for node in ends]
+    below = [node.name for node in nodes if node not in ends]
+    others = [f"{names[n]}: {n}" if names.get(n, n) != n else n for n in below]
     symbol = _LINKS.get(type(part)) or class_box(part, len(others))
     room = max(text_width(text, SMALL) for text in (*roles, *others)) + 8
     half = symbol.half + room
@@ -156,27 +212,6 @@ def _pressed_pair(pen: Pen) -> None:
 # -- gears
 
 
-def _gear(part: Any) -> Symbol:
-    """Two wheels whose radii follow the ratio while both remain visible."""
-    ratio = concrete_number(part.ratio)
-    larger = float(np.clip(1.0 if ratio is None else abs(ratio), 0.5, 2.0))
-    a, b = 26 / (1 + larger), 26 * larger / (1 + larger)
-
-    def draw(pen: Pen) -> None:
-        for x, r, end in ((a - 26, a, -28), (26 - b, b, 28)):
-            teeth = max(9, round(1.1 * r))
-            angle = np.pi * (2 * np.arange(4 * teeth) / (4 * teeth) + 1 / (4 * teeth))
-            radius = r + 1.5 * np.tile([1, 1, -1, -1], teeth)
-            rim = np.stack([x + radius * np.cos(angle), radius * np.sin(angle)], axis=1)
-            pen.shape(*map(tuple, rim.tolist()), face=BODY)
-            pen.line((end, 0), (x, 0), width=SHAFT, z=4.5)
-            pen.circle(x, 0, 2.6, "white")
-        if isinstance(part, LossyGear):
-            pen.circle(2 * a - 26, 0, 4, LINING)
-
-    return Symbol(28, max(a, b) + 2, max(a, b) + 2, draw)
-
-
 def _planets(pen: Pen) -> None:
     pen.circle(0, 0, 25, BODY)
     pen.circle(0, 0, 20.5)
@@ -207,33 +242,30 @@ _LINKS = {
 
 def shaft_contact(part: Any) -> Symbol:
     """Return the symbol of a contact between a shaft and the housing."""
-    if type(part) is BearingFriction:
-        return Symbol(15, 6 + HATCH, 6 + HATCH, _bearing)
-    if type(part) is Brake:
-        return Symbol(21, 20, 26 + HATCH, _shaft_brake)
     box = class_box(part)
 
     def draw(pen: Pen) -> None:
-        box.draw(pen)
-        pen.line((0, -box.down), (0, -18))
-        pen.ground((-13, -18), (13, -18))
+        if type(part) is BearingFriction:
+            for side in (-1, 1):
+                pen.box((-13, 13), (side * 1.5, side * 5), LINING, edge=None)
+                pen.ground((side * 13, side * 5), (-side * 13, side * 5))
+        elif type(part) is Brake:
+            pen.box((-2.2, 2.2), (-19, 19), BODY)
+            for side in (-1, 1):
+                pen.box((side * 2.2, side * 7), (-18, -7), LINING, edge=None)
+                pen.arrow((side * 18, -12.5), (side * 7.5, -12.5))
+                pen.line((side * 18, -9.5), (side * 18, -25))
+            pen.ground((-20, -25), (20, -25))
+        else:
+            box.draw(pen)
+            pen.line((0, -box.down), (0, -18))
+            pen.ground((-13, -18), (13, -18))
 
+    if type(part) is BearingFriction:
+        return Symbol(15, 6 + HATCH, 6 + HATCH, draw)
+    if type(part) is Brake:
+        return Symbol(21, 20, 26 + HATCH, draw)
     return Symbol(box.half, box.up, 18 + HATCH, draw)
-
-
-def _bearing(pen: Pen) -> None:
-    for side in (-1, 1):
-        pen.box((-13, 13), (side * 1.5, side * 5), LINING, edge=None)
-        pen.ground((side * 13, side * 5), (-side * 13, side * 5))
-
-
-def _shaft_brake(pen: Pen) -> None:
-    pen.box((-2.2, 2.2), (-19, 19), BODY)
-    for side in (-1, 1):
-        pen.box((side * 2.2, side * 7), (-18, -7), LINING, edge=None)
-        pen.arrow((side * 18, -12.5), (side * 7.5, -12.5))
-        pen.line((side * 18, -9.5), (side * 18, -25))
-    pen.ground((-20, -25), (20, -25))
 
 
 def pad_height(part: Any) -> Length:
@@ -267,22 +299,46 @@ _SHOES = (SupportFriction, MassWithStopAndFriction)
 # -- drives
 
 
-def push(drive: Any) -> Symbol:
-    """Return an arrow to the right, which leaves a box unless the drive is a plain force."""
-    if type(drive) in (Force, Position):
-        return Symbol(20, 7, 7, _push if type(drive) is Force else _given_push)
+def push(drive: Any, on_post: bool = False) -> Symbol:
+    """Return an arrow to the right, which leaves a box unless the drive is a plain force.
+
+    `on_post`: the arrow pushes against a post on a block.
+    """
+    plain = type(drive) in (Force, Position)
     box = _BOXES.get(type(drive)) or class_box(drive)
+    half = 20 if plain else box.half + 12
 
     def draw(pen: Pen) -> None:
-        box.draw(pen.shifted_by(-12, 0))
-        pen.arrow((box.half - 12, 0), (box.half + 12, 0))
+        axis = pen.shifted_by(0, 12) if on_post else pen
+        if type(drive) is Force:
+            axis.arrow((-20, 0), (20, 0))
+        elif plain:
+            axis.line((-19, 7), (-19, -7), width=1.8, colour=DRIVE)
+            axis.arrow((-19, 0), (13, 0))
+            axis.arrow((10, 0), (20, 0))
+        else:
+            box.draw(axis.shifted_by(-12, 0))
+            axis.arrow((box.half - 12, 0), (half, 0))
+        if on_post:
+            pen.line((half, 0), (half, 20), width=2.2)
 
-    return Symbol(box.half + 12, box.up, box.down, draw)
+    if on_post:
+        return Symbol(half, 22, 0, draw)
+    return Symbol(half, 7, 7, draw) if plain else Symbol(half, box.up, box.down, draw)
 
 
 def turn(drive: Any) -> tuple[Symbol, Symbol | None]:
     """Return an arrow around a shaft, and the box above it unless the drive is a plain torque."""
-    arrow = Symbol(12, 18, 18, _given_turn if type(drive) is Position else _turn)
+
+    def draw_arrow(pen: Pen) -> None:
+        angle = np.linspace(0.2 * np.pi, 1.75 * np.pi, 60)
+        points = [(7.5 * float(np.cos(a)), 17.0 * float(np.sin(a))) for a in angle]
+        pen.line(*points[:-3], width=1.8, colour=DRIVE)
+        pen.arrow(points[-7], points[-1])
+        if type(drive) is Position:
+            pen.line((1, 9), (11, 11), width=1.8, colour=DRIVE)
+
+    arrow = Symbol(12, 18, 18, draw_arrow)
     if type(drive) in (Torque, Position):
         return arrow, None
     box = _BOXES.get(type(drive)) or class_box(drive)
@@ -292,28 +348,6 @@ def turn(drive: Any) -> tuple[Symbol, Symbol | None]:
         box.draw(pen.shifted_by(0, 6 + box.down))
 
     return arrow, Symbol(box.half, 6 + box.up + box.down, 0, draw)
-
-
-def _push(pen: Pen) -> None:
-    pen.arrow((-20, 0), (20, 0))
-
-
-def _given_push(pen: Pen) -> None:
-    pen.line((-19, 7), (-19, -7), width=1.8, colour=DRIVE)
-    pen.arrow((-19, 0), (13, 0))
-    pen.arrow((10, 0), (20, 0))
-
-
-def _turn(pen: Pen) -> None:
-    angle = np.linspace(0.2 * np.pi, 1.75 * np.pi, 60)
-    points = [(7.5 * float(np.cos(a)), 17.0 * float(np.sin(a))) for a in angle]
-    pen.line(*points[:-3], width=1.8, colour=DRIVE)
-    pen.arrow(points[-7], points[-1])
-
-
-def _given_turn(pen: Pen) -> None:
-    _turn(pen)
-    pen.line((1, 9), (11, 11), width=1.8, colour=DRIVE)
 
 
 def _controller(pen: Pen) -> None:
@@ -348,3 +382,140 @@ _BOXES = {
     QuadraticSpeedDependentForce: _DRAG,
     QuadraticSpeedDependentTorque: _DRAG,
 }
+
+
+# -- bodies
+
+Parts = Mapping[str, Any]  # by their names
+
+
+def node_cells(
+    name: str, part: Any, acting: Parts, *, turns: bool, joined: tuple[bool, bool]
+) -> list[Cell]:
+    """Return the cells of a body or wall with the parts that act on it alone.
+
+    `turns`: whether its row turns; `joined`: whether a part joins it at the left, at the right.
+    """
+    contacts = {key: one for key, one in acting.items() if isinstance(one, AbstractContact)}
+    drives = {key: one for key, one in acting.items() if key not in contacts}
+    if isinstance(part, HeatCapacitor):
+        heated = [f"{'and' if k else 'heated by'} {one}" for k, one in enumerate(part.sources)]
+        lines = [*values(part, False), *heated]
+        text = Label(((name, NAME), *((line, VALUE) for line in lines)))
+        half, height, corner = text.width / 2 + 9, text.height / 2 + 5, 6
+
+        def draw(axes: Axes, x: Length, row: RowSize) -> None:
+            pen = Pen(axes, name, x, row.y)
+            near, far = half - corner, height - corner
+            right = [(near, -height), (half, -far), (half, far), (near, height)]
+            pen.shape(*right, *((-x, y) for x, y in reversed(right)), face="#F8E1D6")
+            pen.lines(text, text.height / 2)
+
+        return [Cell({Band.CORE: (half, half)}, draw, height, height)]
+    if isinstance(part, ThermalConductor):
+
+        def draw_surroundings(pen: Pen) -> None:
+            for y in (-16, -4, 8):
+                pen.line((0, y), (0, y + 8), width=1.6)
+
+        text = Label(((quantity_text("T_ambient", part.T_ambient, "K"), VALUE),))
+        return [on_axis(name, Symbol(2, 17, 17, draw_surroundings), text, Band.BELOW)]
+    if getattr(part, "rotational", False):
+        disc = Symbol(7, 25, 25, lambda pen: pen.box((-7, 7), (-25, 25), BODY))
+        body = on_axis(name, disc, label(name, part, True), Band.ABOVE)
+        rubbing = [
+            on_axis(key, shaft_contact(one), label(key, one, True, grounded=True), Band.BELOW)
+            for key, one in contacts.items()
+        ]
+        before = []
+        for key, one in drives.items():
+            (arrow, box), text = turn(one), label(key, one, True)
+            cell = on_axis(key, arrow, Label(()) if box else text, Band.ABOVE)
+            above = [] if box is None else [off_axis(key, box, text, Band.ABOVE)]
+            before.append(compose([cell, *above], [0, 0]) if above else cell)
+        return [*before, body, *rubbing]
+    if isinstance(part, Fixed):
+        up = -21.0 if joined[1] else 21.0  # hatched on the side where nothing is joined
+        wall = Symbol(HATCH + 2, 21.0, 21.0, lambda pen: pen.ground((0, -up), (0, up)))
+        return [on_axis(name, wall, label(name, part, turns), Band.BELOW)]
+    return _sliding_cells(name, part, drives, contacts, joined[0])
+
+
+def reference_cell(name: str) -> Cell:
+    """Return the cell of a body that an earlier row shows: its name in a dashed box."""
+    text = Label(((name, NAME),))
+    half = text.width / 2 + 6
+
+    def draw(axes: Axes, x: Length, row: RowSize) -> None:
+        pen = Pen(axes, name, x, row.y)
+        pen.box((-half, half), (-9, 9), edge=None)
+        corners = ((-half, -9), (half, -9), (half, 9), (-half, 9), (-half, -9))
+        for start, stop in zip(corners[:-1], corners[1:], strict=True):
+            pen.line(start, stop, width=0.9, colour=SOFT, z=5, dashes=(0, (3, 2)))
+        pen.lines(text, text.height / 2)
+
+    return Cell({Band.CORE: (half, half)}, draw, 9, 9, edge=(half, half))
+
+
+def _sliding_cells(
+    name: str, part: Any, drives: Parts, contacts: Parts, joined: bool
+) -> list[Cell]:
+    """Return a block on its guides. The first drive pushes from the left if this side is free.
+    Other drives push against posts on the block.
+    """
+    stopped = isinstance(part, MassWithStopAndFriction)
+    rubbing: dict[str, tuple[Any, Label]] = {}
+    lines = values(part, False)
+    if (
+        stopped
+    ):  # The name is inside the block, and the label below it describes friction and stops.
+        lines = [quantity_text("m", part.m, "kg")]
+        below = [
+            "Stribeck",
+            *([] if part.f_neg is None else [f"f_neg: {type(part.f_neg).__name__}"]),
+        ]
+        below += [quantity_text(end, getattr(part, end), "m") for end in ("smin", "smax")]
+        rubbing[name] = part, Label(tuple((line, VALUE) for line in below))
+    for key, one in contacts.items():
+        rubbing[key] = one, label(key, one, False, grounded=True)
+    floor = max((pad_height(one) for one, _ in rubbing.values()), default=0.0)
+    pads = [off_axis(key, pad(p, floor), text, Band.BELOW) for key, (p, text) in rubbing.items()]
+    before, above = [], []
+    for k, (key, drive) in enumerate(drives.items()):
+        text = label(key, drive, False)
+        if k == 0 and not joined:
+            arrow = push(drive)
+            cell = on_axis(key, arrow, text, Band.ABOVE)
+            near = 0.0 if stopped else 9.0  # the gap to the next cell
+            reach = {**cell.reach, Band.CORE: (arrow.half, arrow.half - near)}
+            before.append(dataclasses.replace(cell, reach=reach, edge=(0.0, arrow.half)))
+        else:
+            above.append(off_axis(key, push(drive, on_post=True), text, Band.ABOVE))
+
+    def draw_post(axes: Axes, x: Length, row: RowSize) -> None:
+        # A hard stop stands on the floor and ends below the rod.
+        pen = Pen(axes, name, x, row.y)
+        pen.box((-3, 3), (-row.down - floor, -7))
+        pen.ground((-11, -row.down - floor), (11, -row.down - floor))
+
+    post = Cell({Band.CORE: (3, 3), Band.BELOW: (11, 11)}, draw_post, below=floor + HATCH)
+    posts = [post] if stopped else []
+    text = Label(((name, NAME), *((line, VALUE) for line in lines)))
+    # The block is as wide as its text and the symbols below and above it, and as high as its row.
+    cells, places, half = list[Cell](), list[Length](), max(30.0, text.width / 2 + 8)
+    for row in (pads, above):
+        x = pack(row, dict.fromkeys(Band, 8.0))
+        if x:
+            middle = (x[0] + x[-1]) / 2
+            cells += row
+            places += [one - middle for one in x]
+            half = max(half, x[-1] - middle + 24)
+
+    def draw_block(axes: Axes, x: Length, row: RowSize) -> None:
+        pen = Pen(axes, name, x, row.y)
+        pen.box((-half, half), (-row.down, row.up), BODY)
+        pen.lines(text, text.height / 2)
+
+    height = max(21.0, text.height / 2 + 5)
+    block = Cell({Band.CORE: (half, half)}, draw_block, height, height)
+    return [*before, *posts, compose([block, *cells], [0.0, *places]), *posts]
