@@ -10,7 +10,7 @@ from markupsafe import Markup
 from frictax.analysis import FreeRunScore, Validation
 from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.motion import Motion
-from frictax.analysis.selection.structures_text import structures_rows
+from frictax.analysis.selection.structure import structures_rows
 from frictax.fitting import Estimate, FitResult
 from frictax.interrupts import Workers
 from frictax.measurements import Record

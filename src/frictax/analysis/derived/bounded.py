@@ -13,15 +13,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-_NEAR = 3.0  # [standard errors] distance from a bound below which draws are used
 _DRAWS, _LEAST = 4000, 400  # draws, and the smallest number that is sufficient
-_BATCHES = 20  # batches of draws until enough of them are within all bounds
-_FAR = 4.0  # [standard deviations] distance from the fit to which a profile is extended
-_GRID = 2001  # points on which the density of a profile is integrated
-_HARDLY = 0.01  # [noise] effect of a parameter over its whole size below which it does not act
-_ON = 0.01  # [value or its start] distance from a bound at which a parameter is at its bound
-_PROFILES = "profiles_near_bounds"  # entry of a fit's `vars` that caches its profiles
-_SWEEPS = 30  # sweeps of the Gibbs sampler over the parameters at their bounds
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
@@ -29,14 +21,15 @@ def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarr
     unknowns = found.problem.unknowns
     error = np.sqrt(np.maximum(np.diag(spread.covariance), 0.0))
     away = np.fmin(found.x - bounds(unknowns), upper_bounds(unknowns) - found.x)
-    return ~found.active | ((away < _NEAR * error) & ~_has_log_scale(found))
+    return ~found.active | ((away < 3.0 * error) & ~_has_log_scale(found))
 
 
 def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
     """Return whether each fitted parameter without an error is at its lower bound."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
-    return ~found.active & (x - low <= _ON * np.maximum(np.abs(x), start))
+    # A parameter is at its bound within 1 % of its value or of its start, whichever is larger.
+    return ~found.active & (x - low <= 0.01 * np.maximum(np.abs(x), start))
 
 
 def draws_within_bounds(
@@ -67,7 +60,18 @@ def draws_within_bounds(
     white = np.diag(found.full_covariance)[on]
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
-    moved, follow, slope, curvature = _linearize_at_bounds(found, wider)
+    # `moved`: the m parameters at a bound whose effect over their whole size is above 1 % of the
+    # noise. `follow`: derivatives (k, m) of the others by these.
+    j, noise = found.full_jacobian, found.noise_scale * np.sqrt(wider)
+    far = np.maximum(np.abs(x), np.abs(x - np.asarray(found.problem.x0)))
+    moved = ~on & (np.linalg.norm(j, axis=0) * far > 0.01 * found.noise_scale)
+    sizes = np.linalg.norm(j[:, on], axis=0)
+    inverse = np.linalg.pinv(j[:, on] / sizes) if on.any() else np.zeros((0, len(j)))
+    follow = -(inverse @ j[:, moved]) / sizes[:, None]
+    rest = (j[:, moved] + j[:, on] @ follow) / noise
+    r = np.zeros(len(j))
+    r[: len(found.full_residuals)] = found.full_residuals
+    slope, curvature = rest.T @ r / noise, rest.T @ rest
     profiled = _profile_near_bound(found, spread, gradient, moved, wider, by)
     if hardly and (profiled is None or found.active[profiled.place]):
         return None
@@ -79,9 +83,11 @@ def draws_within_bounds(
         if covariance[k, k] > 0:  # The others are conditional on parameter k.
             covariance = covariance - np.outer(covariance[k], covariance[k]) / covariance[k, k]
             covariance[k] = covariance[:, k] = 0.0
-    root, dof = _root(covariance), float(spread.dof((gradient * on)[None])[0])
+    variances, turn = np.linalg.eigh(covariance)
+    root = turn * np.sqrt(np.maximum(variances, 0.0))
+    dof = float(spread.dof((gradient * on)[None])[0])
     by_factors, kept = _has_log_scale(found), list[np.ndarray]()
-    for _ in range(_BATCHES):
+    for _ in range(20):  # Further batches replace the draws that are beyond a bound.
         step = np.zeros((_DRAWS, x.size))
         ends = low[moved] - x[moved], high[moved] - x[moved]
         step[:, moved] = _sample_distances(slope, curvature, *ends, rng)
@@ -112,7 +118,7 @@ class _Profiled:
     def draws(self, count: int, rng: np.random.Generator) -> Float[np.ndarray, "n q"]:
         """Draw from the density exp(-root^2/2). The other parameters follow the profile."""
         v, root = self.values, self.root
-        grid = np.linspace(v[0], v[-1], _GRID)
+        grid = np.linspace(v[0], v[-1], 2001)
         density = np.exp(-0.5 * np.interp(grid, v, root) ** 2)
         area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
         at = np.interp(rng.uniform(0.0, area[-1], count), area, grid)
@@ -140,7 +146,7 @@ def _profile_near_bound(
         return None
     place = int(np.argmax(share))
     name = [n for u in found.problem.unknowns for n in u.names][place]
-    made = vars(found).setdefault(_PROFILES, {})
+    made = vars(found).setdefault("profiles_near_bounds", {})  # cached with the fit
     if (name, by) not in made:
         try:
             made[name, by] = found.profile(name, by=by)
@@ -158,12 +164,13 @@ def _profile_near_bound(
     root, others = root[first], others[first]
     if values.size < 3:
         return None
+    extent = 4.0  # [standard deviations] distance from the fit to which the profile is extended
     for end, near_end in ((0, 1), (-1, -2)):  # Extend both ends along straight lines.
         bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
         rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
-        if root[end] >= _FAR or rise * (1 if end else -1) <= 0:
+        if root[end] >= extent or rise * (1 if end else -1) <= 0:
             continue
-        far = values[end] + (_FAR - root[end]) / rise
+        far = values[end] + (extent - root[end]) / rise
         far = max(far, bound) if end == 0 else min(far, bound)
         if far == values[end]:
             continue
@@ -193,27 +200,6 @@ def _has_log_scale(found: FitResult) -> Bool[np.ndarray, " q"]:
     )
 
 
-def _root(covariance: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
-    w, v = np.linalg.eigh(covariance)
-    return v * np.sqrt(np.maximum(w, 0.0))
-
-
-def _linearize_at_bounds(found: FitResult, wider: float) -> tuple[np.ndarray, ...]:
-    """Return a mask of the m parameters at a bound that change the residuals. Then follow the
-    derivatives (k, m) of the others by these, and slope and curvature (m, m) of half the misfit.
-    """
-    j, on = found.full_jacobian, found.active
-    far = np.maximum(np.abs(found.x), np.abs(found.x - np.asarray(found.problem.x0)))
-    moved = ~on & (np.linalg.norm(j, axis=0) * far > _HARDLY * found.noise_scale)
-    sizes = np.linalg.norm(j[:, on], axis=0)
-    inverse = np.linalg.pinv(j[:, on] / sizes) if on.any() else np.zeros((0, len(j)))
-    follow = -(inverse @ j[:, moved]) / sizes[:, None]
-    rest = (j[:, moved] + j[:, on] @ follow) / (found.noise_scale * np.sqrt(wider))
-    r = np.zeros(len(j))
-    r[: len(found.full_residuals)] = found.full_residuals
-    return moved, follow, rest.T @ r / (found.noise_scale * np.sqrt(wider)), rest.T @ rest
-
-
 def _sample_distances(
     slope: Float[np.ndarray, " m"],
     curvature: Float[np.ndarray, "m m"],
@@ -221,9 +207,9 @@ def _sample_distances(
     high: Float[np.ndarray, " m"],
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "n m"]:
-    """Return draws of the distances from the bounds, by a Gibbs sampler."""
+    """Return draws of the distances from the bounds, by 30 sweeps of a Gibbs sampler."""
     out = np.zeros((_DRAWS, slope.size))
-    for _ in range(_SWEEPS if slope.size > 1 else 1):
+    for _ in range(30 if slope.size > 1 else 1):
         for i, own in enumerate(np.diag(curvature)):
             if not own > 0:
                 continue

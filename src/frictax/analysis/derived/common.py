@@ -35,16 +35,29 @@ def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
     for name, part in model.named_parts():
         if not isinstance(part, AbstractContact) or part.depends_on_torque:
             continue
-        turns = _turns(model, part)
-        for way, where, of in _ways(part):
-            pressed = isinstance(part, AbstractPressed)
+        turns, pressed = is_rotational(part), isinstance(part, AbstractPressed)
+        if turns is None:
+            turns = is_rotational(model[part.between()[0].partition(".")[0]])
+        field = getattr(type(part), "forward", "f_pos")
+        ways = [(1, " forward", field), (-1, " backward", field.replace("_pos", "_neg"))]
+        if part.law(-1) is part.law(1) or part.blocks_backward:
+            ways = [(1, "", field)]
+        for way, where, of in ways:
+
+            def breakaway(m: Any, n: str = name, w: int = way, pressed: bool = pressed) -> Any:
+                return m[n].holds(w, m[n].scale(m[n].fn_max) if pressed else 1.0)
+
             title = f"{name}: breakaway{where}{' at fn_max' if pressed else ''}"
-            yield title, lambda m, n=name, w=way: _breakaway(m[n], w), "N.m" if turns else "N"
+            yield title, breakaway, "N.m" if turns else "N"
             path = f"{name}.{of}"
             law = part.law(way)
             if isinstance(law, Stribeck):
                 title = f"{path}: Stribeck velocity"
-                yield title, lambda m, n=name, w=way: 1.0 / m[n].law(w).fexp, _speed_unit(turns)
+                yield (
+                    title,
+                    lambda m, n=name, w=way: 1.0 / m[n].law(w).fexp,
+                    "rad/s" if turns else "m/s",
+                )
             body = _carried_body(model, name, part)
             if body is not None and isinstance(law, Coulomb | Stribeck) and float(law.F_prop) > 0:
                 title = f"{body}: time constant{where}"
@@ -71,34 +84,8 @@ def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
             yield (
                 f"{title}: Stribeck velocity",
                 lambda m, b=branch: 1.0 / getattr(as_steady(m), b).fexp,
-                _speed_unit(turns),
+                "rad/s" if turns else "m/s",
             )
-
-
-def _speed_unit(turns: bool) -> str:
-    return "rad/s" if turns else "m/s"
-
-
-def _turns(model: Mechanism, part: Any) -> bool:
-    turns = is_rotational(part)
-    return bool(
-        is_rotational(model[part.between()[0].partition(".")[0]]) if turns is None else turns
-    )
-
-
-def _ways(part: Any) -> Iterator[tuple[int, str, str]]:
-    """Return directions that have a law of their own, with a word and the field of the law."""
-    forward = getattr(type(part), "forward", "f_pos")
-    backward = forward.replace("_pos", "_neg")
-    if part.law(-1) is part.law(1) or part.blocks_backward:
-        yield 1, "", forward
-    else:
-        yield from ((1, " forward", forward), (-1, " backward", backward))
-
-
-def _breakaway(part: Any, way: int) -> Any:
-    pressed = issubclass(type(part), AbstractPressed)
-    return part.holds(way, part.scale(part.fn_max) if pressed else 1.0)
 
 
 def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:

@@ -4,6 +4,7 @@ draws.
 
 import contextlib
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from jaxtyping import Array, Float
 
 from frictax.annotations import Checked
 from frictax.fitting import Estimate, FitResult, Knowledge
-from frictax.fitting.problem.ties import ByPath, Tie, differentiable
+from frictax.fitting.problem.ties import ByPath, differentiable
 from frictax.fitting.result.estimates import Estimated, quantile
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.notice import Notice
@@ -29,7 +30,6 @@ from .bounded import draws_within_bounds, ends_about, is_near_bound, is_on_bound
 from .common import Quantity, common, expression
 
 EXACT = 1e-13  # [value] error below which a quantity is exact
-_UNKNOWN = 1e4  # [value] error above which the data do not identify a quantity
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -135,7 +135,10 @@ def derive_from_fit(
     """
     record = None if label is None else found.number(label)
     of, names, units, scalar = requested_quantities(found, function, name, unit, record)
-    made = differentiate_quantity(found, of, record, _spread(found, by))
+    spread = found.spread
+    if by is not None:
+        spread = by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
+    made = differentiate_quantity(found, of, record, spread)
     return refine_within_bounds(
         made.with_names(found, names, units, scalar), made, found, of, record, by
     )
@@ -212,12 +215,6 @@ def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
 
 def _common(found: FitResult) -> Iterator[Quantity]:
     return common(found.model, found.sweep if found.of_sweep else None)
-
-
-def _spread(found: FitResult, by: Any) -> CovarianceEstimate:
-    if by is None:
-        return found.spread
-    return by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
 
 
 def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
@@ -308,7 +305,7 @@ class DerivedValues:
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
             if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
-            elif sd >= _UNKNOWN * (abs(value) or 1.0):
+            elif sd >= 1e4 * (abs(value) or 1.0):  # The data do not determine even its size.
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
             shown = found.declared(unit, "", None, value) if unit else None
@@ -339,25 +336,14 @@ def differentiate_quantity(
             f"`derived` must be a finite number with a derivative, got {value.tolist()} at the"
             " fitted values. Write it by operations that JAX differentiates, away from 0/0."
         )
-    moving, held = gradient * found.active, tuple(_knowledge_without_errors(found, gradient))
-    return DerivedValues(value, moving, gradient, held, spread)
-
-
-def _knowledge_without_errors(
-    found: FitResult, gradient: Float[np.ndarray, "k q"]
-) -> Iterator[Knowledge]:
-    """Return for each quantity what the parameters without errors imply: that the data do not
-    identify it, that it is at a bound, or that it is fixed.
-    """
-    known, names = (
-        found.identifiability.knowledge,
-        [n for u in found.problem.unknowns for n in u.names],
-    )
-    for row in gradient:
+    known, held = found.identifiability.knowledge, []
+    names = [n for u in found.problem.unknowns for n in u.names]
+    for row in gradient:  # What the parameters without errors imply about each quantity.
         on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
         kinds = {known[n] for n in on if n in known}
         at_bound = Knowledge.AT_BOUND if kinds else Knowledge.FIXED
-        yield Knowledge.UNKNOWN if Knowledge.UNKNOWN in kinds else at_bound
+        held.append(Knowledge.UNKNOWN if Knowledge.UNKNOWN in kinds else at_bound)
+    return DerivedValues(value, gradient * found.active, gradient, tuple(held), spread)
 
 
 def tied_estimates(
@@ -366,53 +352,44 @@ def tied_estimates(
     """Return the tied quantities, with the errors of the parameters that they are tied to. A
     quantity that differs by record has one entry for each record.
     """
-    return tuple(_iterate_tied(found, found.spread if spread is None else spread))
-
-
-def _iterate_tied(found: FitResult, spread: CovarianceEstimate) -> Iterator[Estimate]:
-    problem = found.problem
+    problem, out = found.problem, list[Estimate]()
     if not problem.ties:
-        return
+        return ()
+    spread = found.spread if spread is None else spread
     declared = {p.path: p for p in parameters(problem.setup)}
-    moved = {u.path: u.declaration.domain for u in problem.unknowns}
+    domains = {u.path: u.declaration.domain for u in problem.unknowns}
+    sources = {tie.path: tie.source for tie in problem.ties}
     own = any(u.record is not None and not u.hidden for u in problem.unknowns)
     for tie in problem.ties:
-        p = declared[tie.path]
-        at = lambda setup, path=tie.path: jnp.ravel(jnp.asarray(get(setup, path)))  # noqa: E731
+        p, at = declared[tie.path], functools.partial(_flat_value, tie.path)
         records: Mapping[str, int | None] = {"": None}
         if own:
             each = [differentiate_quantity(found, at, i, spread) for i in range(len(found.records))]
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
-        unit, domain = found.unit_of(p), p.declaration.domain
-        if (
-            moved.get(_free_of(tie, problem.ties)) == LogScale()
-        ):  # Its error is a factor, as that of the source.
+        unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
+        while source in sources:  # The end of a chain of multiples; empty behind a function.
+            source = sources[source]
+        if domains.get(source) == LogScale():  # Its error is a factor, as that of the source.
             domain = LogScale()
         for label, record in records.items():
             made = differentiate_quantity(found, at, record, spread)
-            plain = np.shape(p.value) == ()
-            names = [
-                f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(len(made.value))
-            ]
-            for e in made.with_names(found, names, [unit] * len(names), plain).estimates:
+            plain, count = np.shape(p.value) == (), len(made.value)
+            names = [f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(count)]
+            for e in made.with_names(found, names, [unit] * count, plain).estimates:
                 lower, upper = domain.interval(e.value, e.upper - e.value)
-                yield dataclasses.replace(
-                    e,
-                    path=tie.path + label,
-                    lower=lower,
-                    upper=upper,
-                    declared=found.declared(unit, tie.path, record, e.value),
-                    tied=tie.says,
+                shown = found.declared(unit, tie.path, record, e.value)
+                path = tie.path + label
+                out.append(
+                    dataclasses.replace(
+                        e, path=path, lower=lower, upper=upper, declared=shown, tied=tie.says
+                    )
                 )
+    return tuple(out)
 
 
-def _free_of(tie: Tie, ties: Sequence[Tie]) -> str:
-    """Return the path at the end of a chain of multiples; empty if a function is in the chain."""
-    others = {other.path: other for other in ties}
-    while tie.source in others:
-        tie = others[tie.source]
-    return tie.source
+def _flat_value(path: str, setup: Any) -> Array:
+    return jnp.ravel(jnp.asarray(get(setup, path)))
 
 
 def derive_from_draws(

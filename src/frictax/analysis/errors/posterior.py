@@ -37,10 +37,6 @@ from .resampling import method_of, run_search
 _BLOCK = 25  # draws that one random key gives
 _SECONDS = 0.5  # [s] duration of a call, between which a chain can be stopped and shows progress
 _ACCEPTED = 0.9  # acceptance rate to which the step size is adapted
-# [log density] largest distance of a start below the middle of the frame, in addition to 2 for
-# each parameter
-_FAR = 20.0
-_FEWEST = 100  # draws of each chain below which an interrupted posterior is discarded
 
 
 State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, the density's logarithm, its slope by u
@@ -127,7 +123,8 @@ def run_chains(
     except KeyboardInterrupt:
         interrupted = True
         tell.break_off()
-        if not may_keep() or min(map(_count, taken)) < _FEWEST:
+        # A posterior with fewer draws of a chain is discarded.
+        if not may_keep() or min(map(_count, taken)) < 100:
             raise
     least = min(map(_count, taken))
     stats = {
@@ -154,6 +151,8 @@ class _Chain:
 
         Half of the warm-up uses `frame`, the other half the frame of the first draws.
         """
+        from blackjax.adaptation.step_size import dual_averaging_adaptation
+
         tell = list(self.tell.values())[number]
         key, own = jax.random.split(key)
         state = self.draw_start(own, frame)
@@ -164,7 +163,8 @@ class _Chain:
             (self.warmup - self.warmup // 2, True),
             (self.draws, False),
         ):
-            averaging, drawn = _averaging(step), []
+            first = dual_averaging_adaptation(_ACCEPTED)[0](step)
+            averaging, drawn = tuple(np.asarray(x, dtype=float) for x in first), []
             while _count(drawn) < count:
                 key, own = jax.random.split(key)
                 own = np.asarray(jax.random.key_data(own))
@@ -193,7 +193,16 @@ class _Chain:
                 step = float(np.exp(averaging[1]))
                 halves.append(np.concatenate([block["w"] for block in drawn]))
             if moves and len(halves) == 1:
-                frame, state = _adapt_frame(frame, state, halves[0][len(halves[0]) // 3 :])
+                draws = halves[0][len(halves[0]) // 3 :]
+                u, value, slope = (np.asarray(x) for x in state)
+                w, n, old = frame.middle + frame.root @ u, len(draws), frame.root @ frame.root.T
+                # A few draws do not determine many directions. The old covariance counts as five
+                # more draws, as in Stan.
+                sample = np.atleast_2d(np.cov(draws, rowvar=False))
+                root = np.linalg.cholesky((n * sample + 5.0 * old) / (n + 5.0))
+                slope = root.T @ np.linalg.solve(frame.root.T, slope)
+                frame = dataclasses.replace(frame, middle=draws.mean(axis=0), root=root)
+                state = np.linalg.solve(root, w - frame.middle), value, slope
 
     def draw_start(self, key: Any, frame: Frame) -> State:
         """Return a random first state in the frame.
@@ -203,7 +212,8 @@ class _Chain:
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        least = -np.inf if middle is None else middle[1] - _FAR - 2.0 * frame.middle.size
+        # The log density of a start is at most 20, and 2 for each parameter, below the middle's.
+        least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
             u = random.standard_normal(frame.middle.size) * 0.5**nearer
@@ -235,13 +245,6 @@ class _Chain:
 
 def _count(blocks: list[dict[str, np.ndarray]]) -> int:
     return sum(len(block["w"]) for block in blocks)
-
-
-def _averaging(step: float) -> tuple[np.ndarray, ...]:
-    """Return the initial state of the dual averaging of the step size."""
-    from blackjax.adaptation.step_size import dual_averaging_adaptation
-
-    return tuple(np.asarray(x, dtype=float) for x in dual_averaging_adaptation(_ACCEPTED)[0](step))
 
 
 @cached_jit
@@ -324,22 +327,6 @@ def _density(
 _density_alone = cached_jit(_density)
 
 
-def _adapt_frame(frame: Frame, state: Any, drawn: Float[np.ndarray, "n q"]) -> tuple[Frame, Any]:
-    """Return the frame of the draws so far, and the state in the new frame."""
-    u, value, slope = (np.asarray(x) for x in state)
-    w, count = frame.middle + frame.root @ u, len(drawn)
-    old = frame.root @ frame.root.T
-    # A few draws do not determine many directions. The old covariance counts as five more draws, as
-    # in Stan.
-    covariance = (count * np.atleast_2d(np.cov(drawn, rowvar=False)) + 5.0 * old) / (count + 5.0)
-    new = dataclasses.replace(frame, middle=drawn.mean(axis=0), root=np.linalg.cholesky(covariance))
-    back = np.linalg.solve(frame.root.T, slope)
-    return new, (np.linalg.solve(new.root, w - new.middle), value, new.root.T @ back)
-
-
-_CURVES = 400  # draws that a band of friction is computed from
-
-
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Summarised, Estimated, PosteriorVerbs):
     """Draws from the posterior density of the fitted parameters. Print it, or draw it by `plot()`.
@@ -384,7 +371,8 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
-        x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), _CURVES)).round().astype(int))]
+        # 400 draws are enough for a band.
+        x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 400)).round().astype(int))]
         low, middle, high = np.quantile(
             np.asarray(interruptible_jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
         )

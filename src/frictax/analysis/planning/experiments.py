@@ -119,10 +119,13 @@ def _motions(
         half = 0.5 * t[-1]
         there = np.interp(np.where(t <= half, 2 * t, 2 * (t[-1] - t)), t, s)
         tried.append(("let it reverse: move to and fro, not one way only", there))
+    # Exponentially from `top`/`SPAN` to `top` and back, first forward and then backward.
+    phase = 4.0 * t / t[-1]
+    speed = np.where(phase < 2, 1.0, -1.0) * top * SPAN ** -np.abs(np.mod(phase, 2.0) - 1.0)
     tried.append(
         (
             f"sweep the speed slowly from {top / SPAN:.2g} to {top:.2g} {unit} and back, both ways",
-            s[0] + np.concatenate([[0.0], np.cumsum(_sweep_speed(t, top)[1:] * np.diff(t))]),
+            s[0] + np.concatenate([[0.0], np.cumsum(speed[1:] * np.diff(t))]),
         )
     )
     half = len(s) // 2
@@ -134,15 +137,6 @@ def _motions(
         )
     )
     return [(says, {name: x}) for says, x in tried]
-
-
-def _sweep_speed(t: np.ndarray, top: float) -> np.ndarray:
-    """Return a speed that goes exponentially from `top`/`SPAN` to `top` and back, first forward and
-    then backward.
-    """
-    phase = 4.0 * t / t[-1]
-    way = np.where(phase < 2, 1.0, -1.0)
-    return way * top * SPAN ** -np.abs(np.mod(phase, 2.0) - 1.0)
 
 
 def _errors(

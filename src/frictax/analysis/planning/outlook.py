@@ -1,7 +1,8 @@
 """Predict the accuracy of a fit, and the experiments that improve it: `outlook`."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -13,8 +14,10 @@ from frictax.fitting import (
     AbstractObjective,
     AbstractPrior,
     Data,
+    Estimate,
     FitOptions,
     FitResult,
+    Identifiability,
     Instrument,
     Knowledge,
     Law,
@@ -37,20 +40,85 @@ from frictax.fitting.options import (
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.problem.ties import tied_again
 from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.result.identifiability import join_names, null_directions, null_notice
 from frictax.fitting.result.make_fit_result import make_fit_result
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
 from frictax.interrupts import nested_work
 from frictax.measurements import Sweep
 from frictax.mechanism import Machine
+from frictax.notice import Notice
 from frictax.progress import SILENT, Progress, Work, show_progress
+from frictax.summary import Summarised, Summary
+from frictax.text import figures, format_estimate
 
 from ..errors.guarded import Guarded
 from ..errors.linearization import NoiseModel, Samples
 from ..errors.resampling import run_search
-from .assessment import assess_parameters
-from .expected import Outlook
-from .experiments import better_motions, better_speeds
+from .experiments import Remedy, better_motions, better_speeds
+
+# [size of the value, or distance from its bound] error above which a parameter is weak
+_WEAK = 0.5
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Outlook(Summarised):
+    """Expected accuracy of the free parameters of a fit. Print it.
+
+    - `names`, `units`, `values` (p,): the free parameters and their start values [SI].
+    - `errors` (p,): the expected standard errors at these values, from the residuals of a first
+      fit.
+    - `relative` (p,): the errors over the sizes of the values, or over the distances from bounds.
+    - `identifiability`: knowledge of each parameter, singular values, null directions. Its
+      `notices` and `sentences` are those of the outlook, and name the remedies.
+    - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.
+    - `cures`: by name, experiments and the factors by which they reduce the error.
+
+    **Example:** at `outlook`.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Float[np.ndarray, " p"]
+    errors: Float[np.ndarray, " p"]
+    relative: Float[np.ndarray, " p"]
+    identifiability: Identifiability
+    cures: Mapping[str, tuple[Remedy, ...]]
+    title: str
+    declared: tuple[tuple[str, float] | None, ...]
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        return self.identifiability.notices
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.identifiability.sentences
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return the head of the table, and its rows."""
+        verdicts = {
+            Knowledge.KNOWN: "",
+            Knowledge.WEAK: "weak",
+            Knowledge.UNKNOWN: "not identifiable",
+            Knowledge.AT_BOUND: "at its bound",
+        }
+        rows = []
+        for i, name in enumerate(self.names):
+            row = format_estimate(
+                self.values[i], self.errors[i], self.units[i], fixed=self.declared[i]
+            )
+            start, share, text = figures(self.values[i] / row.size, 6), self.relative[i], ""
+            if np.isfinite(share):
+                percent = f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+                text = percent if share < 2 else f"{share:.2g} times"
+            verdict = verdicts[self.identifiability.knowledge[name]]
+            rows.append((name, start, row.unit, row.error, text, verdict))
+        return ("parameter", "start", "unit", "expected error", "relative", ""), rows
+
+    def _summary(self) -> Summary:
+        condition = f"condition {self.identifiability.condition:.3g}"
+        return Summary(self.title, self.rows(), "lrlrrl", [condition], self.sentences)
 
 
 class RecordOutlookOptions(ParameterOptions, total=False):
@@ -138,27 +206,17 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
             asked: dict[str, Any] = {**options, "progress": work}
             return _of_sweep(data, fit(model, data, **asked))
-        return _of_records(model, label_data(data), given, by, work)
-
-
-def _of_records(
-    model: Any,
-    records: Mapping[str, Any],
-    options: FitOptions,
-    by: NoiseModel | None,
-    work: Work,
-) -> Outlook:
-    method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
-    check_data(model, records)
-    problem, _ = build_problem(model, records, dataclasses.replace(options, method=method))
-    parts = work.parts({"first fit": 2.0, "other motions": 1.0})
-    with nested_work():
-        end = search(problem, method, say=parts["first fit"])
-    parts["first fit"].end()
-    raise_if_failed(problem, end.costs, records)
-    first = make_fit_result(model, problem, records, end, method, 0.95, [])
-    instruments = options.instruments or {}
-    return _outlook_at_start(first, options.free, by, instruments, parts["other motions"])
+        records, method = label_data(data), LevenbergMarquardt(tolerance=1e-2, max_steps=30)
+        check_data(model, records)
+        problem, _ = build_problem(model, records, dataclasses.replace(given, method=method))
+        parts = work.parts({"first fit": 2.0, "other motions": 1.0})
+        with nested_work():
+            end = search(problem, method, say=parts["first fit"])
+        parts["first fit"].end()
+        raise_if_failed(problem, end.costs, records)
+        first = make_fit_result(model, problem, records, end, method, 0.95, [])
+        instruments = given.instruments or {}
+        return _outlook_at_start(first, given.free, by, instruments, parts["other motions"])
 
 
 def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
@@ -208,8 +266,6 @@ def _outlook_at_start(
     )
     by = Guarded() if by is None else by
     covariance = by.spread(here).covariance[np.ix_(shown, shown)]
-    lower = bounds(problem.unknowns)[shown]
-    x0 = np.asarray(problem.x0)[shown]
     columns, starts = jacobian[:, shown], jacobian[:, ~shown]
     columns = columns - starts @ np.linalg.lstsq(starts, columns, rcond=None)[0]
 
@@ -217,26 +273,16 @@ def _outlook_at_start(
         f"Expected accuracy of {', '.join(records)} by {type(problem.objective).__name__}, at the"
         " start values"
     )
+
+    def cures(weak: Sequence[str]) -> Mapping[str, tuple[Remedy, ...]]:
+        tied = tied_again(problem.ties)
+        return better_motions(
+            first.start, records, first.names, weak, free, instruments, tied, work
+        )
+
     said = tuple(standing_still(problem, norms))
-    return assess_parameters(
-        title,
-        first.estimates,
-        x0,
-        lower,
-        columns,
-        covariance,
-        lambda weak: better_motions(
-            first.start,
-            records,
-            first.names,
-            weak,
-            free,
-            instruments,
-            tied_again(problem.ties),
-            work,
-        ),
-        said,
-    )
+    x0 = np.asarray(problem.x0)[shown]
+    return _assess_parameters(first, title, x0, columns, covariance, cures, said)
 
 
 def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
@@ -245,7 +291,7 @@ def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
     covariance = found.noise_scale**2 * inverse_gram(
         jacobian, norms, _independent_columns(jacobian)
     )
-    lower, values = bounds(found.problem.unknowns), np.asarray([e.value for e in found.estimates])
+    values = np.asarray([e.value for e in found.estimates])
     unknown = [
         n
         for n, k in found.identifiability.knowledge.items()
@@ -255,17 +301,8 @@ def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
     title = f"Expected accuracy of {sweep.name or 'the sweep'}, at the best fit"
     # A value that is near its bound in a sweep is judged by its relative error below.
     said = tuple(n for n in found.identifiability.notices if n.code != "near-bound")
-    return assess_parameters(
-        title,
-        found.estimates,
-        values,
-        lower,
-        jacobian,
-        covariance,
-        lambda weak: better_speeds(found, weak),
-        said,
-        unknown,
-    )
+    cures = functools.partial(better_speeds, found)
+    return _assess_parameters(found, title, values, jacobian, covariance, cures, said, unknown)
 
 
 def _independent_columns(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
@@ -279,3 +316,102 @@ def _independent_columns(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
             break
         kept[np.flatnonzero(kept)[np.argmax(np.abs(vt[-1]))]] = False
     return kept
+
+
+def _assess_parameters(
+    found: FitResult,
+    title: str,
+    x: Float[np.ndarray, " p"],
+    jacobian: Float[np.ndarray, "n p"],
+    covariance: Float[np.ndarray, "p p"],
+    cures: Callable[[Sequence[str]], Mapping[str, tuple[Remedy, ...]]],
+    said: tuple[Notice, ...],
+    unknown: Sequence[str] = (),
+) -> Outlook:
+    """Decide which parameters of `found` are identifiable at the values `x` (p,), and find remedies
+    for weak ones.
+
+    - `jacobian` (n, p) of the weighted residuals, `covariance` (p, p) of the expected errors.
+    - `cures`: maps weak parameters to experiments; `said`: notices that precede those found here;
+      `unknown`: parameters without information.
+    """
+    names, lower = list(found.names), bounds(found.problem.unknowns)[found.shown]
+    norms = np.linalg.norm(jacobian, axis=0)
+    seen = norms > 1e-12 * np.max(norms, initial=0.0)
+    s, null = null_directions(jacobian, names, seen)
+    from_bound = np.isfinite(lower) & (x > lower)
+    size = np.where(from_bound, x - np.where(np.isfinite(lower), lower, 0.0), np.abs(x))
+    nulls = [name for direction in null for name in direction]
+    alone = ~np.isin(names, nulls)
+    errors = np.where(seen & alone, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = errors / size
+    # A parameter that may be 0, such as an offset, does not have a relative error.
+    hopeless = ~seen | ~alone | np.isin(names, list(unknown)) | ~(relative < 2.0) & (size > 0)
+    weak = ~hopeless & (relative > _WEAK) & (relative < 2.0)
+    knowledge = {
+        name: Knowledge.UNKNOWN if h else Knowledge.WEAK if w else Knowledge.KNOWN
+        for name, h, w in zip(names, hopeless, weak, strict=True)
+    }
+    notices = [*said, *(null_notice("null-direction-always", direction) for direction in null)]
+    notices += [Notice("no-effect", name) for name, on in zip(names, seen, strict=True) if not on]
+    asked = [names[i] for i in np.flatnonzero((hopeless | weak) & alone)]
+    kept = np.flatnonzero(seen & alone & (size > 0))
+    if asked and kept.size and not unknown:
+        mine = [found.estimates[i] for i in kept]
+        notices += _weak_combinations(mine, covariance[np.ix_(kept, kept)], size[kept])
+    remedies = cures(asked) if asked else {}
+    notices += _remedy_notices(remedies, asked)
+    condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
+    known = Identifiability(knowledge, tuple(dict.fromkeys(notices)), s, condition, tuple(null))
+    units = tuple(e.unit for e in found.estimates)
+    declared = tuple(e.declared for e in found.estimates)
+    return Outlook(tuple(names), units, x, errors, relative, known, remedies, title, declared)
+
+
+def _weak_combinations(
+    estimates: Sequence[Estimate], covariance: np.ndarray, size: np.ndarray
+) -> list[Notice]:
+    """Return notices on the one or two combinations of parameters with the largest relative error,
+    if it is above one half.
+    """
+    spread, directions = np.linalg.eigh(covariance / np.outer(size, size))
+    out = []
+    for variance, w in list(zip(spread, directions.T, strict=True))[::-1][:2]:
+        if not np.sqrt(max(variance, 0.0)) > _WEAK:
+            break
+        change = w / np.max(np.abs(w)) * min(np.sqrt(variance) * np.max(np.abs(w)), 1.0)
+        parts = [i for i in range(len(w)) if abs(w[i]) > 0.1 * np.max(np.abs(w))]
+        names = [estimates[i].name for i in parts]
+        changes = ", ".join(
+            f"{estimates[i].name} by {change[i] * size[i]:+.2g} {estimates[i].unit}" for i in parts
+        )
+        if len(parts) > 1:
+            numbers = {"names": join_names(names), "changes": changes}
+            out.append(Notice("hard-to-tell-apart", "", numbers))
+        else:
+            out.append(Notice("hard-to-tell", names[0], {"changes": changes}))
+    return out
+
+
+def _remedy_notices(cures: Mapping[str, tuple[Remedy, ...]], weak: Sequence[str]) -> list[Notice]:
+    """Return a notice for each experiment that is the best for some weak parameters."""
+    best: dict[str, list[tuple[str, float]]] = {}
+    without = []
+    for name in weak:
+        helpful = [c for c in cures.get(name, ()) if c.gain >= 1.5]
+        if helpful:
+            cure = max(helpful, key=lambda c: c.gain)
+            best.setdefault(cure.says, []).append((name, cure.gain))
+        else:
+            without.append(name)
+    out = []
+    for says, gains in best.items():
+        errors = [f"{name} {gain:.2g} times" for name, gain in gains if np.isfinite(gain)]
+        unseen = [name for name, gain in gains if not np.isfinite(gain)]
+        effects = [f"errors would be smaller, of {join_names(errors)}"] if errors else []
+        effects += [f"{join_names(unseen)} would show at all"] if unseen else []
+        out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(effects)}))
+    if without:
+        out.append(Notice("no-cure", "", {"names": join_names(without)}))
+    return out

@@ -24,7 +24,6 @@ from ..errors.resampling import Jackknife
 from ..errors.uncertainty import Uncertainty, uncertainty
 from .motion import find_record
 
-_KEPT = 1500  # samples of each run that sensitivities are computed from
 _FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of all laws that scale friction
 
 
@@ -129,7 +128,19 @@ def free_run(
     x = np.asarray(found.x)
     machine = objective.machine(found.problem.setup_at(jnp.asarray(x), i).machine)
     prepared = divide_gaps(objective.prepare(machine, data), found.problem.engine)
-    changes = _changes(data, machine)
+    # Each change in words, its additional force [N or N.m], and its factor on friction.
+    changes = list[tuple[str, float, float]]()
+    units = {n: data.units[n].si_name for n in data.inputs}
+    # The drives whose input is a force, or a torque if none is a force.
+    pushes = "N" if "N" in units.values() else "N.m"
+    driven = tuple(n for n in units if units[n] == pushes)
+    if driven:
+        largest = max(float(np.max(np.abs(data.inputs[n]))) for n in driven)
+        small = float(f"{10.0 ** np.floor(np.log10(max(largest, 1e-300) * 1e-3)):.0e}")
+        unit = data.units[driven[0]].si_name
+        changes.append((f"{small:g} {unit} more from {' and '.join(driven)}", small, 1.0))
+    if _of_friction(machine):
+        changes.append(("1 % more friction", 0.0, 1.01))
     times = _repeats(found, errors)
     covariance = errors.full * np.sqrt(np.outer(times, times))
     values, vectors = np.linalg.eigh(covariance)
@@ -143,9 +154,9 @@ def free_run(
     more, scale = np.zeros(len(xs)), np.ones(len(xs))
     for k, (_, force, times) in enumerate(changes):
         more[1 + k], scale[1 + k] = force, times
-    kept = np.unique(np.linspace(0, data.n - 1, min(data.n, _KEPT)).round().astype(int))
+    kept = np.unique(np.linspace(0, data.n - 1, min(data.n, 1500)).round().astype(int))
     machines = xs, more, scale
-    ends = _runs(found.problem, objective, prepared, i, _inputs(data), machines, kept)
+    ends = _runs(found.problem, objective, prepared, i, driven, machines, kept)
     rms, runs = map(np.asarray, ends)
     base, moved, spread = rms[0], runs[1 : 1 + len(changes)] - runs[0], rms[1 + len(changes) :]
     ok = np.all(np.isfinite(spread), axis=1)
@@ -192,26 +203,6 @@ def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
             for u in found.problem.unknowns
         ]
     )
-
-
-def _inputs(data: Record) -> tuple[str, ...]:
-    """Return the drives whose input is a force, or a torque if none is a force."""
-    units = {n: data.units[n].si_name for n in data.inputs}
-    return tuple(n for n in units if units[n] == ("N" if "N" in units.values() else "N.m"))
-
-
-def _changes(data: Record, machine: Any) -> list[tuple[str, float, float]]:
-    """Return each change in words, its additional force [N or N.m], and its factor on friction."""
-    out = []
-    driven = _inputs(data)
-    if driven:
-        largest = max(float(np.max(np.abs(data.inputs[n]))) for n in driven)
-        small = float(f"{10.0 ** np.floor(np.log10(max(largest, 1e-300) * 1e-3)):.0e}")
-        unit = data.units[driven[0]].si_name
-        out.append((f"{small:g} {unit} more from {' and '.join(driven)}", small, 1.0))
-    if _of_friction(machine):
-        out.append(("1 % more friction", 0.0, 1.01))
-    return out
 
 
 def _of_friction(machine: Any) -> list[Any]:

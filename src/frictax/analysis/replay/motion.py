@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -119,9 +120,6 @@ def _run(
     return path.ys, path.modes, forces, *events, *jax.tree_util.tree_leaves(path.result)
 
 
-_MODES = {-1: "backward", 0: "stuck", 1: "forward", 2: "free"}
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preview:
     """A machine that is not fitted, beside a record.
@@ -204,6 +202,11 @@ def preview(
         for i, name in enumerate(prepared.names)
     }
     rms = np.sqrt(np.nanmean(left**2, axis=0))
+    modes, events = {-1: "backward", 0: "stuck", 1: "forward", 2: "free"}, {}
+    for i, name in enumerate(contact_names(placed)):
+        pairs = zip(before[:, i].tolist(), after[:, i].tolist(), strict=True)
+        changes = [(a, b) for a, b in pairs if a != b and a in modes and b in modes]
+        events[name] = dict(Counter(f"{modes[a]} to {modes[b]}" for a, b in changes))
     return Preview(
         record.name if label is None else label,
         record,
@@ -211,15 +214,5 @@ def preview(
         final,
         dict(zip(prepared.names, rms.tolist(), strict=True)),
         {name: channel_unit(placed, record, name) for name in prepared.names},
-        {name: _count_changes(before, after, i) for i, name in enumerate(contact_names(placed))},
+        events,
     )
-
-
-def _count_changes(before: np.ndarray, after: np.ndarray, i: int) -> dict[str, int]:
-    """Return the number of each change of mode of a contact."""
-    counts = dict[str, int]()
-    for a, b in zip(before[:, i], after[:, i], strict=True):
-        if a != b and int(a) in _MODES and int(b) in _MODES:
-            what = f"{_MODES[int(a)]} to {_MODES[int(b)]}"
-            counts[what] = counts.get(what, 0) + 1
-    return counts

@@ -294,9 +294,6 @@ def position(x: Series, c: Columns) -> Finding:
     return finding_of("position", x, sentence, (size, error * travel), best, numbers, curves, label)
 
 
-_LAGS = 20  # lags of Ljung and Box's test; more lags reduce its power
-
-
 def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Return the autocorrelation of x at lags 0 to n - 1; 1 at lag 0.
 
@@ -342,7 +339,7 @@ def whiteness(
 
     n, step = e.size, float(np.median(np.diff(np.sort(t))))
     rho = autocorrelation(e)
-    lags = min(_LAGS, n // 5)
+    lags = min(20, n // 5)  # More lags reduce the power of the test.
     q = n * (n + 2) * float(np.sum(rho[1 : lags + 1] ** 2 / (n - np.arange(1, lags + 1))))
     p = float(chi2.sf(q, lags))
     sums = 1.0 + 2.0 * np.cumsum(rho[1:])
@@ -383,11 +380,6 @@ def whiteness(
     )  # fmt: skip
 
 
-_FINER = 8  # steps of the scan for one independent frequency
-_NEAR = 41  # independent frequencies whose median is the background
-_FEWEST = 40  # samples of a direction
-
-
 def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     """Find the strongest sine and cosine over position. Each direction has its own amplitude and
     phase.
@@ -411,7 +403,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     shortest = max(
         4.0 * step * float(np.median(speeds)), float(np.quantile(speeds, 0.25)) / x.cutoff
     )
-    ways = [w for w in c.ways if np.sum(np.sign(x.v) == w) >= _FEWEST]
+    ways = [w for w in c.ways if np.sum(np.sign(x.v) == w) >= 40]
     count = int(travel / shortest)
     if count < 8 or not ways:
         return without_information("ripple", x, "it moves too little for a period", label), c
@@ -510,29 +502,23 @@ def _scan(
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)
-    length, power, above = cells * _FINER, 0.0, 0.0
-    keep = np.arange(2 * _FINER, count * _FINER + 1)
+    finer = 8  # steps of the scan for one independent frequency
+    length, power, above = cells * finer, 0.0, 0.0
+    keep = np.arange(2 * finer, count * finer + 1)
     for mine in masks:
         sums = np.bincount(place[mine], e[mine] - e[mine].mean(), minlength=cells)
-        own = np.abs(np.fft.rfft(sums, length)[: count * _FINER + 1]) ** 2
+        own = np.abs(np.fft.rfft(sums, length)[: count * finer + 1]) ** 2
         power = power + own[keep] * (2.0 / mine.sum()) ** 2
-        above = above + own[keep] / _background(own, count)[keep]
-    return keep / (_FINER * travel), np.sqrt(power / len(masks)), np.asarray(above)
-
-
-def _background(power: np.ndarray, count: int) -> np.ndarray:
-    """Return the mean power of noise near each frequency: the median of independent neighbours over
-    log 2, because powers have an exponential distribution.
-    """
-    independent = np.arange(1, count + 1)
-    values, middle = power[independent * _FINER], np.empty(count)
-    for j in range(count):
-        # Long periods have fewer neighbours, because the background is steep there.
-        reach = min(_NEAR // 2, max(j // 2, 3))
-        middle[j] = np.median(values[max(j - reach, 0) : j + reach + 1])
-    return np.maximum(
-        np.interp(np.arange(power.size) / _FINER, independent, middle / np.log(2.0)), 1e-300
-    )
+        # The background is the mean power of noise near each frequency: the median of 41
+        # independent neighbours over log 2, because powers have an exponential distribution. Long
+        # periods have fewer neighbours, because the background is steep there.
+        values, middle = own[np.arange(1, count + 1) * finer], np.empty(count)
+        for j in range(count):
+            reach = min(20, max(j // 2, 3))
+            middle[j] = np.median(values[max(j - reach, 0) : j + reach + 1])
+        near = np.interp(keep / finer, np.arange(1, count + 1), middle / np.log(2.0))
+        above = above + own[keep] / np.maximum(near, 1e-300)
+    return keep / (finer * travel), np.sqrt(power / len(masks)), np.asarray(above)
 
 
 def _thin_out(k: np.ndarray, amplitude: np.ndarray) -> np.ndarray:

@@ -23,9 +23,6 @@ from frictax.programs import interruptible_jit
 
 from ..errors.linearization import Samples
 
-_MOST = 12_000  # samples of one record that are used
-_V_MIN = 0.01  # [highest speed] speed below which a body is at rest
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Series:
@@ -77,8 +74,9 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     }
     exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))  # `seen` is corrected already.
     perfectly = dataclasses.replace(setup, outputs=exact)
-    lacking = -_predict(objective, perfectly, prepared)
-    force = _predict(objective, perfectly, dataclasses.replace(prepared, known=at_rest))
+    lacking = -np.asarray(_predict(objective, perfectly, prepared))
+    prepared_at_rest = dataclasses.replace(prepared, known=at_rest)
+    force = np.asarray(_predict(objective, perfectly, prepared_at_rest))
     out = []
     for c, name in enumerate(prepared.names):
         body = name.removeprefix("force on ")
@@ -154,13 +152,14 @@ def _moving_part(whole: Series) -> Series:
     keep = np.ones(t.size, bool)
     edge = int(np.ceil(2 * reach / step)) if reach else 0
     if v is not None:
-        slow = np.abs(v) < _V_MIN * np.max(np.abs(v))
+        slow = np.abs(v) < 0.01 * np.max(np.abs(v))
         slow |= np.concatenate([[False], np.sign(v[1:]) != np.sign(v[:-1])])
         near = int(np.ceil(reach / step))
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
-    # Three samples a period of the cutoff contain everything that passes the filter.
-    thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / _MOST)), 1)
+    # Three samples a period of the cutoff contain everything that passes the filter; 12,000 are
+    # enough.
+    thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / 12_000)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:
         raise ValueError(
@@ -207,14 +206,10 @@ def _ideal_values(setup: Setup, record: Record, name: str) -> np.ndarray:
 
 
 @interruptible_jit
-def _predict_compiled(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
+def _predict(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
     return objective.predict(
         setup, prepared, None, frozenset(f"inputs.{n}" for n in prepared.inputs)
     )
-
-
-def _predict(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> np.ndarray:
-    return np.asarray(_predict_compiled(objective, setup, prepared))
 
 
 def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Series:

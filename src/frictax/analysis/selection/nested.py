@@ -1,6 +1,6 @@
 """Nested models: search the larger model also from the fit of the model that it contains."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,9 +14,6 @@ from frictax.mechanism import Mechanism
 from frictax.parameters import parameters
 
 from ..errors.resampling import run_search
-
-_INSIDE = 1e-9  # [distance of the start] distance from a bound that counts as at the bound
-_SAME = 1e-3  # largest relative difference of the misfits of a nested pair
 
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
@@ -41,15 +38,16 @@ def _image(small: FitResult, large: FitResult) -> np.ndarray | None:
     """Return coordinates at which `large` equals the fit `small`, or None."""
     problem = large.problem
     low, high = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    inside = _INSIDE * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
-    edge = _INSIDE * np.abs(np.where(np.isfinite(high), high, 0.0) - problem.x0)
+    # At a bound means within 1e-9 of the distance of the start from it.
+    inside = 1e-9 * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
+    edge = 1e-9 * np.abs(np.where(np.isfinite(high), high, 0.0) - problem.x0)
     for x in _images(small, problem):
         x = np.clip(x, low + inside, high - edge)
         z = np.asarray(problem.coordinates(x))
         end = run_search(problem, large.method, z, 1, large.noise_scale, large.dof)
         squares = float(np.sum(np.asarray(end.residuals)[: large.n] ** 2))
         least = float(np.sum(small.full_residuals**2))
-        if np.all(np.isfinite(z)) and squares <= least * (1 + _SAME):
+        if np.all(np.isfinite(z)) and squares <= least * (1 + 1e-3):
             return z
     return None
 
@@ -68,7 +66,13 @@ def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
             (values[path] for path in (u.path, _mirror_path(u.path)) if path in values), None
         )
         if value is None or np.shape(value) != u.shape:
-            value = _of_table(u, problem, setup.machine)
+            # The forces, at the speeds of a table, of the law that the other machine has there.
+            place, _, field = u.path.rpartition(".")
+            table, law = _part(problem.setup.machine, place), setup.machine
+            if not isinstance(law, AbstractLaw):
+                law = _part(law, place) or _part(law, _mirror_path(place))
+            is_table = field == "f" and isinstance(table, Table) and isinstance(law, AbstractLaw)
+            value = np.asarray(law(jnp.asarray(table.v))) if is_table else None
         if value is None:
             lacking.append(u)
         else:
@@ -93,18 +97,6 @@ def _with(x: np.ndarray, ends: np.ndarray, moved: list[Unknown]) -> np.ndarray:
 
 def _mirror_path(path: str) -> str:
     return path.replace("_neg", "_pos")
-
-
-def _of_table(u: Unknown, problem: Problem, machine: Any) -> np.ndarray | None:
-    """Return the forces, at the speeds of a table, of the law that `machine` has in its place."""
-    place, _, field = u.path.rpartition(".")
-    table = _part(problem.setup.machine, place)
-    law: Callable[..., Any] | None = _part(machine, place) or _part(machine, _mirror_path(place))
-    if isinstance(machine, AbstractLaw):
-        law = machine
-    if field != "f" or not isinstance(table, Table) or not isinstance(law, AbstractLaw):
-        return None
-    return np.asarray(law(jnp.asarray(table.v)))
 
 
 def _part(model: Any, place: str) -> Any:

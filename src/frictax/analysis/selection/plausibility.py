@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
@@ -15,11 +14,9 @@ from frictax.mechanism import Mechanism
 from frictax.text import WAYS
 
 from ..friction_curve import law_values
-from .folds import body_speeds, sliding_speed
+from .cross_validation import body_speeds, sliding_speed
 
-_GRID = 401  # number of speeds at which a law is checked
 UNENDED = "its search did not converge"
-STEEP = 5.0  # largest plausible slope of a law over the slope of the straight line through it
 
 
 def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
@@ -44,7 +41,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
             )
         local = np.diff(f) / np.diff(v)
         line = abs(float(np.polyfit(v, f, 1)[0]))
-        limit = max(STEEP * line, float(np.mean(np.abs(f))) / v[-1])
+        limit = max(5.0 * line, float(np.mean(np.abs(f))) / v[-1])
         steep = int(np.argmax(local))
         if local[steep] > limit:
             out.append(
@@ -74,31 +71,24 @@ def visited_laws(
     seen: dict[tuple[str, int], Any] = {}
     for label, record in found.records.items():
         machine = found.model_for(label)
-        for name, part, v in _slidings(machine, record, cutoff):
+        if not isinstance(machine, Mechanism) or not isinstance(record, Record):
+            continue
+        speeds = body_speeds(record, cutoff)
+        for name, part in machine.named_parts():
+            if not isinstance(part, AbstractContact):
+                continue
+            own = isinstance(part, MassWithStopAndFriction)  # This body is its own contact.
+            v = sliding_speed((name, None) if own else part.between(), speeds)
+            if v is None:
+                continue
             for way in (1, -1):
                 top = float(np.max(way * v))
                 if top > 0.05 * float(np.max(np.abs(v))) and top > seen.get((name, way), (0.0,))[0]:
                     seen[name, way] = (top, part)
     for (name, way), (top, part) in seen.items():
-        v = np.linspace(0.01 * top, top, _GRID)
+        v = np.linspace(0.01 * top, top, 401)
         turns = getattr(type(part), "rotational", False)
         units = ("N.m", "N.m.s/rad", "rad/s") if turns else ("N", "N.s/m", "m/s")
         if isinstance(part, AbstractPressed):  # its law is a coefficient of friction
             units = ("", "s/rad" if turns else "s/m", units[2])
         yield name, way, v, law_values(part.law(way), v), units
-
-
-def _slidings(
-    machine: Any, record: Any, cutoff: float
-) -> Iterator[tuple[str, Any, Float[np.ndarray, " n"]]]:
-    """Yield the contacts of a machine whose speed is measured, with this speed."""
-    if not isinstance(machine, Mechanism) or not isinstance(record, Record):
-        return
-    speeds = body_speeds(record, cutoff)
-    for name, part in machine.named_parts():
-        if isinstance(part, AbstractContact):
-            # This body is its own contact.
-            own = isinstance(part, MassWithStopAndFriction)
-            v = sliding_speed((name, None) if own else part.between(), speeds)
-            if v is not None:
-                yield name, part, v

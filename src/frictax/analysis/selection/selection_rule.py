@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 
-from frictax.fitting.result.identifiability import join_names
+import numpy as np
 
-from .presliding import presliding_sentences
-from .ratios import EQUAL, worst_ratios
+from frictax.bristles import MaxwellSlip
+from frictax.fitting.result.identifiability import join_names
+from frictax.mechanism import Mechanism
+
+from .cross_validation import root_mean
 from .structure import ComparedStructure
+
+EQUAL = 1.05  # ratio up to which two errors count as equal
 
 _WORDS = {
     "repeats": "of repeats left out",
@@ -33,7 +38,7 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     (1951).
     """
     candidates = [row for row in rows if not row.implausible] or list(rows)
-    ratio = dict(zip([row.name for row in candidates], worst_ratios(candidates), strict=True))
+    ratio = dict(zip([row.name for row in candidates], _worst_ratios(candidates), strict=True))
     least = min(ratio.values())
     equal = [row for row in candidates if ratio[row.name] <= EQUAL * least] or candidates
     best = min(equal, key=lambda row: (row.numbers, round(ratio[row.name], 6)))
@@ -76,7 +81,7 @@ def _reason(
     if others and len(out) == 1:
         near = min(others, key=lambda row: ratio[row.name])
         out.append(f"{near.name} comes next: {_transfer(near, best, False)}")
-    return " ".join([*out, *presliding_sentences(rows)])
+    return " ".join([*out, *_presliding_sentences(rows)])
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
@@ -92,3 +97,69 @@ def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> st
         return f" {says[0].upper()}{says[1:]}" if also else says
     chance = f"no prediction of it is better than that of {best.name} by more than chance."
     return "" if also else chance
+
+
+def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
+    """Return for each structure the largest ratio of a held-out error to the least of its kind."""
+    out = np.ones(len(rows))
+    for by in rows[0].held_out:
+        for kind in ("trajectory_squares", "force_squares"):
+            squares = [getattr(row.held_out[by], kind) for row in rows]
+            size = np.asarray([root_mean(s) for s in squares])
+            # The error of a failed fit is inf. NaN: one structure does not have this error.
+            if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
+                continue
+            first = int(np.argmin(size))
+            ratios = size / max(size[first], 1e-150)
+            for i, (s, ratio) in enumerate(zip(squares, ratios, strict=True)):
+                d = s - squares[first]
+                d = d[~np.isnan(d)]
+                within_one_error = (
+                    np.all(np.isfinite(d))
+                    and d.size > 1
+                    and d.mean() <= d.std(ddof=1) / np.sqrt(d.size)
+                )
+                if ratio > EQUAL and not within_one_error:
+                    out[i] = max(out[i], ratio)
+    return out.tolist()
+
+
+def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
+    """Return sentences on the bristles of these structures, judged by the data left out: whether a
+    bristle improves the prediction, and how many springs and sliders are identifiable. An
+    implausible structure is not an improvement.
+    """
+    bristles, counts = {}, {}  # `counts`: springs with sliders; 0 with another kind of bristle
+    for row in rows:
+        machine = row.found.problem.setup.machine
+        parts = machine.parts if isinstance(machine, Mechanism) else ()
+        mine = [b for part in parts if (b := getattr(part, "bristle", None)) is not None]
+        springs = [bristle.k.shape[0] for bristle in mine if isinstance(bristle, MaxwellSlip)]
+        bristles[row.name] = mine
+        counts[row.name] = sum(springs) if len(springs) == len(mine) else 0
+    rigid = [row for row in rows if not bristles[row.name] and not row.implausible]
+    bent = [row for row in rows if bristles[row.name]]
+    out = []
+    if rigid and bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
+        out.append(
+            "A bristle does not improve the prediction: none predicts the data left out better than"
+            " rigid friction by more than 5 %, or by more than chance."
+        )
+    springs = sorted((row for row in bent if counts[row.name]), key=lambda row: counts[row.name])
+    more = [row for row in springs if counts[row.name] > counts[springs[0].name]]
+    if more and not springs[0].implausible and not any(_is_better(row, springs[0]) for row in more):
+        n = counts[springs[0].name]
+        said = "One spring and one slider are" if n == 1 else f"{n} springs and sliders are"
+        out.append(
+            f"{said} enough for these records. With more of them"
+            f" ({join_names(row.name for row in more)}), parameters are not identifiable, or the"
+            " prediction of the data left out does not improve by more than 5 %, or by more than"
+            " chance."
+        )
+    return out
+
+
+def _is_better(row: ComparedStructure, other: ComparedStructure) -> bool:
+    """Return whether a structure is plausible and predicts better than another."""
+    mine, its = _worst_ratios([row, other])
+    return not row.implausible and its > mine

@@ -1,5 +1,6 @@
 """Compare structures of a machine by their predictions of data that were left out."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypedDict
@@ -23,7 +24,6 @@ from frictax.fitting import (
 from frictax.fitting.checks import label_data
 from frictax.fitting.limits import shared_limits
 from frictax.fitting.problem.initial_state import begun_at
-from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.problem.simulations import in_turn
 from frictax.interrupts import Workers, processors
@@ -32,14 +32,11 @@ from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.progress import Progress, Work, show_progress
 
 from ..errors.linearization import effective_sample_size
-from .cross_validation import HeldOut, Refits, root_mean, unfinished_refits, weights
-from .folds import Folds
+from .cross_validation import Folds, HeldOut, Refits, root_mean, unfinished_refits, weights
 from .nested import from_contained
 from .plausibility import doubts, implausible
 from .selection_rule import choose_structure
 from .structure import ComparedStructure, Structure, StructureComparison
-
-_STEPS = 60  # most steps of a search; a table that stores speeds would take hundreds
 
 
 class StructureOptions(TypedDict, total=False):
@@ -129,27 +126,36 @@ def compare_structures(
     by direction is chosen: it predicts the data left out best, in trajectory and in force.
     symmetric comes next: its error of ...
     """
-    cutoff, repeats, bands = criteria.cutoff, criteria.repeats, criteria.bands
-    objective, start = criteria.objective, criteria.start
-    records, structures = _records(data), check_structures(structures, objective, repeats, bands)
+    objective, cutoff = criteria.objective, criteria.cutoff
+    records = label_data(data)
+    for label, r in records.items():
+        if not isinstance(r, Record):
+            raise ValueError(
+                f"`compare` of structures takes records, got {r!r} under {label!r}. A sweep alone"
+                " is compared by laws."
+            )
+    if not records:
+        raise ValueError(
+            "`compare` needs at least one record, got none. Read one with Record.from_csv(...)."
+        )
+    structures = check_structures(structures, objective, criteria.repeats, criteria.bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
     # Residuals at samples: the weak form has another covariance, and scale, for each structure.
     objective, start = (
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
-        for one in (objective, start)
+        for one in (objective, criteria.start)
     )
-    settings = {"objective": objective, "start": start, "engine": criteria.engine}
-
+    criteria = dataclasses.replace(criteria, objective=objective, start=start)
     # A record that is left out does not identify parameters of its own.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
-        found = _fit_structure(structures[name], records, settings, parts[name])
+        found = _fit_structure(structures[name], records, criteria, parts[name])
         parts[name]("fitted", 0.5)
         return found
 
     def judge_one(name: str) -> _Judged:
-        made = _judge(fits[name], befores[name], records, cutoff, repeats, bands, by_record)
+        made = _judge(fits[name], both[name][1], records, criteria, by_record)
         parts[name]("fitted without each part", 1.0)
         return made
 
@@ -158,7 +164,6 @@ def compare_structures(
     with show_progress(progress, "Comparing structures") as work, Workers(most) as pool:
         parts = work.parts(dict.fromkeys(structures, 1.0))
         both = dict(zip(structures, pool.map(fit_one, structures), strict=True))
-        befores = {name: before for name, (_, before) in both.items()}
         fits = from_contained({name: found for name, (found, _) in both.items()})
         all_judged = dict(zip(structures, pool.map(judge_one, structures), strict=True))
     closest = min(all_judged.values(), key=lambda j: j.mean_square)
@@ -174,15 +179,17 @@ def compare_structures(
         for name, j in all_judged.items()
     )  # fmt: skip
     best, reason = choose_structure(rows)
+    unit, force_unit = _units_of(records)
+    return StructureComparison(records, rows, best, reason, n_eff, unit, force_unit, cutoff)
+
+
+def _units_of(records: Mapping[str, Record]) -> tuple[str, str]:
+    """Return the units of the errors of a trajectory and of a force."""
     known = [r.units[n] for r in records.values() for n in r.outputs if n in r.units]
     units = {unit.si_name for unit in known}
     weighed = any(r.sd.get(n) is not None for r in records.values() for n in r.outputs)
     single = all(len(r.outputs) == 1 for r in records.values()) and len(units) == 1 and not weighed
-    unit, force = (
-        units.pop() if single else "sd",
-        "N.m" if all(u.rotational for u in known) else "N",
-    )
-    return StructureComparison(records, rows, best, reason, n_eff, unit, force, cutoff)
+    return units.pop() if single else "sd", "N.m" if all(u.rotational for u in known) else "N"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -195,10 +202,10 @@ class _Judged:
 
 
 def _fit_structure(
-    structure: Structure, records: Mapping[str, Record], settings: Any, work: Work
+    structure: Structure, records: Mapping[str, Record], criteria: Criteria, work: Work
 ) -> tuple[FitResult, FitResult | None]:
     """Return the fit of a structure, and the fit by `start` before it."""
-    objective, start, engine = settings["objective"], settings["start"], settings["engine"]
+    start, engine = criteria.start, criteria.engine
     common = {"free": structure.free, "instruments": structure.instruments, "engine": engine}
     common |= {"tied": structure.tied, "log_scale": structure.log_scale}
     limits = shared_limits(structure.bounds, structure.own)
@@ -208,11 +215,12 @@ def _fit_structure(
         how = {"objective": start, "bounds": limits, "progress": first}
         before = fit(model, records, rounds=0, **how, **common)
         model = begun_at(before.model, model, before.problem)
+    # A table that stores speeds would take hundreds of steps.
     found = fit(
         model,
         records,
-        objective=objective,
-        method=LevenbergMarquardt(tolerance=1e-3, max_steps=_STEPS),
+        objective=criteria.objective,
+        method=LevenbergMarquardt(tolerance=1e-3, max_steps=60),
         own=structure.own,
         priors=structure.priors,
         bounds=structure.bounds,
@@ -227,14 +235,23 @@ def _judge(
     found: FitResult,
     before: FitResult | None,
     records: Mapping[str, Record],
-    cutoff: float,
-    repeats: int,
-    bands: int,
+    criteria: Criteria,
     by_record: bool,
 ) -> _Judged:
+    cutoff = criteria.cutoff
     cuts = Folds(found.problem, records, cutoff)
-    refits = Refits(found, before, _force_problem(found, records, cutoff), cuts)
-    folds = {"repeats": cuts.repeats(repeats), "speeds": cuts.bands(bands)}
+    # The same machine judged by inverse dynamics, if the records have the necessary channels. A
+    # record of a closed loop has a reference instead of a force.
+    by_force, problem = InverseDynamics(cutoff, at_samples=True), None
+    if not isinstance(found.problem.objective, ClosedLoop):
+        machine = found.problem.setup.machine
+        with contextlib.suppress(ValueError):
+            prepared = tuple(by_force.prepare(machine, r) for r in records.values())
+            problem = dataclasses.replace(
+                found.problem, prepared=prepared, priors=(), objective=by_force
+            )
+    refits = Refits(found, before, problem, cuts)
+    folds = {"repeats": cuts.repeats(criteria.repeats), "speeds": cuts.bands(criteria.bands)}
     if by_record:
         folds["records"] = cuts.records(list(records))
     held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
@@ -283,37 +300,6 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
             sd = r.sd.get(name)
             squares.append((value / (1.0 if sd is None else float(np.mean(sd)))) ** 2)
     return root_mean(np.asarray(squares))
-
-
-def _force_problem(
-    found: FitResult, records: Mapping[str, Record], cutoff: float
-) -> Problem | None:
-    """Return the problem with inverse dynamics as objective, or None if the records do not have the
-    necessary channels.
-    """
-    problem, judge = found.problem, InverseDynamics(cutoff, at_samples=True)
-    if isinstance(problem.objective, ClosedLoop):  # the record has a reference instead of a force
-        return None
-    try:
-        prepared = tuple(judge.prepare(problem.setup.machine, r) for r in records.values())
-    except ValueError:
-        return None
-    return dataclasses.replace(problem, prepared=prepared, priors=(), objective=judge)
-
-
-def _records(data: Any) -> dict[str, Record]:
-    records = label_data(data)
-    for label, r in records.items():
-        if not isinstance(r, Record):
-            raise ValueError(
-                f"`compare` of structures takes records, got {r!r} under {label!r}. A sweep alone"
-                " is compared by laws."
-            )
-    if not records:
-        raise ValueError(
-            "`compare` needs at least one record, got none. Read one with Record.from_csv(...)."
-        )
-    return records
 
 
 def check_structures(
