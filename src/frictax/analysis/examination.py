@@ -14,7 +14,7 @@ from frictax.progress import SILENT, Work
 
 from .missing.table import Missing
 from .planning.outlook import Outlook, outlook_of
-from .replay.motion import Motion, motion
+from .replay.free_run import Motion, motion
 from .residuals.study import ResidualStudy
 
 # Codes of notices that the residuals are more than noise.

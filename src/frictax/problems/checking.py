@@ -9,7 +9,7 @@ import equinox as eqx
 
 import frictax as fx
 from frictax.analysis import Guarded
-from frictax.analysis.derived.common import common
+from frictax.analysis.derived.derived import common
 from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.build_problem import build_problem
 from frictax.fitting.checks import check_data

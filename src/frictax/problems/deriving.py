@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import frictax as fx
-from frictax.analysis.derived.common import common, expression
-from frictax.analysis.derived.derived import common_estimates, is_title
+from frictax.analysis.derived.derived import common, common_estimates, expression, is_title
 from frictax.parameters import parameters
 from frictax.text import suggestion
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from frictax.analysis import FreeRunScore, Validation
 from frictax.analysis.examination import examine_fit
-from frictax.analysis.replay.motion import Motion
+from frictax.analysis.replay.free_run import Motion
 from frictax.analysis.selection.structure import structures_rows
 from frictax.fitting import Estimate, FitResult
 from frictax.interrupts import Workers
@@ -396,7 +396,7 @@ def preview_text(
     """Return one self-contained HTML page: each record, and the run of the machine with its start
     values.
 
-    **Arguments:** `previews`: of `frictax.analysis.replay.motion`; `title`, `notes` of the page;
+    **Arguments:** `previews`: of `frictax.analysis.replay.free_run`; `title`, `notes` of the page;
     `command` that makes it again.
     """
     plots: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from frictax.analysis.replay.motion import Motion
+from frictax.analysis.replay.free_run import Motion
 from frictax.annotations import DataFrame
 from frictax.fitting import FitResult
 from frictax.measurements import Record, Sweep

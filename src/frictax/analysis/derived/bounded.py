@@ -90,7 +90,15 @@ def draws_within_bounds(
     for _ in range(20):  # Further batches replace the draws that are beyond a bound.
         step = np.zeros((_DRAWS, x.size))
         ends = low[moved] - x[moved], high[moved] - x[moved]
-        step[:, moved] = _sample_distances(slope, curvature, *ends, rng)
+        # Distances from the bounds by 30 sweeps of a Gibbs sampler over the parameters there.
+        away = np.zeros((_DRAWS, slope.size))
+        for _ in range(30 if slope.size > 1 else 1):
+            for i in np.flatnonzero(np.diag(curvature) > 0):
+                own = curvature[i, i]
+                mean = away[:, i] - (slope[i] + away @ curvature[i]) / own
+                a, b = ((end[i] - mean) * np.sqrt(own) for end in ends)
+                away[:, i] = truncnorm.rvs(a, b, mean, 1.0 / np.sqrt(own), random_state=rng)
+        step[:, moved] = away
         heavy = np.sqrt(dof / rng.chisquare(dof, (_DRAWS, 1))) if 0 < dof < np.inf else np.ones(1)
         step[:, found.active] += step[:, moved] @ follow.T
         step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
@@ -198,22 +206,3 @@ def _has_log_scale(found: FitResult) -> Bool[np.ndarray, " q"]:
         [u.declaration.domain == LogScale() for u in found.problem.unknowns for _ in range(u.size)],
         dtype=bool,
     )
-
-
-def _sample_distances(
-    slope: Float[np.ndarray, " m"],
-    curvature: Float[np.ndarray, "m m"],
-    low: Float[np.ndarray, " m"],
-    high: Float[np.ndarray, " m"],
-    rng: np.random.Generator,
-) -> Float[np.ndarray, "n m"]:
-    """Return draws of the distances from the bounds, by 30 sweeps of a Gibbs sampler."""
-    out = np.zeros((_DRAWS, slope.size))
-    for _ in range(30 if slope.size > 1 else 1):
-        for i, own in enumerate(np.diag(curvature)):
-            if not own > 0:
-                continue
-            mean = out[:, i] - (slope[i] + out @ curvature[i]) / own
-            a, b = (low[i] - mean) * np.sqrt(own), (high[i] - mean) * np.sqrt(own)
-            out[:, i] = truncnorm.rvs(a, b, mean, 1.0 / np.sqrt(own), random_state=rng)
-    return out

@@ -123,7 +123,7 @@ class Series:
                 self.count += len(y) - most
         self.model = AutoregressiveModel.white(0.0)
 
-    def fit(
+    def fit_noise(
         self, moved: np.ndarray, taken: np.ndarray, floor: float = _FLOOR
     ) -> Float[np.ndarray, "c c"]:
         """Fit the autoregression to the residuals of estimates that are `moved` from the fitted
@@ -236,7 +236,7 @@ def random_walk_noise(
     likelihood over the size of the walk, with white noise and alternately with the autoregression
     of the rest. It compares the result with the likelihood of the autoregression without a walk.
 
-    **Arguments:** `moved`, `taken`: the estimates and their covariance as in `Series.fit`;
+    **Arguments:** `moved`, `taken`: the estimates and their covariance as in `Series.fit_noise`;
     `others`: the information about the estimates from the other series and from priors.
 
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
@@ -250,7 +250,7 @@ def random_walk_noise(
     alone = best.alone
     if usual.phi.size:
         if usual.noise < 0.01 * about.square:  # With `_FLOOR`, smooth residuals look like a walk.
-            series.fit(moved, taken, _SMOOTH_FLOOR)
+            series.fit_noise(moved, taken, _SMOOTH_FLOOR)
         same = _WalkLikelihood(about, series.model)
         series.model, alone = usual, same.alone
         best = min(best, same, key=lambda one: one.score)
@@ -500,9 +500,20 @@ class Autoregression(LinearNoiseModel):
         dof = Memoized(functools.partial(_degrees_of_freedom, root, size, parts, prior, times))
         is_coloured = any(one.model.phi.size for one in series) or any(walks)
         notices = _notices(linear, series, dof, walks)
-        return CovarianceEstimate(
-            covariance, dof, _in_words(linear, series, walks), notices, None, is_coloured
-        )
+        unit, order = ("rows", f", {linear.order}") if linear.rows else ("s", "")
+        says = f"uncorrelated residuals{order}" if series else "independent rows"
+        if any(one.model.phi.size for one in series):
+            worst = min(series, key=lambda one: one.length / one.memory)
+            says = (
+                f"residuals correlated over {worst.memory:.2g} {unit} of {worst.length:.3g} {unit}"
+                f"{order} (autoregression of order {worst.model.phi.size})"
+            )
+        ends = [np.sqrt(w.step * one.rows) for one, w in zip(series, walks, strict=True) if w]
+        if ends:
+            most = max(ends) / (linear.noise or 1.0)
+            drift = f"(random walk, {most:.2g} times the noise at the end)"
+            says = f"{says} and a zero that drifts {drift}"
+        return CovarianceEstimate(covariance, dof, says, notices, None, is_coloured)
 
 
 def _degrees_of_freedom(
@@ -541,7 +552,7 @@ def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> 
     columns = len(information)
     taken, moved = np.zeros((columns, columns)), np.zeros(columns)
     for _ in range(_ROUNDS):
-        whitened = [one.fit(moved, taken) for one in series]
+        whitened = [one.fit_noise(moved, taken) for one in series]
         each = [one[1:, 1:] for one in whitened]
         whole = sum(each, information)
         pull = sum((one[1:, 0] for one in whitened), np.zeros(columns))
@@ -583,26 +594,6 @@ def _record_over_correlation_time(series: list[Series]) -> float:
     for one in series:
         least[one.record] = min(least.get(one.record, np.inf), one.length / one.memory)
     return sum(least.values()) if least else np.inf
-
-
-def _in_words(linear: Linearization, series: list[Series], walks: list[Walk | None]) -> str:
-    """Return the assumption about the residuals in words."""
-    if not series:
-        return "independent rows"
-    worst = min(series, key=lambda one: one.length / one.memory)
-    unit, order = ("rows", f", {linear.order}") if linear.rows else ("s", "")
-    if any(one.model.phi.size for one in series):
-        says = (
-            f"residuals correlated over {worst.memory:.2g} {unit} of {worst.length:.3g} {unit}"
-            f"{order} (autoregression of order {worst.model.phi.size})"
-        )
-    else:
-        says = f"uncorrelated residuals{order}"
-    ends = [np.sqrt(w.step * one.rows) for one, w in zip(series, walks, strict=True) if w]
-    if not ends:
-        return says
-    most = max(ends) / (linear.noise or 1.0)
-    return f"{says} and a zero that drifts (random walk, {most:.2g} times the noise at the end)"
 
 
 def _notices(

@@ -81,8 +81,10 @@ class Clustered(LinearNoiseModel):
         clusters, count, first = [], [0, 0], 0  # `count`: windows, and rows of sweeps
         for prepared in linear.found.problem.prepared:
             weight, swept = np.asarray(prepared.weight), isinstance(prepared, PreparedSweep)
-            begins = np.ones(len(weight), bool) if swept else ~np.asarray(prepared.goes_on)
-            mine = np.cumsum(begins)
+            goes_on = np.zeros(len(weight), bool)
+            if not isinstance(prepared, PreparedSweep):
+                goes_on = np.asarray(prepared.goes_on)
+            mine = np.cumsum(~goes_on)
             counted = np.reshape(weight > 0, (len(weight), -1)).any(axis=1)
             count[swept] += np.unique(mine[counted]).size
             clusters.append(first + np.repeat(mine, weight.size // len(weight)))

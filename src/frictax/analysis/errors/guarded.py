@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy.special import fdtrc, fdtri
 
 from frictax.arguments import check_count
@@ -157,15 +157,35 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     # 6 rows more than parameters are necessary to estimate an autocorrelation.
     is_long = np.sum(linear.counted) - np.sum(linear.acts) >= 6
     for one in [] if is_exact else _in_order(linear):
-        by_replicates = len(one.residuals) < len(linear.residuals)
-        if by_replicates or (is_long and _is_autocorrelated(one)):
+        by_replicates, is_autocorrelated = len(one.residuals) < len(linear.residuals), False
+        if is_long and not by_replicates:
+            # Neighbours are more similar than in 90 % of draws of white noise. With few rows, the
+            # criterion for the order of an autoregression alone is not reliable.
+            r = _with_white_draws(one)
+            pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in one.rows for part in parts]
+            after, before = np.concatenate(pairs, axis=1)
+            products, squares = np.sum(r[after] * r[before], axis=0), np.sum(r**2, axis=0)
+            likeness = products / np.maximum(squares, 1e-300)
+            is_autocorrelated = float(np.mean(likeness >= likeness[0] - 1e-12)) <= 0.1
+        if by_replicates or is_autocorrelated:
             errors = Autoregression().estimate(one)
             if by_replicates or errors.allows_autocorrelation:
                 parts.append(linear.to_all_parameters(errors))
                 where.append(np.ones(p, bool))
                 is_coloured |= errors.allows_autocorrelation
-    unequal = np.zeros(p, bool) if is_exact else _find_unequal_variances(linear)
-    if unequal.any() and not found.problem.noise_known:
+    unequal = np.zeros(p, bool)
+    if not is_exact and not found.problem.noise_known:
+        # The parameters whose error by the squares of single residuals ("HC2") is larger than in
+        # four of five draws of white noise. A test among few rows hardly detects them.
+        root, _ = linear.axes
+        seen = linear.jacobian @ root
+        left = 1.0 - np.sum(seen**2, axis=1)
+        share = np.divide(1.0, left, out=np.zeros_like(left), where=left > 1e-6) * linear.counted
+        weight = (seen @ root.T) ** 2 * share[:, None]
+        squares = _with_white_draws(linear) ** 2
+        ratio = weight.T @ (squares / np.maximum(squares.sum(axis=0), 1e-300))
+        unequal = np.mean(ratio >= ratio[:, :1] * (1 - 1e-9), axis=1) <= 0.2
+    if unequal.any():
         rows = np.arange(len(linear.residuals))
         errors = cluster_covariance(linear, rows, "rows with unequal errors")
         errors = dataclasses.replace(errors, allows_autocorrelation=False)
@@ -339,33 +359,6 @@ def _average_replicates(
     )
 
 
-def _is_autocorrelated(linear: Linearization) -> bool:
-    """Return whether neighbours are more similar than in most draws of white normal noise. With few
-    rows, the criterion for the order of an autoregression alone is not reliable.
-    """
-    r = _with_white_draws(linear)
-    pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in linear.rows for part in parts]
-    after, before = np.concatenate(pairs, axis=1)
-    likeness = np.sum(r[after] * r[before], axis=0) / np.maximum(np.sum(r**2, axis=0), 1e-300)
-    return float(np.mean(likeness >= likeness[0] - 1e-12)) <= 0.1
-
-
-def _find_unequal_variances(linear: Linearization) -> Bool[np.ndarray, " p"]:
-    """Return the parameters whose error by the squares of single residuals ("HC2") is larger than
-    in most draws of white normal noise.
-    """
-    root, _ = linear.axes
-    seen = linear.jacobian @ root
-    left = 1.0 - np.sum(seen**2, axis=1)
-    share = np.divide(1.0, left, out=np.zeros_like(left), where=left > 1e-6) * linear.counted
-    weight = (seen @ root.T) ** 2 * share[:, None]
-    squares = _with_white_draws(linear) ** 2
-    ratio = weight.T @ (squares / np.maximum(squares.sum(axis=0), 1e-300))
-    # One of five draws is a large share, because a test among few rows hardly detects unequal
-    # variances.
-    return np.mean(ratio >= ratio[:, :1] * (1 - 1e-9), axis=1) <= 0.2
-
-
 def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
     """Return the residuals, and next to them those of the same fit to 199 draws of white normal
     noise: probabilities come in steps of 0.5 %.
@@ -391,11 +384,31 @@ def _autocorrelation_not_excluded(
     rows, told = int(np.sum(linear.counted)), linear.acts
     if rows - np.sum(told) > 100:  # An autocorrelation is then always found or excluded.
         return ()
-    half = spread.half_width(found.level, np.eye(len(told)))
+    half, level = spread.half_width(found.level, np.eye(len(told))), found.level
+    correlation = 0.8  # of neighbouring rows, as if a machine warms up during the sweep
     for one in _in_order(linear):
-        if one.residuals.any():
-            half_with = _half_widths_if_correlated(one, found.level, found.problem.noise_known)
-            wider = np.fmax(wider, np.divide(half_with, half, out=np.zeros_like(half), where=told))
+        if not one.residuals.any():
+            continue
+        n, root = len(one.residuals), np.eye(len(one.residuals))
+        for stretch in (stretch for _, _, stretches in one.rows for stretch in stretches):
+            at = np.arange(len(stretch))
+            lags = np.abs(np.subtract.outer(at, at))
+            root[np.ix_(stretch, stretch)] = np.linalg.cholesky(correlation**lags)
+        noise = np.random.default_rng(0).standard_normal((n, 999))
+        errors = np.where(one.counted[:, None], np.column_stack([one.residuals, root @ noise]), 0.0)
+        axes, _ = one.axes
+        columns = one.jacobian @ axes
+        ordinary = _residual_squares(columns, errors)
+        general = _residual_squares(np.linalg.solve(root, columns), np.linalg.solve(root, errors))
+        ratio = general / np.maximum(ordinary, 1e-300)
+        if np.mean(ratio >= ratio[0] * (1 - 1e-9)) < 0.03:  # The correlation is excluded.
+            continue
+        moved, size = np.abs(axes @ (columns.T @ errors[:, 1:])), 1.0
+        if not found.problem.noise_known:
+            scale = np.sqrt(ordinary)
+            moved, size = moved / np.maximum(scale[1:], 1e-300), scale[0]
+        half_with = np.quantile(moved, level, axis=1) * size
+        wider = np.fmax(wider, np.divide(half_with, half, out=np.zeros_like(half), where=told))
     named = [i for i in np.flatnonzero(wider > 1.2) if np.isfinite(wider[i])]
     if not named:
         return ()
@@ -404,41 +417,10 @@ def _autocorrelation_not_excluded(
     numbers = {
         "rows": rows,
         "assumed": assumed,
-        "correlation": _EXCLUDED_CORRELATION,
+        "correlation": correlation,
         "wider": factors,
     }
     return (Notice("autocorrelation-not-excluded", "", numbers),)
-
-
-# Autocorrelation of neighbouring rows that a sweep has to exclude. It is typical of a machine that
-# warms up during the sweep.
-_EXCLUDED_CORRELATION = 0.8
-
-
-def _half_widths_if_correlated(
-    one: Linearization, level: float, is_noise_known: bool
-) -> Float[np.ndarray, " p"]:
-    """Return half of each interval for rows with the autocorrelation, 0 if it is excluded."""
-    n = len(one.residuals)
-    root = np.eye(n)
-    for _, _, stretches in one.rows:
-        for rows in stretches:
-            lags = np.abs(np.subtract.outer(np.arange(len(rows)), np.arange(len(rows))))
-            root[np.ix_(rows, rows)] = np.linalg.cholesky(_EXCLUDED_CORRELATION**lags)
-    noise = np.random.default_rng(0).standard_normal((n, 999))
-    errors = np.where(one.counted[:, None], np.column_stack([one.residuals, root @ noise]), 0.0)
-    axes, _ = one.axes
-    columns = one.jacobian @ axes
-    ordinary = _residual_squares(columns, errors)
-    general = _residual_squares(np.linalg.solve(root, columns), np.linalg.solve(root, errors))
-    ratio = general / np.maximum(ordinary, 1e-300)
-    if np.mean(ratio >= ratio[0] * (1 - 1e-9)) < 0.03:  # chance of a wrong exclusion
-        return np.zeros(len(one.acts))
-    moved = np.abs(axes @ (columns.T @ errors[:, 1:]))
-    if is_noise_known:
-        return np.quantile(moved, level, axis=1)
-    size = np.sqrt(ordinary)
-    return np.quantile(moved / np.maximum(size[1:], 1e-300), level, axis=1) * size[0]
 
 
 def _residual_squares(

@@ -249,7 +249,32 @@ def motion_share(found: FitResult) -> float:
     both = np.zeros((2, found.x.size, found.x.size))
     for i, one in enumerate(problem.prepared):
         if isinstance(one, PreparedRecord):
-            both += _products(problem, one, found.x, i)
+            weak = one.weak
+            assert weak is not None
+            used = np.flatnonzero(np.asarray(weak.stretch) >= 0)
+            covariance, by_x, noise = (
+                np.asarray(a)[..., used, :, :, :] if np.ndim(a) > 3 else np.asarray(a)
+                for a in _derivatives(problem, jnp.asarray(found.x), i)
+            )
+            count, c, rows = len(used), covariance.shape[1], np.arange(len(used))
+            wide = count + covariance.shape[2]
+            dense = np.zeros((wide, c, wide, c))
+            for d in range(covariance.shape[2]):
+                dense[rows, :, rows + d, :] = covariance[:, :, d, :]
+                dense[rows + d, :, rows, :] = np.swapaxes(covariance[:, :, d, :], 1, 2)
+            dense = dense[:count, :, :count, :].reshape(count * c, count * c)
+            dense[np.diag_indices_from(dense)] *= 1.0 + 1e-9
+            inverse = np.linalg.inv(dense)
+            columns = by_x[used].reshape(count * c, -1)
+            wide = count + noise.shape[4]
+            blocks = np.zeros((wide, c, wide, c))
+            blocks[:count, :, :count, :] = inverse.reshape(count, c, count, c)
+            added = np.zeros((len(found.x), len(found.x)))
+            for d in range(noise.shape[4]):
+                mine = blocks[rows, :, rows + d, :]
+                part = np.einsum("kba,ijkba->ij", mine, noise[:, :, :, :, d, :])
+                added += part if d == 0 else part + part.T
+            both += np.stack([columns.T @ inverse @ columns, added])
     gram, noise = both[:, active][:, :, active]
     size = np.sqrt(np.diag(gram))
     if not size.size or not np.all(size > 0):
@@ -275,37 +300,6 @@ class _Unbounded(CovarianceEstimate):
     ) -> Float[np.ndarray, " m"]:
         del level
         return np.full(len(directions), np.inf)
-
-
-def _products(
-    problem: Problem, prepared: PreparedRecord, x: np.ndarray, i: int
-) -> Float[np.ndarray, "2 p p"]:
-    """Return X'X, and the mean contribution of position noise to X'X."""
-    weak = prepared.weak
-    assert weak is not None
-    used = np.flatnonzero(np.asarray(weak.stretch) >= 0)
-    covariance, by_x, noise = (
-        np.asarray(a)[..., used, :, :, :] if np.ndim(a) > 3 else np.asarray(a)
-        for a in _derivatives(problem, jnp.asarray(x), i)
-    )
-    count, c = len(used), covariance.shape[1]
-    dense = np.zeros((count + covariance.shape[2], c, count + covariance.shape[2], c))
-    rows = np.arange(count)
-    for d in range(covariance.shape[2]):
-        dense[rows, :, rows + d, :] = covariance[:, :, d, :]
-        dense[rows + d, :, rows, :] = np.swapaxes(covariance[:, :, d, :], 1, 2)
-    dense = dense[:count, :, :count, :].reshape(count * c, count * c)
-    dense[np.diag_indices_from(dense)] *= 1.0 + 1e-9
-    inverse = np.linalg.inv(dense)
-    columns = by_x[used].reshape(count * c, -1)
-    blocks = np.zeros((count + noise.shape[4], c, count + noise.shape[4], c))
-    blocks[:count, :, :count, :] = inverse.reshape(count, c, count, c)
-    added = np.zeros((len(x), len(x)))
-    for d in range(noise.shape[4]):
-        mine = blocks[rows, :, rows + d, :]
-        part = np.einsum("kba,ijkba->ij", mine, noise[:, :, :, :, d, :])
-        added += part if d == 0 else part + part.T
-    return np.stack([columns.T @ inverse @ columns, added])
 
 
 @cached_jit

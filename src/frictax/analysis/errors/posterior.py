@@ -488,12 +488,42 @@ def posterior(
             f" {len(found.x)} numbers that were fitted: the density has no end. Fit fewer, as"
             " without `free_starts`, or record for longer."
         )
+    # The first frame of the chains is the covariance of the fit. Parameters at a bound are moved
+    # inside by about as much as the data allow.
+    problem, at_fit = found.problem, np.array(found.x)
+    inflated = np.sqrt(max((found.dof + len(at_fit)) / n, 1.0))
+    wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
+    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
+    room = np.where(np.isfinite(upper - lower), 0.5 * (upper - lower), np.inf)
+    unknown = np.where(np.isfinite(room), room, np.maximum(np.abs(at_fit), 1.0))
+    scale = np.where(wide > 0, np.minimum(wide, room), unknown)
+    first = Frame(lower, upper, scale, np.zeros(at_fit.size), np.eye(at_fit.size))
+    middle = first.coordinates(np.clip(at_fit, lower + 0.5 * scale, upper - 0.5 * scale))
+    slope = np.asarray(first.slopes(jnp.asarray(middle)))
+    covariance = inflated**2 * found.full_covariance / np.outer(slope, slope)
+    covariance[~found.active, ~found.active] = 1.0
+    sizes = np.sqrt(np.diag(covariance))
+    values, turn = np.linalg.eigh(covariance / np.outer(sizes, sizes))
+    root = sizes[:, None] * turn * np.sqrt(np.maximum(values, 1e-10))
+    first = dataclasses.replace(first, middle=middle, root=root)
     counts = chains, warmup, draws
     with show_progress(progress, "Drawing") as work:
-        drawn = run_chains(
-            found.problem, method_of(found), _first_frame(found, n), n, counts, seed, work
-        )
-    x = drawn.x if samples is not None else _stretch_draws(found, drawn.x, n)
+        drawn = run_chains(problem, method_of(found), first, n, counts, seed, work)
+    x, at = drawn.x, _identified_places(found)
+    if samples is None and at.size:
+        # Stretch the draws linearly to the errors of the fit: B. Shaby, "The open-faced sandwich
+        # adjustment for MCMC using estimating functions", Journal of Computational and Graphical
+        # Statistics 23 (2014). Draws beyond a bound are reflected.
+        here, x = np.ix_(at, at), np.array(x)
+        white = found.full_covariance[here] * found.dof / (n - len(found.x))
+        size = np.sqrt(np.diag(white))
+        root, back = _root(white / np.outer(size, size))
+        printed = back @ (found.spread.covariance[here] / np.outer(size, size)) @ back
+        stretch = root @ _root(printed)[0] @ back * size[:, None] / size
+        low, high, fitted = lower[at], upper[at], found.x[at]
+        moved = fitted + (x[..., at] - fitted) @ stretch.T
+        moved = np.where(moved < low, 2 * low - moved, moved)
+        x[..., at] = np.maximum(np.where(moved > high, 2 * high - moved, moved), low)
     mine = x[..., found.shown]
     r_hat, ess = (np.atleast_1d(np.asarray(x)) for x in _agreement()(jnp.asarray(mine)))
     flat = mine.reshape(-1, mine.shape[-1])
@@ -570,29 +600,6 @@ def _identified_places(found: FitResult) -> np.ndarray:
     return np.flatnonzero(found.shown)[known & found.active[found.shown]]
 
 
-def _stretch_draws(found: FitResult, x: Float[np.ndarray, "c n q"], n: float) -> np.ndarray:
-    """Return draws of the density of `n` samples, stretched linearly to the errors of the fit.
-    Draws beyond a bound are reflected.
-
-    **Source:** B. Shaby, "The open-faced sandwich adjustment for MCMC using estimating functions",
-    Journal of Computational and Graphical Statistics 23 (2014).
-    """
-    at = _identified_places(found)
-    if not at.size:
-        return x
-    here, out = np.ix_(at, at), np.array(x)
-    white = found.full_covariance[here] * found.dof / (n - len(found.x))
-    size = np.sqrt(np.diag(white))
-    root, back = _root(white / np.outer(size, size))
-    wide = back @ (found.spread.covariance[here] / np.outer(size, size)) @ back
-    stretch = root @ _root(wide)[0] @ back * size[:, None] / size
-    low, high = (of(found.problem.unknowns)[at] for of in (bounds, upper_bounds))
-    moved = found.x[at] + (x[..., at] - found.x[at]) @ stretch.T
-    moved = np.where(moved < low, 2 * low - moved, moved)
-    out[..., at] = np.maximum(np.where(moved > high, 2 * high - moved, moved), low)
-    return out
-
-
 def _root(of: Float[np.ndarray, "p p"]) -> tuple[np.ndarray, np.ndarray]:
     """Return the square root of a covariance, and its inverse."""
     size, turn = np.linalg.eigh(of)
@@ -602,33 +609,6 @@ def _root(of: Float[np.ndarray, "p p"]) -> tuple[np.ndarray, np.ndarray]:
 
 def _ends(level: float) -> tuple[float, float, float]:
     return (0.5 - level / 2, 0.5, 0.5 + level / 2)
-
-
-def _first_frame(found: FitResult, n: float) -> Frame:
-    """Return the covariance of the fit as the first frame of the chains. Parameters at a bound are
-    moved inside by about as much as the data allow.
-    """
-    problem, x = found.problem, np.array(found.x)
-    inflated = np.sqrt(max((found.dof + len(x)) / n, 1.0))
-    wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
-    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    room = np.where(np.isfinite(upper - lower), 0.5 * (upper - lower), np.inf)
-    scale = np.where(
-        wide > 0,
-        np.minimum(wide, room),
-        np.where(np.isfinite(room), room, np.maximum(np.abs(x), 1.0)),
-    )
-    inside = np.clip(x, lower + 0.5 * scale, upper - 0.5 * scale)
-    first = Frame(lower, upper, scale, np.zeros(x.size), np.eye(x.size))
-    middle = first.coordinates(inside)
-    slope = np.asarray(first.slopes(jnp.asarray(middle)))
-    covariance = inflated**2 * found.full_covariance / np.outer(slope, slope)
-    covariance[~found.active, ~found.active] = 1.0
-    sizes = np.sqrt(np.diag(covariance))
-    values, turn = np.linalg.eigh(covariance / np.outer(sizes, sizes))
-    return dataclasses.replace(
-        first, middle=middle, root=sizes[:, None] * turn * np.sqrt(np.maximum(values, 1e-10))
-    )
 
 
 def _check(

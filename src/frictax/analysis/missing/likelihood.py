@@ -148,7 +148,7 @@ class Likelihood:
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
             v = np.concatenate([[1.0], -beta])
             fits = [
-                one.fit(whole, v, state, step)
+                one.fit_noise(whole, v, state, step)
                 for one, state, step in zip(self.channels, states, steps, strict=True)
             ]
             states = [state for state, _, _ in fits]
@@ -196,7 +196,7 @@ class _Channel:
             a = a - beside @ np.linalg.solve(own, beside.T)
         return a / state.noise
 
-    def fit(
+    def fit_noise(
         self, whole: list[int], v: np.ndarray, state: _State, step: float | None
     ) -> tuple[_State, float, float]:
         """Return the noise that fits the columns times `v`, n*log of its variance, and the

@@ -542,12 +542,14 @@ class _Search(Trials):
         unit = {i: np.linalg.qr(plain.tried[:, self.places(i)])[0] for i in order}
         groups: list[list[int]] = []
         for i in order:
-            mine = (g for g in groups if _cosine(unit[i], unit[g[0]]) > 0.99)
-            group = next(mine, None)
-            if group is None:
-                groups.append([i])
+            for group in groups:  # The cosine of the largest angle between two spans decides.
+                other = unit[group[0]]
+                cosines = np.linalg.svd(unit[i].T @ other, compute_uv=False)
+                if unit[i].shape == other.shape and np.min(cosines) > 0.99:
+                    group.append(i)
+                    break
             else:
-                group.append(i)
+                groups.append([i])
         alike = {}
         for group in groups:
             near = [i for i in group if rows[i].explained > 0.95 * rows[group[0]].explained]
@@ -611,10 +613,3 @@ class _Search(Trials):
             return float(rms)
         weight = self.problem.weights()
         return float(rms / np.mean(weight[weight > 0]))
-
-
-def _cosine(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the cosine of the largest angle between two spans of one dimension, otherwise 0."""
-    if a.shape[1] != b.shape[1]:
-        return 0.0
-    return float(np.min(np.linalg.svd(a.T @ b, compute_uv=False)))

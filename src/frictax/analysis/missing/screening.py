@@ -252,9 +252,22 @@ def check_table_range(found: FitResult) -> tuple[Notice, ...]:
     """Return a notice for each table whose range the motion of the records exceeds by more than a
     tenth.
     """
-    machine, out = found.model, []
+    machine, problem, out = found.model, found.problem, []
     for path, turns in laws_of(machine).items():
-        each = list(_slip(found, path))
+        here, there = contact_bodies(machine, path)
+        ends, each = {body for body in (here, there) if body}, []
+        for i, prepared in enumerate(problem.prepared):  # the slip speeds, where records show them
+            if not isinstance(prepared, PreparedRecord):
+                continue
+            seen: dict[str | None, Any] = {}
+            if isinstance(problem.objective, InverseDynamics):
+                rates = {body: motion_of(machine, body)[1] for body in ends}
+                seen |= {b: prepared.known[n] for b, n in rates.items() if n in prepared.known}
+            elif isinstance(problem.objective, AbstractSimulation):
+                seen |= {body: motion.v for body, motion in motions_of(found, i).items()}
+            if here in seen and ends <= seen.keys():
+                v = np.asarray(seen[here]) - np.asarray(seen.get(there, 0.0))
+                each.append(v[np.isfinite(v)])
         if not each:
             continue
         v, name = np.concatenate(each), path.rpartition(".")[0]
@@ -269,26 +282,3 @@ def check_table_range(found: FitResult) -> tuple[Notice, ...]:
             notice = table_notice(at, law, slowest, fastest, unit)
             out += [] if notice is None else [notice]
     return tuple(out)
-
-
-def _slip(found: FitResult, path: str) -> Iterator[Float[np.ndarray, " n"]]:
-    """Return the slip speeds of the contact whose law is at `path`, in each record that shows
-    them.
-    """
-    problem, machine = found.problem, found.problem.setup.machine
-    here, there = contact_bodies(machine, path)
-    for i, prepared in enumerate(problem.prepared):
-        if not isinstance(prepared, PreparedRecord):
-            continue
-        if isinstance(problem.objective, InverseDynamics):
-            rates = {b: motion_of(machine, b)[1] for b in (here, there) if b}
-            seen = {
-                b: np.asarray(prepared.known[n]) for b, n in rates.items() if n in prepared.known
-            }
-        elif isinstance(problem.objective, AbstractSimulation):
-            seen = {body: motion.v for body, motion in motions_of(found, i).items()}
-        else:
-            continue
-        if here in seen and (there is None or there in seen):
-            v = seen[here] - (seen[there] if there else 0.0)
-            yield v[np.isfinite(v)]

@@ -267,19 +267,31 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
     records: dict[str, Any] = dict(found.records)
     seen = {name for r in records.values() for name in r.outputs}
     step = float(np.median([np.median(np.diff(r.t)) for r in records.values()]))
-    for body in bodies_of(machine):
+    for body, rotational in bodies_of(machine).items():
+        inertia, unit = ("J", "N.m/rad") if rotational else ("m", "N/m")
         if not seen & set(motion_of(machine, body)) or not drives_of(machine, body):
             continue
         best = None
         for samples in _PERIODS:
             try:
-                new = _fit_split(found, records, body, 2 * np.pi / (samples * step))
+                w, whole = 2 * np.pi / (samples * step), float(getattr(machine[body], inertia))
+                # Two halves in series move as a quarter of the whole.
+                split = split_body(machine, body, w**2 * 0.25 * whole)
+                refit = fit(
+                    split, records, free=free_parameters(found, split, body),
+                    objective=problem.objective, engine=problem.engine, loss=problem.loss,
+                    instruments=fitted_instruments(found), level=found.level, rounds=0,
+                )  # fmt: skip
             except ValueError:  # Such a machine cannot be built.
                 continue
-            again = best is not None and abs(new.cost - best.cost) < 1e-4 * best.cost
+            c = f"{_JOINT.format(body)}.c"
+            at, is_settled = list(refit.names).index(c), refit.converged and _is_white(refit)
+            error = np.sqrt(refit.covariance[at, at]) if is_settled else np.inf
+            new = SplitBody(body, float(refit.values[c]), float(error), unit, refit)
+            is_same = best is not None and abs(new.cost - best.cost) < 1e-4 * best.cost
             if best is None or new.cost < best.cost:
                 best = new
-            if again or _is_white(best.found):  # Two starts with one end suffice.
+            if is_same or _is_white(best.found):  # Two starts with one end suffice.
                 break
         if best is not None:
             yield best
@@ -327,25 +339,6 @@ def _is_plain(found: FitResult) -> bool:
         and all(u.record is None for u in problem.unknowns)
         and not any(side in u.path for u in problem.unknowns for side in ("inputs.", "outputs."))
     )
-
-
-def _fit_split(found: FitResult, records: dict[str, Record], body: str, w: float) -> SplitBody:
-    machine = found.model
-    rotational, inertia = bool(bodies_of(machine)[body]), "J" if bodies_of(machine)[body] else "m"
-    whole = float(getattr(machine[body], inertia))
-    c = w**2 * 0.25 * whole  # Two halves in series move as a quarter of the whole.
-    split = split_body(machine, body, c)
-    joint, free = _JOINT.format(body), free_parameters(found, split, body)
-    problem = found.problem
-    new = fit(
-        split, records, free=free, objective=problem.objective, engine=problem.engine,
-        loss=problem.loss, instruments=fitted_instruments(found), level=found.level, rounds=0,
-    )  # fmt: skip
-    value = float(new.values[f"{joint}.c"])
-    at = list(new.names).index(f"{joint}.c")
-    is_settled = new.converged and _is_white(new)
-    error = float(np.sqrt(new.covariance[at, at])) if is_settled else np.inf
-    return SplitBody(body, value, error, "N.m/rad" if rotational else "N/m", new)
 
 
 def _is_white(found: FitResult) -> bool:

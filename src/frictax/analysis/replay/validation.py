@@ -24,7 +24,7 @@ from frictax.text import align_columns, prefix_unit, round_by_error
 
 from ..errors.linearization import Samples
 from ..errors.resampling import refit_with_counts
-from .motion import find_record
+from .free_run import find_record
 
 
 def score(

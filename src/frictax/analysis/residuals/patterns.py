@@ -120,7 +120,7 @@ def finding_of(
     )  # fmt: skip
 
 
-def direction(x: Series, c: Columns) -> Finding:
+def direction_means(x: Series, c: Columns) -> Finding:
     """Find means forward and backward. Equal means are an offset of the force, or friction that
     differs by direction. Opposite means are friction.
     """
@@ -169,7 +169,7 @@ def direction(x: Series, c: Columns) -> Finding:
     return dataclasses.replace(finding, y_label=("mean", x.unit))
 
 
-def time(x: Series, c: Columns) -> Finding:
+def time_drift(x: Series, c: Columns) -> Finding:
     """Find a straight line in time. It is equal in both directions if an offset drifts, and
     opposite if friction changes.
     """
@@ -253,7 +253,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
     return finding_of("speed", x, sentence, (size, error), found, numbers, curves, label)
 
 
-def position(x: Series, c: Columns) -> Finding:
+def position_curve(x: Series, c: Columns) -> Finding:
     """Find a slope or a slow curve over position: piecewise linear with nine corners over the
     travel.
     """
@@ -411,7 +411,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     known = orthonormal_basis(others)
     e = x.e - known @ (known.T @ x.e)
     masks = [np.sign(x.v) == w for w in ways]
-    k, amplitude, above = _scan(s, e, masks, travel, count)
+    k, amplitude, above, shown = _scan(s, e, masks, travel, count)
     # Power that decreases from the longest period on belongs to a longer period, or to none.
     rises = int(np.argmax(np.diff(above) > 0))
     best = rises + int(np.argmax(above[rises:]))
@@ -480,7 +480,6 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     numbers |= {WAYS[w]: a for w, a in amplitudes.items()}
     if x.place == "rad":
         numbers["per turn"] = 2 * np.pi * f
-    shown = _thin_out(k, amplitude)
     curves = (
         Curve(1.0 / k[shown], amplitude[shown], None, 0, "line"),
         Curve(np.array([1 / f]), np.array([size]), np.array([error])),
@@ -496,9 +495,9 @@ def _scan(
     masks: list[np.ndarray],
     travel: float,
     count: int,
-) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return frequencies [1/m], their amplitudes, and their powers over the background, added
-    over the directions.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return frequencies [1/m] (k,), their amplitudes (k,), their powers over the background (k,),
+    added over the directions, and the places of the largest amplitudes for a picture (m,).
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)
@@ -518,14 +517,9 @@ def _scan(
             middle[j] = np.median(values[max(j - reach, 0) : j + reach + 1])
         near = np.interp(keep / finer, np.arange(1, count + 1), middle / np.log(2.0))
         above = above + own[keep] / np.maximum(near, 1e-300)
-    return keep / (finer * travel), np.sqrt(power / len(masks)), np.asarray(above)
-
-
-def _thin_out(k: np.ndarray, amplitude: np.ndarray) -> np.ndarray:
-    """Return the places of the largest values in equal intervals of the log frequency, for a
-    picture.
-    """
+    k, amplitude = keep / (finer * travel), np.sqrt(power / len(masks))
     stretch = np.floor(np.log(k / k[0]) / np.log(k[-1] / k[0]) * 800).astype(int)
     starts = np.flatnonzero(np.concatenate([[True], stretch[1:] != stretch[:-1]]))
-    ends = np.append(starts[1:], k.size)
-    return np.array([a + int(np.argmax(amplitude[a:b])) for a, b in zip(starts, ends, strict=True)])
+    pairs = zip(starts, np.append(starts[1:], k.size), strict=True)
+    shown = np.array([a + int(np.argmax(amplitude[a:b])) for a, b in pairs])
+    return k, amplitude, np.asarray(above), shown

@@ -66,7 +66,21 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     if isinstance(setup.machine, AbstractAxis):
         return [_axis_series(setup, record, label, cutoff)]
-    seen = _with_positions(setup, record)
+    if not isinstance(setup.machine, Mechanism):
+        raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
+    # The record with the position of each body, corrected for the fitted sensors; an integral if
+    # only the speed is measured.
+    outputs = {name: _ideal_values(setup, record, name) for name in record.outputs}
+    for i in MechanicalSystem(setup.machine).layout.bodies:
+        body, part = setup.machine.names[i], setup.machine.parts[i]
+        s, v = ("phi", "w") if part.rotational else ("s", "v")
+        position, speed = f"{body}.{s}", f"{body}.{v}"
+        if position in outputs:
+            continue
+        if speed not in outputs:
+            raise ValueError(f"the record measures neither {position} nor {speed}")
+        outputs[position] = float(getattr(part, s)) + integral(record.t, outputs[speed])
+    seen = Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
     objective = InverseDynamics(cutoff, v_min=0.0, at_samples=True)
     prepared = objective.prepare(setup.machine, seen)
     at_rest = {
@@ -174,26 +188,6 @@ def _moving_part(whole: Series) -> Series:
 
 def _smooth_varying(t: np.ndarray, x: np.ndarray, cutoff: float) -> np.ndarray:
     return x if np.ptp(x) <= 1e-12 * np.max(np.abs(x), initial=1e-300) else smooth(t, x, cutoff).x
-
-
-def _with_positions(setup: Setup, record: Record) -> Record:
-    """Return the record with the position of each body, corrected for the fitted sensors; an
-    integral if only the speed is measured.
-    """
-    if not isinstance(setup.machine, Mechanism):
-        raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
-    outputs = {name: _ideal_values(setup, record, name) for name in record.outputs}
-    lay = MechanicalSystem(setup.machine).layout
-    for i in lay.bodies:
-        body, part = setup.machine.names[i], setup.machine.parts[i]
-        s, v = ("phi", "w") if part.rotational else ("s", "v")
-        position, speed = f"{body}.{s}", f"{body}.{v}"
-        if position in outputs:
-            continue
-        if speed not in outputs:
-            raise ValueError(f"the record measures neither {position} nor {speed}")
-        outputs[position] = float(getattr(part, s)) + integral(record.t, outputs[speed])
-    return Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
 
 
 def _ideal_values(setup: Setup, record: Record, name: str) -> np.ndarray:

@@ -32,7 +32,7 @@ from .directions import (
     with_directions,
 )
 from .nested import from_contained
-from .plausibility import UNENDED
+from .selection_rule import UNENDED
 from .structure import Structure, StructureComparison, row_named
 from .structures import Criteria, StructureOptions, compare_structures
 

@@ -3,7 +3,7 @@ and tests whether a sweep of both directions needs an offset, or a law for each 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -177,7 +177,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
         found_apart.append(_SizedDifference(what, size, half, better[name].unit))
     if kind == EACH and all(one.clearness() < 1 for one in found_apart):
         # Parameters can be strongly correlated although the laws differ.
-        found_apart += _of_forces(better)
+        found_apart += _force_differences(better)
     if not found_apart:
         return None
     best = max(found_apart, key=_SizedDifference.clearness)
@@ -201,33 +201,33 @@ class _SizedDifference:
         return abs(self.size) / max(self.half, 1e-300)
 
 
-def _of_forces(better: FitResult) -> Iterator[_SizedDifference]:
-    """Yield friction forward minus friction backward, at speeds that were measured both ways, with
+def _force_differences(better: FitResult) -> list[_SizedDifference]:
+    """Return friction forward minus friction backward, at speeds that were measured both ways, with
     intervals for white errors.
     """
-    sweep, machine_at = better.sweep, better.problem.setup_at
+    sweep, out = better.sweep, []
     speeds = [np.abs(sweep.velocity[sweep.velocity * way > 0]) for way in (1.0, -1.0)]
     ends = max(v.min() for v in speeds), min(v.max() for v in speeds)
     if not ends[0] < ends[1]:
-        return
-    v, unit = np.linspace(*ends, 7), sweep.velocity_unit
+        return []
+    v, x, unit = np.linspace(*ends, 7), jnp.asarray(better.x), sweep.velocity_unit
 
     def difference(x: Array) -> Array:
-        law = as_steady(machine_at(x, None).machine)
+        law = as_steady(better.problem.setup_at(x, None).machine)
         assert law.f_neg is not None
         return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
 
-    x = jnp.asarray(better.x)
-    size, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
+    sizes, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
     # A direction that the rows do not identify changes forces at these speeds by rounding only.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
     root = (rows / norms) @ np.linalg.pinv(j / norms, rcond=1e-6)
     half = better.quantile * better.noise_scale * np.linalg.norm(root, axis=1)
-    for speed, this, h in zip(v / unit.si, size, half, strict=True):
+    for speed, size, h in zip(v / unit.si, sizes.tolist(), half.tolist(), strict=True):
         what = f"at {speed:.3g} {unit.name} friction forward is larger than backward by"
-        yield _SizedDifference(what, float(this), float(h), better.shown_force.si_name)
+        out.append(_SizedDifference(what, size, h, better.shown_force.si_name))
+    return out
 
 
 def with_directions(

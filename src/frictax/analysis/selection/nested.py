@@ -25,34 +25,29 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
         smaller = (other for other in out.values() if other.x.size < found.x.size)
-        for other in sorted(smaller, key=misfit):
-            z = _image(other, found)
-            if z is not None:
-                found = resume_search(found, z)
-                break
-        out[name] = found
+        images = (x for other in sorted(smaller, key=misfit) for x in _images(other, found))
+        z = next(images, None)
+        out[name] = found if z is None else resume_search(found, z)
     return {name: out[name] for name in fits}
 
 
-def _image(small: FitResult, large: FitResult) -> np.ndarray | None:
-    """Return coordinates at which `large` equals the fit `small`, or None."""
+def _images(small: FitResult, large: FitResult) -> Iterator[np.ndarray]:
+    """Yield coordinates at which `large` equals the fit `small`."""
     problem = large.problem
     low, high = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     # At a bound means within 1e-9 of the distance of the start from it.
     inside = 1e-9 * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
     edge = 1e-9 * np.abs(np.where(np.isfinite(high), high, 0.0) - problem.x0)
-    for x in _images(small, problem):
-        x = np.clip(x, low + inside, high - edge)
-        z = np.asarray(problem.coordinates(x))
+    for x in _trial_values(small, problem):
+        z = np.asarray(problem.coordinates(np.clip(x, low + inside, high - edge)))
         end = run_search(problem, large.method, z, 1, large.noise_scale, large.dof)
         squares = float(np.sum(np.asarray(end.residuals)[: large.n] ** 2))
         least = float(np.sum(small.full_residuals**2))
         if np.all(np.isfinite(z)) and squares <= least * (1 + 1e-3):
-            return z
-    return None
+            yield z
 
 
-def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
+def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
     """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` lacks
     are at their bound or 0: those of one field while others stay at their start, or all of them.
     """
@@ -82,8 +77,8 @@ def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
     ends = np.where(np.isfinite(low), low, 0.0)
     if not lacking:
         yield known
-    for some in ([kind] for kind in kinds) if len(kinds) > 1 else ():
-        yield _with(known, ends, [u for u in lacking if u.path.rpartition(".")[2] in some])
+    for kind in kinds if len(kinds) > 1 else ():
+        yield _with(known, ends, [u for u in lacking if u.path.rpartition(".")[2] == kind])
     if lacking:
         yield _with(known, ends, lacking)
 

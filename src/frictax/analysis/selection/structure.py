@@ -282,7 +282,20 @@ def default_structures(
     ['symmetric', 'by direction', 'Stribeck, exponent 1', 'Stribeck, exponent 2', 'table of 8',
     'smooth table of 8']
     """
-    part, pos = _contact(model, contact)
+    if not isinstance(model, Mechanism):
+        raise ValueError(
+            f"`default_structures` needs a `Mechanism`, got {model!r}. Write the structures of a"
+            " machine of your own yourself."
+        )
+    part: Any = model[contact]
+    laws = [f.name for f in dataclasses.fields(part) if f.name.endswith("_pos")]
+    both = bool(laws) and hasattr(part, laws[0].replace("_pos", "_neg"))
+    if not isinstance(part, AbstractContact) or not both:
+        raise ValueError(
+            f"`default_structures`: {contact!r} must be a contact with a law for each direction,"
+            f" got {part!r}."
+        )
+    pos = laws[0]
     neg = pos.replace("_pos", "_neg")
     law, free = part.law(1), [p.path for p in select(model, list(free))] if free else []
     if any(path.startswith((f"{contact}.{pos}", f"{contact}.{neg}")) for path in free):
@@ -342,21 +355,3 @@ def default_structures(
     priors = [Smooth(f"{contact}.{way}.f", 0.1 * max(abs(end), abs(rest))) for way in (pos, neg)]
     out[f"smooth table of {nodes}"] = each(rows, priors=priors)
     return out
-
-
-def _contact(model: Any, contact: str) -> tuple[Any, str]:
-    """Return the contact and the name of its law for motion forward."""
-    if not isinstance(model, Mechanism):
-        raise ValueError(
-            f"`default_structures` needs a `Mechanism`, got {model!r}. Write the structures of a"
-            " machine of your own yourself."
-        )
-    part: Any = model[contact]
-    laws = [f.name for f in dataclasses.fields(part) if f.name.endswith("_pos")]
-    both = bool(laws) and hasattr(part, laws[0].replace("_pos", "_neg"))
-    if not isinstance(part, AbstractContact) or not both:
-        raise ValueError(
-            f"`default_structures`: {contact!r} must be a contact with a law for each direction,"
-            f" got {part!r}."
-        )
-    return part, laws[0]

@@ -29,13 +29,12 @@ from frictax.fitting.problem.simulations import in_turn
 from frictax.interrupts import Workers, processors
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.progress import Progress, Work, show_progress
+from frictax.progress import Progress, show_progress
 
 from ..errors.linearization import effective_sample_size
-from .cross_validation import Folds, HeldOut, Refits, root_mean, unfinished_refits, weights
+from .cross_validation import Folds, Refits, root_mean, unfinished_refits, weights
 from .nested import from_contained
-from .plausibility import doubts, implausible
-from .selection_rule import choose_structure
+from .selection_rule import choose_structure, doubts, implausible
 from .structure import ComparedStructure, Structure, StructureComparison
 
 
@@ -145,19 +144,59 @@ def compare_structures(
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, criteria.start)
     )
-    criteria = dataclasses.replace(criteria, objective=objective, start=start)
     # A record that is left out does not identify parameters of its own.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
-        found = _fit_structure(structures[name], records, criteria, parts[name])
+        """Return the fit of a structure, and the fit by `start` before it."""
+        structure, before = structures[name], None
+        common = {"free": structure.free, "instruments": structure.instruments}
+        common |= {"engine": criteria.engine, "tied": structure.tied}
+        common |= {"log_scale": structure.log_scale, "rounds": 0}
+        model, limits = structure.model, shared_limits(structure.bounds, structure.own)
+        first, last, _ = parts[name].parts({" start": 1.0, " fit": 2.0, " rest": 3.0}).values()
+        if start is not None:
+            how = {"objective": start, "bounds": limits, "progress": first}
+            before = fit(model, records, **how, **common)
+            model = begun_at(before.model, model, before.problem)
+        # A table that stores speeds would take hundreds of steps.
+        method = LevenbergMarquardt(tolerance=1e-3, max_steps=60)
+        how = {"objective": objective, "method": method, "own": structure.own, "progress": last}
+        how |= {"priors": structure.priors, "bounds": structure.bounds}
+        found = fit(model, records, **how, **common)
         parts[name]("fitted", 0.5)
-        return found
+        return found, before
 
-    def judge_one(name: str) -> _Judged:
-        made = _judge(fits[name], both[name][1], records, criteria, by_record)
+    def judge_one(name: str) -> ComparedStructure:
+        """Return a structure with its errors, without AIC and BIC."""
+        found, before = fits[name], both[name][1]
+        # The same machine judged by inverse dynamics, if the records have the necessary channels. A
+        # record of a closed loop has a reference instead of a force.
+        by_force, problem, machine = InverseDynamics(cutoff, at_samples=True), None, found.problem
+        if not isinstance(machine.objective, ClosedLoop):
+            with contextlib.suppress(ValueError):
+                setup = machine.setup.machine
+                prepared = tuple(by_force.prepare(setup, r) for r in records.values())
+                problem = dataclasses.replace(
+                    machine, prepared=prepared, priors=(), objective=by_force
+                )
+        cuts = Folds(found.problem, records, cutoff)
+        refits = Refits(found, before, problem, cuts)
+        folds = {"repeats": cuts.repeats(criteria.repeats), "speeds": cuts.bands(criteria.bands)}
+        if by_record:
+            folds["records"] = cuts.records(list(records))
+        held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
+        force = np.nan
+        if problem is not None:
+            r = refits.residuals(problem, found.x)
+            force = root_mean(r[weights(problem) > 0] ** 2)
+        square = np.sum(found.full_residuals**2) / np.sum(weights(found.problem) > 0)
+        trajectory = _trajectory(refits, records)
         parts[name]("fitted without each part", 1.0)
-        return made
+        return ComparedStructure(
+            name, found, trajectory, force, max(float(square), 1e-300), np.nan, np.nan, held_out,
+            implausible(found, cutoff), (*doubts(found), *unfinished_refits(held_out)),
+        )  # fmt: skip
 
     # Most of the time goes into compiling, which leaves Python to others.
     most = min(len(structures), 2 * processors())
@@ -165,19 +204,16 @@ def compare_structures(
         parts = work.parts(dict.fromkeys(structures, 1.0))
         both = dict(zip(structures, pool.map(fit_one, structures), strict=True))
         fits = from_contained({name: found for name, (found, _) in both.items()})
-        all_judged = dict(zip(structures, pool.map(judge_one, structures), strict=True))
-    closest = min(all_judged.values(), key=lambda j: j.mean_square)
-    n_eff = effective_sample_size(closest.found)
+        judged = list(pool.map(judge_one, structures))
+    n_eff = effective_sample_size(min(judged, key=lambda row: row.mean_square).found)
     rows = tuple(
-        ComparedStructure(
-            name, j.found, j.trajectory, j.force, j.mean_square,
-            n_eff * np.log(j.mean_square) + 2 * len(j.found.estimates),
-            n_eff * np.log(j.mean_square) + len(j.found.estimates) * np.log(n_eff),
-            j.held_out, implausible(j.found, cutoff),
-            (*doubts(j.found), *unfinished_refits(j.held_out)),
+        dataclasses.replace(
+            row,
+            aic=n_eff * np.log(row.mean_square) + 2 * row.numbers,
+            bic=n_eff * np.log(row.mean_square) + row.numbers * np.log(n_eff),
         )
-        for name, j in all_judged.items()
-    )  # fmt: skip
+        for row in judged
+    )
     best, reason = choose_structure(rows)
     unit, force_unit = _units_of(records)
     return StructureComparison(records, rows, best, reason, n_eff, unit, force_unit, cutoff)
@@ -190,78 +226,6 @@ def _units_of(records: Mapping[str, Record]) -> tuple[str, str]:
     weighed = any(r.sd.get(n) is not None for r in records.values() for n in r.outputs)
     single = all(len(r.outputs) == 1 for r in records.values()) and len(units) == 1 and not weighed
     return units.pop() if single else "sd", "N.m" if all(u.rotational for u in known) else "N"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Judged:
-    found: FitResult
-    trajectory: float
-    force: float
-    mean_square: float
-    held_out: Mapping[str, HeldOut]
-
-
-def _fit_structure(
-    structure: Structure, records: Mapping[str, Record], criteria: Criteria, work: Work
-) -> tuple[FitResult, FitResult | None]:
-    """Return the fit of a structure, and the fit by `start` before it."""
-    start, engine = criteria.start, criteria.engine
-    common = {"free": structure.free, "instruments": structure.instruments, "engine": engine}
-    common |= {"tied": structure.tied, "log_scale": structure.log_scale}
-    limits = shared_limits(structure.bounds, structure.own)
-    model, before = structure.model, None
-    first, last, _ = work.parts({" start": 1.0, " fit": 2.0, " rest": 3.0}).values()
-    if start is not None:
-        how = {"objective": start, "bounds": limits, "progress": first}
-        before = fit(model, records, rounds=0, **how, **common)
-        model = begun_at(before.model, model, before.problem)
-    # A table that stores speeds would take hundreds of steps.
-    found = fit(
-        model,
-        records,
-        objective=criteria.objective,
-        method=LevenbergMarquardt(tolerance=1e-3, max_steps=60),
-        own=structure.own,
-        priors=structure.priors,
-        bounds=structure.bounds,
-        rounds=0,
-        progress=last,
-        **common,
-    )
-    return found, before
-
-
-def _judge(
-    found: FitResult,
-    before: FitResult | None,
-    records: Mapping[str, Record],
-    criteria: Criteria,
-    by_record: bool,
-) -> _Judged:
-    cutoff = criteria.cutoff
-    cuts = Folds(found.problem, records, cutoff)
-    # The same machine judged by inverse dynamics, if the records have the necessary channels. A
-    # record of a closed loop has a reference instead of a force.
-    by_force, problem = InverseDynamics(cutoff, at_samples=True), None
-    if not isinstance(found.problem.objective, ClosedLoop):
-        machine = found.problem.setup.machine
-        with contextlib.suppress(ValueError):
-            prepared = tuple(by_force.prepare(machine, r) for r in records.values())
-            problem = dataclasses.replace(
-                found.problem, prepared=prepared, priors=(), objective=by_force
-            )
-    refits = Refits(found, before, problem, cuts)
-    folds = {"repeats": cuts.repeats(criteria.repeats), "speeds": cuts.bands(criteria.bands)}
-    if by_record:
-        folds["records"] = cuts.records(list(records))
-    held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
-    force = np.nan
-    if refits.force is not None:
-        r = refits.residuals(refits.force, found.x)
-        force = root_mean(r[weights(refits.force) > 0] ** 2)
-    counted = weights(found.problem) > 0
-    mean_square = float(np.sum(found.full_residuals**2) / counted.sum())
-    return _Judged(found, _trajectory(refits, records), force, max(mean_square, 1e-300), held_out)
 
 
 def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
