@@ -1,6 +1,5 @@
 """Draws of fitted parameters within their bounds, for derived quantities."""
 
-import dataclasses
 from statistics import NormalDist
 from typing import Any
 
@@ -73,10 +72,10 @@ def draws_within_bounds(
     r[: len(found.full_residuals)] = found.full_residuals
     slope, curvature = rest.T @ r / noise, rest.T @ rest
     profiled = _profile_near_bound(found, spread, gradient, moved, wider, by)
-    if hardly and (profiled is None or found.active[profiled.place]):
+    if hardly and (profiled is None or found.active[profiled[0]]):
         return None
     if profiled is not None:
-        k = profiled.place
+        k, at, likely, others = profiled
         keep = np.flatnonzero(moved) != k
         moved[k] = False
         follow, slope, curvature = follow[:, keep], slope[keep], curvature[np.ix_(keep, keep)]
@@ -102,7 +101,13 @@ def draws_within_bounds(
         heavy = np.sqrt(dof / rng.chisquare(dof, (_DRAWS, 1))) if 0 < dof < np.inf else np.ones(1)
         step[:, found.active] += step[:, moved] @ follow.T
         step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
-        middle = x if profiled is None else profiled.draws(_DRAWS, rng)
+        middle = x
+        if profiled is not None:  # Draws from the density exp(-likely^2/2) along the profile.
+            grid = np.linspace(at[0], at[-1], 2001)
+            density = np.exp(-0.5 * np.interp(grid, at, likely) ** 2)
+            area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+            drawn = np.interp(rng.uniform(0.0, area[-1], _DRAWS), area, grid)
+            middle = np.stack([np.interp(drawn, at, column) for column in others.T], axis=1)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             drawn = np.where(by_factors, middle * np.exp(step / middle), middle + step)
         kept.append(drawn[np.all((drawn >= low) & (drawn <= high), axis=1)])
@@ -112,27 +117,6 @@ def draws_within_bounds(
     return out if len(out) >= _LEAST else None
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Profiled:
-    """The parameter at `place` by its profile: `values` (m,), sorted, the `root` of the
-    likelihood ratio there, and all parameters `others` (m, q).
-    """
-
-    place: int
-    values: Float[np.ndarray, " m"]
-    root: Float[np.ndarray, " m"]
-    others: Float[np.ndarray, "m q"]
-
-    def draws(self, count: int, rng: np.random.Generator) -> Float[np.ndarray, "n q"]:
-        """Draw from the density exp(-root^2/2). The other parameters follow the profile."""
-        v, root = self.values, self.root
-        grid = np.linspace(v[0], v[-1], 2001)
-        density = np.exp(-0.5 * np.interp(grid, v, root) ** 2)
-        area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
-        at = np.interp(rng.uniform(0.0, area[-1], count), area, grid)
-        return np.stack([np.interp(at, v, column) for column in self.others.T], axis=1)
-
-
 def _profile_near_bound(
     found: FitResult,
     spread: CovarianceEstimate,
@@ -140,9 +124,10 @@ def _profile_near_bound(
     moved: Bool[np.ndarray, " q"],
     wider: float,
     by: Any,
-) -> _Profiled | None:
-    """Return the profile of the parameter near its bound that changes the quantity most; None
-    if it does not have one.
+) -> tuple[int, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the profile of the parameter near its bound that changes the quantity most: its place,
+    values (m,), sorted, the root of the likelihood ratio there (m,), and all parameters (m, q).
+    Return None if it does not have a profile.
     """
     near = is_near_bound(found, spread) & found.shown & (found.active | moved | is_on_bound(found))
     norms = np.linalg.norm(found.full_jacobian, axis=0)
@@ -187,7 +172,7 @@ def _profile_near_bound(
         line = others[end] + share * (others[end] - others[near_end])
         root = np.insert(root, at, root[end] + rise * (far - values[end]))
         values, others = np.insert(values, at, far), np.insert(others, at, line, axis=0)
-    return _Profiled(place, values, root, others)
+    return place, values, root, others
 
 
 def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:

@@ -148,9 +148,36 @@ def derive_from_fit(
     if by is not None:
         spread = by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
     made = differentiate_quantity(found, of, record, spread)
-    return refine_within_bounds(
-        made.with_names(found, names, units, scalar), made, found, of, record, by
-    )
+    out = made.with_names(found, names, units, scalar)
+    # Errors and intervals by draws for each quantity that depends on a parameter at its bound or
+    # near it.
+    depends, bound = made.slopes != 0, is_on_bound(found)
+    unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
+    # A parameter at its bound can act by its square alone, as peak does at 1.
+    hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
+    uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
+    if not uses.any():
+        return out
+    program = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    estimates, covariance = list(out.estimates), out.covariance.copy()
+    for i in np.flatnonzero(uses):
+        draws = draws_within_bounds(found, made.spread, made.slopes[i], by, bool(unknown[i]))
+        if draws is None:
+            continue
+        values = np.asarray(program(jnp.asarray(draws)))[:, i]
+        e, drawn = estimates[i], values[np.isfinite(values)]
+        if not np.ptp(drawn) > EXACT * abs(e.value):
+            continue
+        lower, upper = ends_about(e.value, values, found.level)
+        error = float(np.std(drawn))
+        estimates[i] = dataclasses.replace(
+            e, standard_error=error, lower=lower, upper=upper, knowledge=Knowledge.KNOWN, dof=np.nan
+        )
+        ratio = error / np.sqrt(covariance[i, i]) if covariance[i, i] > 0 else 0.0
+        covariance[i, :] *= ratio
+        covariance[:, i] *= ratio
+        covariance[i, i] = error**2
+    return dataclasses.replace(out, estimates=tuple(estimates), covariance=covariance)
 
 
 def requested_quantities(
@@ -236,46 +263,6 @@ def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
             f" got {given!r}."
         )
     return out
-
-
-def refine_within_bounds(
-    out: Derived,
-    made: "DerivedValues",
-    found: FitResult,
-    of: Callable[[Any], Array],
-    record: int | None,
-    by: Any,
-) -> Derived:
-    """Return `out` with errors and intervals by draws for each quantity that depends on a
-    parameter at its bound or near it.
-    """
-    depends, bound = made.slopes != 0, is_on_bound(found)
-    unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
-    # A parameter at its bound can act by its square alone, as peak does at 1.
-    hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
-    uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
-    if not uses.any():
-        return out
-    program = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
-    estimates, covariance = list(out.estimates), out.covariance.copy()
-    for i in np.flatnonzero(uses):
-        draws = draws_within_bounds(found, made.spread, made.slopes[i], by, bool(unknown[i]))
-        if draws is None:
-            continue
-        values = np.asarray(program(jnp.asarray(draws)))[:, i]
-        e, drawn = estimates[i], values[np.isfinite(values)]
-        if not np.ptp(drawn) > EXACT * abs(e.value):
-            continue
-        lower, upper = ends_about(e.value, values, found.level)
-        error = float(np.std(drawn))
-        estimates[i] = dataclasses.replace(
-            e, standard_error=error, lower=lower, upper=upper, knowledge=Knowledge.KNOWN, dof=np.nan
-        )
-        ratio = error / np.sqrt(covariance[i, i]) if covariance[i, i] > 0 else 0.0
-        covariance[i, :] *= ratio
-        covariance[:, i] *= ratio
-        covariance[i, i] = error**2
-    return dataclasses.replace(out, estimates=tuple(estimates), covariance=covariance)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

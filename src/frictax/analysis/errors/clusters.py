@@ -311,12 +311,6 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
     return _find_differences(found, x, variance, dof, (variance > 0) & _is_shared(found))[1]
 
 
-def scatter_between_records(linear: Linearization) -> CovarianceEstimate:
-    """Return errors from the differences between whole records."""
-    record = linear.samples.record
-    return cluster_covariance(linear, record, f"scatter between {record[-1] + 1} records")
-
-
 def welch_test(
     x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"], dof: Float[np.ndarray, " k"]
 ) -> float:

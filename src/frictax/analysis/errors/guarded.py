@@ -27,7 +27,6 @@ from .clusters import (
     cluster_covariance,
     compare_records,
     has_windows,
-    scatter_between_records,
 )
 from .input_noise import (
     EncoderSteps,
@@ -35,7 +34,6 @@ from .input_noise import (
     Whitened,
     are_rounded,
     input_noise_exceeds_sensors,
-    interpolation_error,
     motion_share,
     without_intervals,
 )
@@ -105,8 +103,13 @@ class Guarded(NoiseModel):
         if share < 0.95:
             notices = (*notices, Notice("motion-near-noise", "", {"share": share}))
         if differ.any():
-            made.append(scatter_between_records(linear))
-        bends = interpolation_error(linear)
+            record = linear.samples.record
+            says = f"scatter between {record[-1] + 1} records"
+            made.append(cluster_covariance(linear, record, says))
+        # Standard deviations of the estimates because inputs may have followed smooth curves.
+        bends = np.zeros(len(linear.acts))
+        if found.bends is not None:
+            bends = found.bends.spread * np.array(list(found.bends.moved.values()))
         # An addition of 2 % to the variance makes an error 1 % larger.
         if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import PreparedRecord
@@ -82,16 +82,6 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
     return np.reshape(changes, (-1, base.size))
 
 
-def interpolation_error(linear: Linearization) -> Float[np.ndarray, " p"]:
-    """Return the standard deviations of the estimates [SI] because inputs may have followed smooth
-    curves instead of straight lines between samples; 0 if the effect is negligible.
-    """
-    bends = linear.found.bends
-    if bends is None:
-        return np.zeros(linear.jacobian.shape[1])
-    return bends.spread * np.array(list(bends.moved.values()))
-
-
 @pytree_dataclass
 class EncoderSteps(LinearNoiseModel):
     """Rounding of the outputs to the steps of their sensors, with an unknown zero within a step.
@@ -113,38 +103,29 @@ class EncoderSteps(LinearNoiseModel):
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
         root, _ = linear.axes
         covariance = np.zeros((root.shape[1],) * 2)
-        for one in _rounded_outputs(linear.found):
-            g = linear.jacobian[one.rows] @ root * one.weight[:, None]
-            covariance += _rounding_covariance(g, one.s, one.step, one.noise)
+        for rows, weight, s, step, noise in _rounded_outputs(linear.found):
+            g = linear.jacobian[rows] @ root * weight[:, None]
+            covariance += _rounding_covariance(g, s, step, noise)
         says = "rounding to the steps of the sensors"
         return CovarianceEstimate(root @ covariance @ root.T, SameDegreesOfFreedom(np.inf), says)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Rounded:
-    """An output of a record whose values are multiples of the `step` of its sensor.
-
-    `rows`: the numbers of its residuals; `weight`: their weights; `s`: the predictions there;
-    `noise`: standard deviation of the rest of the residuals.
-    """
-
-    rows: Int[np.ndarray, " n"]
-    weight: Float[np.ndarray, " n"]
-    s: Float[np.ndarray, " n"]
-    step: float
-    noise: float
 
 
 def are_rounded(found: FitResult) -> tuple[bool, bool]:
     """Return whether any fitted output, and whether every fitted output, is rounded to the steps of
     its sensor with little noise in addition.
     """
-    rows = sum(one.rows.size for one in _rounded_outputs(found))
+    rows = sum(rows.size for rows, *_ in _rounded_outputs(found))
     counted = sum(np.count_nonzero(one.weight) for one in found.problem.prepared)
     return rows > 0, bool(rows == counted)
 
 
-def _rounded_outputs(found: FitResult) -> list[_Rounded]:
+def _rounded_outputs(
+    found: FitResult,
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]]:
+    """Return for each output whose values are multiples of the step of its sensor: the numbers of
+    its residuals, their weights, the predictions there, the step, and the standard deviation of the
+    rest of the residuals.
+    """
     first, out = 0, []
     for record, one in zip(found.records.values(), found.problem.prepared, strict=True):
         weight, measured = np.asarray(one.weight), np.asarray(one.measured)
@@ -161,7 +142,7 @@ def _rounded_outputs(found: FitResult) -> list[_Rounded]:
                 off = found.full_residuals[mine] / w
                 noise = float(np.sqrt(max(np.mean(off**2) - step**2 / 12, 0.0)))
                 if noise < 0.4 * step:  # With more noise, rounding errors are white.
-                    out.append(_Rounded(mine, w, y + off, step, noise))
+                    out.append((mine, w, y + off, step, noise))
     return out
 
 

@@ -373,7 +373,17 @@ class HAC(NoiseModel):
         check_positive_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
-        problem, (bread, contributions) = found.problem, score_contributions(found)
+        # `bread`: the inverse Hessian of half the loss, 0 for parameters at a bound; then
+        # `contributions`: the gradient of the loss of each residual.
+        problem, jacobian, noise = found.problem, found.full_jacobian[: found.n], found.noise_scale
+        norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), influence_residuals(found)
+        bread = inverse_gram(found.full_jacobian, norms, found.active) / slope
+        # If one residual alone determines a parameter, the fit makes this residual zero. Its size
+        # is then replaced by the noise.
+        leverage = np.clip(np.einsum("ij,jk,ik->i", jacobian, bread, jacobian), 0.0, 1.0)
+        alone = noise * np.where(r < 0, -1.0, 1.0)
+        r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), alone)
+        contributions = jacobian * r[:, None] * found.active
         scale = np.sqrt(np.where(np.diag(bread) > 0, np.diag(bread), 1.0))
         size, directions = np.linalg.eigh(bread / np.outer(scale, scale))
         turn = (scale[:, None] * directions * np.sqrt(np.maximum(size, 0.0)))[:, size > 1e-14]
@@ -401,20 +411,3 @@ class HAC(NoiseModel):
         covariance = turn @ meat @ turn.T * rows / found.dof
         dof, says = SameDegreesOfFreedom(found.dof), f"autocorrelated residuals: {width}"
         return CovarianceEstimate(covariance, dof, says)
-
-
-def score_contributions(
-    found: FitResult,
-) -> tuple[Float[np.ndarray, "q q"], Float[np.ndarray, "n q"]]:
-    """Return the inverse Hessian of half the loss, 0 for parameters at a bound, and the gradient of
-    the loss of each residual.
-    """
-    jacobian, noise = found.full_jacobian[: found.n], found.noise_scale
-    norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), influence_residuals(found)
-    bread = inverse_gram(found.full_jacobian, norms, found.active) / slope
-    # If one residual alone determines a parameter, the fit makes this residual zero. Its size is
-    # then replaced by the noise.
-    leverage = np.clip(np.einsum("ij,jk,ik->i", jacobian, bread, jacobian), 0.0, 1.0)
-    alone = noise * np.where(r < 0, -1.0, 1.0)
-    r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), alone)
-    return bread, jacobian * r[:, None] * found.active

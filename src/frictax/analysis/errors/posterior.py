@@ -42,17 +42,6 @@ _ACCEPTED = 0.9  # acceptance rate to which the step size is adapted
 State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, the density's logarithm, its slope by u
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Chains:
-    """Draws of the values (chains, n, q), the statistics of the sampler by name (chains, n), and
-    whether a key stopped the chains.
-    """
-
-    x: Float[np.ndarray, "c n q"]
-    stats: dict[str, np.ndarray]
-    interrupted: bool
-
-
 class Frame(eqx.Module):
     """Coordinates u in which the density is approximately a standard normal: w = middle + root u,
     and values x(w) within their bounds.
@@ -104,8 +93,9 @@ def run_chains(
     counts: tuple[int, int, int],
     seed: int,
     tell: Work,
-) -> Chains:
-    """Draw from the posterior density.
+) -> tuple[Float[np.ndarray, "c n q"], dict[str, np.ndarray], bool]:
+    """Draw from the posterior density. Return the values, the statistics of the sampler by name
+    (chains, n), and whether a key stopped the chains.
 
     `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: of chains,
     of draws that adapt step size and metric, and of draws that are kept in each chain.
@@ -132,7 +122,7 @@ def run_chains(
         for name in taken[0][0]
     }
     x = np.asarray(frame.values(jnp.asarray(stats.pop("w"))))
-    return Chains(x, stats, interrupted)
+    return x, stats, interrupted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -508,8 +498,8 @@ def posterior(
     first = dataclasses.replace(first, middle=middle, root=root)
     counts = chains, warmup, draws
     with show_progress(progress, "Drawing") as work:
-        drawn = run_chains(problem, method_of(found), first, n, counts, seed, work)
-    x, at = drawn.x, _identified_places(found)
+        x, stats, interrupted = run_chains(problem, method_of(found), first, n, counts, seed, work)
+    at = _identified_places(found)
     if samples is None and at.size:
         # Stretch the draws linearly to the errors of the fit: B. Shaby, "The open-faced sandwich
         # adjustment for MCMC using estimating functions", Journal of Computational and Graphical
@@ -543,9 +533,9 @@ def posterior(
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
     )
     notices = []
-    if drawn.interrupted:
+    if interrupted:
         notices.append(Notice("draws-interrupted", "", {"drawn": x.shape[1], "asked": draws}))
-    divergences = int(drawn.stats["diverging"].sum())
+    divergences = int(stats["diverging"].sum())
     if divergences:
         notices.append(Notice("divergences", "", {"draws": divergences}))
     apart = [
@@ -567,7 +557,7 @@ def posterior(
         divergences,
         tuple(notices),
         ", and draws are as wide as the errors of the fit" if samples is None else "",
-        drawn.stats,
+        stats,
     )
 
 

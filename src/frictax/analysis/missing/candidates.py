@@ -504,13 +504,6 @@ def first_columns(tried: tuple[Candidate, ...]) -> list[int]:
     return np.concatenate([[0], np.cumsum([x.size for x in tried])])[:-1].astype(int).tolist()
 
 
-def delayed_channels(tried: tuple[Candidate, ...]) -> frozenset[str]:
-    """Return the channels whose delay is a candidate."""
-    return frozenset(
-        x.of.removesuffix(".delay") for x in tried if x.kind == "held" and x.term == "delay"
-    )
-
-
 def term_name(term: str, of: str) -> str:
     """Return the name of a term of a law or force of `of`."""
     return f"{_NAMES.get(term, term)} {'on' if term in OF_FORCE else 'of'} {of}"

@@ -505,7 +505,8 @@ class _Search(Trials):
         n, count = int(np.sum(self.test.counted)), len(one.order) + 1
         share = self.test.correlated_share(best.found.full_residuals[: len(self.test.counted)])
         independent = max(1.0 / share, 8.0)
-        k, dof, each = best.numbers, independent - len(best.found.x), np.log(independent)
+        # A split body has three additional parameters.
+        k, dof, each = 3, independent - len(best.found.x), np.log(independent)
         rivals = [
             independent * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
             for i, (rms, _, _) in one.refits.items()

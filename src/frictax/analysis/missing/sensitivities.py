@@ -26,7 +26,6 @@ from .candidates import (
     augmented_setup,
     bodies_of,
     contact_bodies,
-    delayed_channels,
     drives_of,
     first_columns,
     laws_of,
@@ -133,7 +132,8 @@ def _residuals(
     `wave`: another ripple, by body, coefficients (2,) and period.
     """
     prepared, objective = problem.prepared[i], problem.objective
-    late = problem.delayed | delayed_channels(tried)
+    delays = {x.of.removesuffix(".delay") for x in tried if (x.kind, x.term) == ("held", "delay")}
+    late = problem.delayed | delays
     setup = problem.setup_at(at.x, i)
     if isinstance(prepared, PreparedSweep):
         setup = augmented_setup(setup, tried, at.c, at.periods, ranges)

@@ -251,11 +251,6 @@ class SplitBody:
     def cost(self) -> float:
         return float(np.sum(self.found.full_residuals**2))
 
-    @property
-    def numbers(self) -> int:
-        """The number of additional parameters."""
-        return 3
-
 
 def split_bodies(found: FitResult) -> Iterator[SplitBody]:
     """Return a fit for each body that is driven and measured, with a stiffness between the drive

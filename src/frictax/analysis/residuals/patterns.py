@@ -306,20 +306,6 @@ def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     return products / products[0] if products[0] > 0 else np.eye(1, x.size)[0]
 
 
-def predictable(rho: Float[np.ndarray, " k"], order: int) -> float:
-    """Return the share of the variance that the last `order` values predict (Levinson and
-    Durbin).
-    """
-    left, a = 1.0, np.zeros(0)
-    for k in range(1, order + 1):
-        new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / left if k > 1 else rho[1]
-        a = np.concatenate([a - new * a[::-1], [new]])
-        left *= 1.0 - new**2
-        if left <= 1e-12:
-            break
-    return float(1.0 - left)
-
-
 def whiteness(
     record: str,
     of: str,
@@ -346,7 +332,15 @@ def whiteness(
     inside = np.flatnonzero(np.arange(1, n) >= 5.0 * sums)
     times = max(float(sums[inside[0] if inside.size else -1]), 1e-3)
     independent = float(min(n / times, n))
-    share = max(0.0, predictable(rho, lags) - lags / n)
+    # The share of the variance that the last `lags` values predict (Levinson and Durbin).
+    rest, a = 1.0, np.zeros(0)
+    for k in range(1, lags + 1):
+        new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / rest if k > 1 else rho[1]
+        a = np.concatenate([a - new * a[::-1], [new]])
+        rest *= 1.0 - new**2
+        if rest <= 1e-12:
+            break
+    share = max(0.0, float(1.0 - rest) - lags / n)
     strong, lasts = is_strong(share, p), 0.5 * times * step
     reach = int(min(max(6 * times, 40), n - 1, 3000))
     band = 1.96 / np.sqrt(n)

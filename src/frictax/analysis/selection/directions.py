@@ -87,16 +87,6 @@ def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
     return float(aicc), float(minus2log + k * np.log(n))
 
 
-def weights_left_out(n: int, rho: float) -> Float[np.ndarray, "n n"]:
-    """Return for each row the weights of all rows in the fit that predicts it: 0 for the row itself
-    and for neighbours whose errors are correlated with its own, else 1.
-    """
-    little = 0.3  # correlation of two rows below which they count as independent
-    reach = int(np.ceil(np.log(little) / np.log(rho))) if rho > little else 0
-    away = np.abs(np.arange(n)[:, None] - np.arange(n))
-    return (away > min(reach, n // 8)).astype(float)
-
-
 def _linearise(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n p"]]:
     n = found.n
     return found.full_residuals[:n], found.full_jacobian[:n, found.active]
@@ -131,26 +121,6 @@ class Difference:
     lower: float
     upper: float
     unit: str
-
-
-def difference_of(found: FitResult) -> Difference | None:
-    """Return how the two directions of a fitted sweep differ beyond its model, or None.
-
-    F tests of an offset and of a law for each direction, to first order about the fit, find a
-    difference. The model is then fitted, and has to have a lower AICc and an interval of the
-    difference without 0. A law for each direction is tried after an offset if the same tests of
-    that fit ask for it. Fits with priors, ties, bounds or logarithmic scales are not examined.
-    """
-    best, least = None, found.aicc
-    kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]
-    for kind in kinds if _different(found) else ():
-        other = _difference(found, kind)
-        if other is None or not other.found.aicc < least or not 0 < other.lower * other.upper:
-            continue
-        best, least = other, other.found.aicc
-        if kind == OFFSET and not _different(other.found):
-            break
-    return best
 
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
@@ -249,8 +219,22 @@ def with_directions(
 
 
 def direction_notices(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice if the two directions of a sweep differ beyond the model of the fit."""
-    other = difference_of(found)
+    """Return a notice if the two directions of a sweep differ beyond the model of the fit.
+
+    F tests of an offset and of a law for each direction, to first order about the fit, find a
+    difference. The model is then fitted, and has to have a lower AICc and an interval of the
+    difference without 0. A law for each direction is tried after an offset if the same tests of
+    that fit ask for it. Fits with priors, ties, bounds or logarithmic scales are not examined.
+    """
+    other, least = None, found.aicc
+    kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]
+    for kind in kinds if _different(found) else ():
+        new = _difference(found, kind)
+        if new is None or not new.found.aicc < least or not 0 < new.lower * new.upper:
+            continue
+        other, least = new, new.found.aicc
+        if kind == OFFSET and not _different(new.found):
+            break
     if other is None:
         return ()
     numbers = {"difference": other.words, "call": other.call, "gain": found.aicc - other.found.aicc}
