@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.derived.common import common, expression
+from frictax.analysis.derived.derived import common, expression
 
 V = np.linspace(5.0, 8.0, 16)  # far from rest, so that intercept and slope go together
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.replay.free_run import FreeRunScore
-from frictax.analysis.replay.motion import motion
+from frictax.analysis.replay.free_run import FreeRunScore, motion
 
 T = np.linspace(0.0, 2.0, 201)
 F = "friction.f_pos.F_Coulomb"

@@ -8,7 +8,7 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.analysis.missing.split_bodies import split_body
+from frictax.analysis.missing.structures import split_body
 from lacking import FREE, FREQUENCY, RIGHT, SIZE, T
 
 

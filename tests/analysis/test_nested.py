@@ -8,7 +8,7 @@ import pytest
 
 import frictax as fx
 from frictax.analysis.selection.nested import from_contained
-from frictax.analysis.selection.plausibility import UNENDED, implausible
+from frictax.analysis.selection.selection_rule import UNENDED, implausible
 from frictax.fitting.fit import misfit
 
 T = np.linspace(0.0, 4.0, 401)

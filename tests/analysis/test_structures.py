@@ -14,7 +14,7 @@ import pytest
 import frictax as fx
 from frictax.analysis.selection.cross_validation import unfinished_refits
 from frictax.analysis.selection.selection_rule import choose_structure
-from frictax.analysis.selection.structures_text import structures_rows
+from frictax.analysis.selection.structure import structures_rows
 from frictax.measurements.noise import integrated_autocorrelation_time
 from rigs import motion as simulated
 

@@ -5,8 +5,7 @@ import pytest
 
 import frictax as fx
 from coloured import LAW, SLIDING, STICKING, T, X, clean, coloured, holds, resting, white_fit
-from frictax.analysis.errors.hac_covariance import long_run_covariance
-from frictax.analysis.errors.linearization import Samples
+from frictax.analysis.errors.linearization import Samples, long_run_covariance
 from rigs import NOISE, TRUE, TRUE_LAW, block, motion
 
 

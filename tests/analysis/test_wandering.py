@@ -133,7 +133,7 @@ def test_a_walk_is_found_at_its_size_beside_white_noise_and_a_memory(rho, least,
         e = np.asarray(lfilter([np.sqrt(1 - rho**2)], [1.0, -rho], random.standard_normal(n)))
         y = e + 0.1 * np.cumsum(random.standard_normal(n))
         one = series(y, np.random.default_rng(3).standard_normal((n, 1)) / np.sqrt(n), gap)
-        one.fit(np.zeros(1), np.zeros((1, 1)))
+        one.fit_noise(np.zeros(1), np.zeros((1, 1)))
         walk = random_walk_noise(one, np.zeros(1), np.zeros((1, 1)), np.eye(1))
         steps += [walk.step] if walk else []
         spreads += [walk.spread] if walk else []
@@ -150,7 +150,7 @@ def test_noise_without_a_walk_has_none_but_by_chance(rho: float, most: float) ->
         random, n = np.random.default_rng([4, seed]), 600
         y = np.asarray(lfilter([1.0], [1.0, -rho], random.standard_normal(n)))
         one = series(y, np.random.default_rng(3).standard_normal((n, 1)) / np.sqrt(n))
-        one.fit(np.zeros(1), np.zeros((1, 1)))
+        one.fit_noise(np.zeros(1), np.zeros((1, 1)))
         found.append(random_walk_noise(one, np.zeros(1), np.zeros((1, 1)), np.eye(1)) is not None)
     assert np.mean(found) <= most
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import frictax as fx
-from frictax.analysis.replay.motion import preview
+from frictax.analysis.replay.free_run import preview
 from frictax.cli import app
 from frictax.problems import read, simulate
 

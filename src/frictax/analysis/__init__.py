@@ -10,8 +10,7 @@ from .derived.derived import Derived as Derived
 from .errors.autoregression import Autoregression as Autoregression
 from .errors.clusters import Clustered as Clustered
 from .errors.guarded import Guarded as Guarded
-from .errors.hac_covariance import HAC as HAC
-from .errors.linearization import White as White
+from .errors.linearization import HAC as HAC, White as White
 from .errors.posterior import Posterior as Posterior
 from .errors.profiles import Profile as Profile, ProfilePair as ProfilePair
 from .errors.resampling import BlockBootstrap as BlockBootstrap, Jackknife as Jackknife
@@ -19,8 +18,7 @@ from .errors.uncertainty import (
     Uncertainty as Uncertainty,
 )
 from .missing.table import Missing as Missing, MissingTerm as MissingTerm
-from .planning.expected import Outlook as Outlook
-from .planning.outlook import outlook as outlook
+from .planning.outlook import Outlook as Outlook, outlook as outlook
 from .replay.free_run import FreeRunScore as FreeRunScore
 from .replay.validation import (
     LeftOut as LeftOut,
@@ -29,7 +27,6 @@ from .replay.validation import (
 )
 from .residuals.regression import Finding as Finding
 from .residuals.study import ResidualStudy as ResidualStudy
-from .selection.candidates import default_structures as default_structures
 from .selection.compare import (
     ComparedLaw as ComparedLaw,
     Comparison as Comparison,
@@ -39,4 +36,5 @@ from .selection.structure import (
     ComparedStructure as ComparedStructure,
     Structure as Structure,
     StructureComparison as StructureComparison,
+    default_structures as default_structures,
 )

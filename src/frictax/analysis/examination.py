@@ -13,9 +13,8 @@ from frictax.notice import Notice
 from frictax.progress import SILENT, Work
 
 from .missing.table import Missing
-from .planning.expected import Outlook
-from .planning.outlook import outlook_of
-from .replay.motion import Motion, motion
+from .planning.outlook import Outlook, outlook_of
+from .replay.free_run import Motion, motion
 from .residuals.study import ResidualStudy
 
 # Codes of notices that the residuals are more than noise.

@@ -9,8 +9,7 @@ import equinox as eqx
 
 import frictax as fx
 from frictax.analysis import Guarded
-from frictax.analysis.derived.common import common, expression
-from frictax.analysis.derived.derived import common_estimates, is_title
+from frictax.analysis.derived.derived import common, common_estimates, expression, is_title
 from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.build_problem import build_problem, shared_limits
 from frictax.fitting.checks import check_data

@@ -8,8 +8,7 @@ from typing import Any
 import frictax as fx
 from frictax.analysis import Guarded
 from frictax.analysis.examination import examine_fit
-from frictax.analysis.replay.free_run import free_run
-from frictax.analysis.replay.motion import Motion, Preview, preview
+from frictax.analysis.replay.free_run import Motion, Preview, free_run, preview
 from frictax.annotations import Checked
 from frictax.fitting.problem.setup import channel_unit
 from frictax.interrupts import Workers, results_of

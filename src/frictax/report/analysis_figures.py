@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
 from frictax.analysis import Derived, Finding, Posterior, ResidualStudy, StructureComparison
 from frictax.analysis.residuals.study import NAMES
-from frictax.analysis.selection.plausibility import visited_laws
+from frictax.analysis.selection.selection_rule import visited_laws
 from frictax.parameters import UnknownName
 from frictax.text import prefix_unit
 

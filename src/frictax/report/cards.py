@@ -20,7 +20,7 @@ from frictax.analysis import (
     ResidualStudy,
     StructureComparison,
 )
-from frictax.analysis.selection.structures_text import remarks, title as structures_title
+from frictax.analysis.selection.structure import remarks, structures_title
 from frictax.contacts import AbstractContact, Mode
 from frictax.engine import Result
 from frictax.excitation import Design

@@ -17,8 +17,8 @@ from frictax.analysis import (
     Validation,
 )
 from frictax.analysis.examination import examine_fit
-from frictax.analysis.replay.motion import Motion
-from frictax.analysis.selection.structures_text import structures_rows
+from frictax.analysis.replay.free_run import Motion
+from frictax.analysis.selection.structure import structures_rows
 from frictax.arguments import check_names, lists_options
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.options import refuse
@@ -417,7 +417,7 @@ def preview_text(
     """Return one self-contained HTML page: each record, and the run of the machine with its start
     values.
 
-    **Arguments:** `previews`: of `frictax.analysis.replay.motion`; `title`, `notes` of the page;
+    **Arguments:** `previews`: of `frictax.analysis.replay.free_run`; `title`, `notes` of the page;
     `command` that makes it again.
     """
     plots: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 import frictax
 from frictax.analysis.derived.derived import common_estimates
-from frictax.analysis.replay.motion import Motion
+from frictax.analysis.replay.free_run import Motion
 from frictax.files.replacing import check_target, write_whole
 from frictax.fitting import Estimate, FitResult
 from frictax.measurements import Record

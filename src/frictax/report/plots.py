@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frictax.analysis.friction_curve import law_values
-from frictax.analysis.replay.motion import Motion
+from frictax.analysis.replay.free_run import Motion
 from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import AbstractPressed
 from frictax.fitting import FitResult

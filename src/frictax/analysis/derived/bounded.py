@@ -1,6 +1,5 @@
 """Draws of fitted parameters within their bounds, for derived quantities."""
 
-import dataclasses
 from statistics import NormalDist
 from typing import Any
 
@@ -13,15 +12,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-_NEAR = 3.0  # [standard errors] distance from a bound below which draws are used
 _DRAWS, _LEAST = 4000, 400  # draws, and the smallest number that is sufficient
-_BATCHES = 20  # batches of draws until enough of them are within all bounds
-_FAR = 4.0  # [standard deviations] distance from the fit to which a profile is extended
-_GRID = 2001  # points on which the density of a profile is integrated
-_HARDLY = 0.01  # [noise] effect of a parameter over its whole size below which it does not act
-_ON = 0.01  # [value or its start] distance from a bound at which a parameter is at its bound
-_PROFILES = "profiles_near_bounds"  # entry of a fit's `vars` that caches its profiles
-_SWEEPS = 30  # sweeps of the Gibbs sampler over the parameters at their bounds
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
@@ -29,14 +20,15 @@ def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarr
     unknowns = found.problem.unknowns
     error = np.sqrt(np.maximum(np.diag(spread.covariance), 0.0))
     away = np.fmin(found.x - bounds(unknowns), upper_bounds(unknowns) - found.x)
-    return ~found.active | ((away < _NEAR * error) & ~_has_log_scale(found))
+    return ~found.active | ((away < 3.0 * error) & ~_has_log_scale(found))
 
 
 def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
     """Return whether each fitted parameter without an error is at its lower bound."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
-    return ~found.active & (x - low <= _ON * np.maximum(np.abs(x), start))
+    # A parameter is at its bound within 1 % of its value or of its start, whichever is larger.
+    return ~found.active & (x - low <= 0.01 * np.maximum(np.abs(x), start))
 
 
 def draws_within_bounds(
@@ -67,28 +59,55 @@ def draws_within_bounds(
     white = np.diag(found.full_covariance)[on]
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
-    moved, follow, slope, curvature = _linearize_at_bounds(found, wider)
+    # `moved`: the m parameters at a bound whose effect over their whole size is above 1 % of the
+    # noise. `follow`: derivatives (k, m) of the others by these.
+    j, noise = found.full_jacobian, found.noise_scale * np.sqrt(wider)
+    far = np.maximum(np.abs(x), np.abs(x - np.asarray(found.problem.x0)))
+    moved = ~on & (np.linalg.norm(j, axis=0) * far > 0.01 * found.noise_scale)
+    sizes = np.linalg.norm(j[:, on], axis=0)
+    inverse = np.linalg.pinv(j[:, on] / sizes) if on.any() else np.zeros((0, len(j)))
+    follow = -(inverse @ j[:, moved]) / sizes[:, None]
+    rest = (j[:, moved] + j[:, on] @ follow) / noise
+    r = np.zeros(len(j))
+    r[: len(found.full_residuals)] = found.full_residuals
+    slope, curvature = rest.T @ r / noise, rest.T @ rest
     profiled = _profile_near_bound(found, spread, gradient, moved, wider, by)
-    if hardly and (profiled is None or found.active[profiled.place]):
+    if hardly and (profiled is None or found.active[profiled[0]]):
         return None
     if profiled is not None:
-        k = profiled.place
+        k, at, likely, others = profiled
         keep = np.flatnonzero(moved) != k
         moved[k] = False
         follow, slope, curvature = follow[:, keep], slope[keep], curvature[np.ix_(keep, keep)]
         if covariance[k, k] > 0:  # The others are conditional on parameter k.
             covariance = covariance - np.outer(covariance[k], covariance[k]) / covariance[k, k]
             covariance[k] = covariance[:, k] = 0.0
-    root, dof = _root(covariance), float(spread.dof((gradient * on)[None])[0])
+    variances, turn = np.linalg.eigh(covariance)
+    root = turn * np.sqrt(np.maximum(variances, 0.0))
+    dof = float(spread.dof((gradient * on)[None])[0])
     by_factors, kept = _has_log_scale(found), list[np.ndarray]()
-    for _ in range(_BATCHES):
+    for _ in range(20):  # Further batches replace the draws that are beyond a bound.
         step = np.zeros((_DRAWS, x.size))
         ends = low[moved] - x[moved], high[moved] - x[moved]
-        step[:, moved] = _sample_distances(slope, curvature, *ends, rng)
+        # Distances from the bounds by 30 sweeps of a Gibbs sampler over the parameters there.
+        away = np.zeros((_DRAWS, slope.size))
+        for _ in range(30 if slope.size > 1 else 1):
+            for i in np.flatnonzero(np.diag(curvature) > 0):
+                own = curvature[i, i]
+                mean = away[:, i] - (slope[i] + away @ curvature[i]) / own
+                a, b = ((end[i] - mean) * np.sqrt(own) for end in ends)
+                away[:, i] = truncnorm.rvs(a, b, mean, 1.0 / np.sqrt(own), random_state=rng)
+        step[:, moved] = away
         heavy = np.sqrt(dof / rng.chisquare(dof, (_DRAWS, 1))) if 0 < dof < np.inf else np.ones(1)
         step[:, found.active] += step[:, moved] @ follow.T
         step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
-        middle = x if profiled is None else profiled.draws(_DRAWS, rng)
+        middle = x
+        if profiled is not None:  # Draws from the density exp(-likely^2/2) along the profile.
+            grid = np.linspace(at[0], at[-1], 2001)
+            density = np.exp(-0.5 * np.interp(grid, at, likely) ** 2)
+            area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+            drawn = np.interp(rng.uniform(0.0, area[-1], _DRAWS), area, grid)
+            middle = np.stack([np.interp(drawn, at, column) for column in others.T], axis=1)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             drawn = np.where(by_factors, middle * np.exp(step / middle), middle + step)
         kept.append(drawn[np.all((drawn >= low) & (drawn <= high), axis=1)])
@@ -98,27 +117,6 @@ def draws_within_bounds(
     return out if len(out) >= _LEAST else None
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Profiled:
-    """The parameter at `place` by its profile: `values` (m,), sorted, the `root` of the
-    likelihood ratio there, and all parameters `others` (m, q).
-    """
-
-    place: int
-    values: Float[np.ndarray, " m"]
-    root: Float[np.ndarray, " m"]
-    others: Float[np.ndarray, "m q"]
-
-    def draws(self, count: int, rng: np.random.Generator) -> Float[np.ndarray, "n q"]:
-        """Draw from the density exp(-root^2/2). The other parameters follow the profile."""
-        v, root = self.values, self.root
-        grid = np.linspace(v[0], v[-1], _GRID)
-        density = np.exp(-0.5 * np.interp(grid, v, root) ** 2)
-        area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
-        at = np.interp(rng.uniform(0.0, area[-1], count), area, grid)
-        return np.stack([np.interp(at, v, column) for column in self.others.T], axis=1)
-
-
 def _profile_near_bound(
     found: FitResult,
     spread: CovarianceEstimate,
@@ -126,9 +124,10 @@ def _profile_near_bound(
     moved: Bool[np.ndarray, " q"],
     wider: float,
     by: Any,
-) -> _Profiled | None:
-    """Return the profile of the parameter near its bound that changes the quantity most; None
-    if it does not have one.
+) -> tuple[int, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the profile of the parameter near its bound that changes the quantity most: its place,
+    values (m,), sorted, the root of the likelihood ratio there (m,), and all parameters (m, q).
+    Return None if it does not have a profile.
     """
     near = is_near_bound(found, spread) & found.shown & (found.active | moved | is_on_bound(found))
     norms = np.linalg.norm(found.full_jacobian, axis=0)
@@ -140,7 +139,7 @@ def _profile_near_bound(
         return None
     place = int(np.argmax(share))
     name = [n for u in found.problem.unknowns for n in u.names][place]
-    made = vars(found).setdefault(_PROFILES, {})
+    made = vars(found).setdefault("profiles_near_bounds", {})  # cached with the fit
     if (name, by) not in made:
         try:
             made[name, by] = found.profile(name, by=by)
@@ -158,12 +157,13 @@ def _profile_near_bound(
     root, others = root[first], others[first]
     if values.size < 3:
         return None
+    extent = 4.0  # [standard deviations] distance from the fit to which the profile is extended
     for end, near_end in ((0, 1), (-1, -2)):  # Extend both ends along straight lines.
         bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
         rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
-        if root[end] >= _FAR or rise * (1 if end else -1) <= 0:
+        if root[end] >= extent or rise * (1 if end else -1) <= 0:
             continue
-        far = values[end] + (_FAR - root[end]) / rise
+        far = values[end] + (extent - root[end]) / rise
         far = max(far, bound) if end == 0 else min(far, bound)
         if far == values[end]:
             continue
@@ -172,7 +172,7 @@ def _profile_near_bound(
         line = others[end] + share * (others[end] - others[near_end])
         root = np.insert(root, at, root[end] + rise * (far - values[end]))
         values, others = np.insert(values, at, far), np.insert(others, at, line, axis=0)
-    return _Profiled(place, values, root, others)
+    return place, values, root, others
 
 
 def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:
@@ -191,43 +191,3 @@ def _has_log_scale(found: FitResult) -> Bool[np.ndarray, " q"]:
         [u.declaration.domain == LogScale() for u in found.problem.unknowns for _ in range(u.size)],
         dtype=bool,
     )
-
-
-def _root(covariance: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
-    w, v = np.linalg.eigh(covariance)
-    return v * np.sqrt(np.maximum(w, 0.0))
-
-
-def _linearize_at_bounds(found: FitResult, wider: float) -> tuple[np.ndarray, ...]:
-    """Return a mask of the m parameters at a bound that change the residuals. Then follow the
-    derivatives (k, m) of the others by these, and slope and curvature (m, m) of half the misfit.
-    """
-    j, on = found.full_jacobian, found.active
-    far = np.maximum(np.abs(found.x), np.abs(found.x - np.asarray(found.problem.x0)))
-    moved = ~on & (np.linalg.norm(j, axis=0) * far > _HARDLY * found.noise_scale)
-    sizes = np.linalg.norm(j[:, on], axis=0)
-    inverse = np.linalg.pinv(j[:, on] / sizes) if on.any() else np.zeros((0, len(j)))
-    follow = -(inverse @ j[:, moved]) / sizes[:, None]
-    rest = (j[:, moved] + j[:, on] @ follow) / (found.noise_scale * np.sqrt(wider))
-    r = np.zeros(len(j))
-    r[: len(found.full_residuals)] = found.full_residuals
-    return moved, follow, rest.T @ r / (found.noise_scale * np.sqrt(wider)), rest.T @ rest
-
-
-def _sample_distances(
-    slope: Float[np.ndarray, " m"],
-    curvature: Float[np.ndarray, "m m"],
-    low: Float[np.ndarray, " m"],
-    high: Float[np.ndarray, " m"],
-    rng: np.random.Generator,
-) -> Float[np.ndarray, "n m"]:
-    """Return draws of the distances from the bounds, by a Gibbs sampler."""
-    out = np.zeros((_DRAWS, slope.size))
-    for _ in range(_SWEEPS if slope.size > 1 else 1):
-        for i, own in enumerate(np.diag(curvature)):
-            if not own > 0:
-                continue
-            mean = out[:, i] - (slope[i] + out @ curvature[i]) / own
-            a, b = (low[i] - mean) * np.sqrt(own), (high[i] - mean) * np.sqrt(own)
-            out[:, i] = truncnorm.rvs(a, b, mean, 1.0 / np.sqrt(own), random_state=rng)
-    return out

@@ -1,9 +1,11 @@
 """Derived and tied quantities, with errors by the delta method, by profiles near bounds, or by
-draws.
+draws: the common quantities of a machine, functions, and arithmetic as text.
 """
 
+import ast
 import contextlib
 import dataclasses
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,10 +16,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.annotations import Checked
+from frictax.contacts import AbstractContact, MassWithStopAndFriction
+from frictax.contacts.contact import AbstractPressed
 from frictax.fitting import Estimate, FitResult, Knowledge
-from frictax.fitting.problem.ties import ByPath, Tie, differentiable
+from frictax.fitting.problem.steady import SteadyFriction, as_steady
+from frictax.fitting.problem.ties import ByPath, differentiable
 from frictax.fitting.result.estimates import Estimated, quantile
 from frictax.fitting.result.spread import CovarianceEstimate
+from frictax.laws import AbstractLaw, Coulomb, Stribeck
+from frictax.measurements import Sweep
+from frictax.mechanism import Fixed, Force, Inertia, Mass, Mechanism, Torque
+from frictax.mechanism.layout import is_rotational
 from frictax.notice import Notice
 from frictax.parameters import LogScale, get, parameters
 from frictax.programs import interruptible_jit
@@ -26,10 +35,10 @@ from frictax.verbs import DerivedVerbs
 
 from ..errors.posterior import Posterior
 from .bounded import draws_within_bounds, ends_about, is_near_bound, is_on_bound
-from .common import Quantity, common, expression
 
+# The name, a function from a machine to the value, and the SI unit.
+Quantity = tuple[str, Callable[[Any], Any], str]
 EXACT = 1e-13  # [value] error below which a quantity is exact
-_UNKNOWN = 1e4  # [value] error above which the data do not identify a quantity
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -135,10 +144,40 @@ def derive_from_fit(
     """
     record = None if label is None else found.number(label)
     of, names, units, scalar = requested_quantities(found, function, name, unit, record)
-    made = differentiate_quantity(found, of, record, _spread(found, by))
-    return refine_within_bounds(
-        made.with_names(found, names, units, scalar), made, found, of, record, by
-    )
+    spread = found.spread
+    if by is not None:
+        spread = by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
+    made = differentiate_quantity(found, of, record, spread)
+    out = made.with_names(found, names, units, scalar)
+    # Errors and intervals by draws for each quantity that depends on a parameter at its bound or
+    # near it.
+    depends, bound = made.slopes != 0, is_on_bound(found)
+    unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
+    # A parameter at its bound can act by its square alone, as peak does at 1.
+    hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
+    uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
+    if not uses.any():
+        return out
+    program = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    estimates, covariance = list(out.estimates), out.covariance.copy()
+    for i in np.flatnonzero(uses):
+        draws = draws_within_bounds(found, made.spread, made.slopes[i], by, bool(unknown[i]))
+        if draws is None:
+            continue
+        values = np.asarray(program(jnp.asarray(draws)))[:, i]
+        e, drawn = estimates[i], values[np.isfinite(values)]
+        if not np.ptp(drawn) > EXACT * abs(e.value):
+            continue
+        lower, upper = ends_about(e.value, values, found.level)
+        error = float(np.std(drawn))
+        estimates[i] = dataclasses.replace(
+            e, standard_error=error, lower=lower, upper=upper, knowledge=Knowledge.KNOWN, dof=np.nan
+        )
+        ratio = error / np.sqrt(covariance[i, i]) if covariance[i, i] > 0 else 0.0
+        covariance[i, :] *= ratio
+        covariance[:, i] *= ratio
+        covariance[i, i] = error**2
+    return dataclasses.replace(out, estimates=tuple(estimates), covariance=covariance)
 
 
 def requested_quantities(
@@ -214,12 +253,6 @@ def _common(found: FitResult) -> Iterator[Quantity]:
     return common(found.model, found.sweep if found.of_sweep else None)
 
 
-def _spread(found: FitResult, by: Any) -> CovarianceEstimate:
-    if by is None:
-        return found.spread
-    return by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
-
-
 def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
     out = [given] * (count if what == "unit" else 1) if isinstance(given, str) else list(given)
     if what == "name" and isinstance(given, str) and count > 1:
@@ -230,46 +263,6 @@ def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
             f" got {given!r}."
         )
     return out
-
-
-def refine_within_bounds(
-    out: Derived,
-    made: "DerivedValues",
-    found: FitResult,
-    of: Callable[[Any], Array],
-    record: int | None,
-    by: Any,
-) -> Derived:
-    """Return `out` with errors and intervals by draws for each quantity that depends on a
-    parameter at its bound or near it.
-    """
-    depends, bound = made.slopes != 0, is_on_bound(found)
-    unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
-    # A parameter at its bound can act by its square alone, as peak does at 1.
-    hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
-    uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
-    if not uses.any():
-        return out
-    program = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
-    estimates, covariance = list(out.estimates), out.covariance.copy()
-    for i in np.flatnonzero(uses):
-        draws = draws_within_bounds(found, made.spread, made.slopes[i], by, bool(unknown[i]))
-        if draws is None:
-            continue
-        values = np.asarray(program(jnp.asarray(draws)))[:, i]
-        e, drawn = estimates[i], values[np.isfinite(values)]
-        if not np.ptp(drawn) > EXACT * abs(e.value):
-            continue
-        lower, upper = ends_about(e.value, values, found.level)
-        error = float(np.std(drawn))
-        estimates[i] = dataclasses.replace(
-            e, standard_error=error, lower=lower, upper=upper, knowledge=Knowledge.KNOWN, dof=np.nan
-        )
-        ratio = error / np.sqrt(covariance[i, i]) if covariance[i, i] > 0 else 0.0
-        covariance[i, :] *= ratio
-        covariance[:, i] *= ratio
-        covariance[i, i] = error**2
-    return dataclasses.replace(out, estimates=tuple(estimates), covariance=covariance)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -308,7 +301,7 @@ class DerivedValues:
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
             if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
-            elif sd >= _UNKNOWN * (abs(value) or 1.0):
+            elif sd >= 1e4 * (abs(value) or 1.0):  # The data do not determine even its size.
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
             shown = found.declared(unit, "", None, value) if unit else None
@@ -339,25 +332,14 @@ def differentiate_quantity(
             f"`derived` must be a finite number with a derivative, got {value.tolist()} at the"
             " fitted values. Write it by operations that JAX differentiates, away from 0/0."
         )
-    moving, held = gradient * found.active, tuple(_knowledge_without_errors(found, gradient))
-    return DerivedValues(value, moving, gradient, held, spread)
-
-
-def _knowledge_without_errors(
-    found: FitResult, gradient: Float[np.ndarray, "k q"]
-) -> Iterator[Knowledge]:
-    """Return for each quantity what the parameters without errors imply: that the data do not
-    identify it, that it is at a bound, or that it is fixed.
-    """
-    known, names = (
-        found.identifiability.knowledge,
-        [n for u in found.problem.unknowns for n in u.names],
-    )
-    for row in gradient:
+    known, held = found.identifiability.knowledge, []
+    names = [n for u in found.problem.unknowns for n in u.names]
+    for row in gradient:  # What the parameters without errors imply about each quantity.
         on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
         kinds = {known[n] for n in on if n in known}
         at_bound = Knowledge.AT_BOUND if kinds else Knowledge.FIXED
-        yield Knowledge.UNKNOWN if Knowledge.UNKNOWN in kinds else at_bound
+        held.append(Knowledge.UNKNOWN if Knowledge.UNKNOWN in kinds else at_bound)
+    return DerivedValues(value, gradient * found.active, gradient, tuple(held), spread)
 
 
 def tied_estimates(
@@ -366,15 +348,13 @@ def tied_estimates(
     """Return the tied quantities, with the errors of the parameters that they are tied to. A
     quantity that differs by record has one entry for each record.
     """
-    return tuple(_iterate_tied(found, found.spread if spread is None else spread))
-
-
-def _iterate_tied(found: FitResult, spread: CovarianceEstimate) -> Iterator[Estimate]:
-    problem = found.problem
+    problem, out = found.problem, list[Estimate]()
     if not problem.ties:
-        return
+        return ()
+    spread = found.spread if spread is None else spread
     declared = {p.path: p for p in parameters(problem.setup)}
-    moved = {u.path: u.declaration.domain for u in problem.unknowns}
+    domains = {u.path: u.declaration.domain for u in problem.unknowns}
+    sources = {tie.path: tie.source for tie in problem.ties}
     own = any(u.record is not None and not u.hidden for u in problem.unknowns)
     for tie in problem.ties:
         p = declared[tie.path]
@@ -384,35 +364,25 @@ def _iterate_tied(found: FitResult, spread: CovarianceEstimate) -> Iterator[Esti
             each = [differentiate_quantity(found, at, i, spread) for i in range(len(found.records))]
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
-        unit, domain = found.unit_of(p), p.declaration.domain
-        if (
-            moved.get(_free_of(tie, problem.ties)) == LogScale()
-        ):  # Its error is a factor, as that of the source.
+        unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
+        while source in sources:  # The end of a chain of multiples; empty behind a function.
+            source = sources[source]
+        if domains.get(source) == LogScale():  # Its error is a factor, as that of the source.
             domain = LogScale()
         for label, record in records.items():
             made = differentiate_quantity(found, at, record, spread)
-            plain = np.shape(p.value) == ()
-            names = [
-                f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(len(made.value))
-            ]
-            for e in made.with_names(found, names, [unit] * len(names), plain).estimates:
+            plain, count = np.shape(p.value) == (), len(made.value)
+            names = [f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(count)]
+            for e in made.with_names(found, names, [unit] * count, plain).estimates:
                 lower, upper = domain.interval(e.value, e.upper - e.value)
-                yield dataclasses.replace(
-                    e,
-                    path=tie.path + label,
-                    lower=lower,
-                    upper=upper,
-                    declared=found.declared(unit, tie.path, record, e.value),
-                    tied=tie.says,
+                shown = found.declared(unit, tie.path, record, e.value)
+                path = tie.path + label
+                out.append(
+                    dataclasses.replace(
+                        e, path=path, lower=lower, upper=upper, declared=shown, tied=tie.says
+                    )
                 )
-
-
-def _free_of(tie: Tie, ties: Sequence[Tie]) -> str:
-    """Return the path at the end of a chain of multiples; empty if a function is in the chain."""
-    others = {other.path: other for other in ties}
-    while tie.source in others:
-        tie = others[tie.source]
-    return tie.source
+    return tuple(out)
 
 
 def derive_from_draws(
@@ -456,4 +426,172 @@ def derive_from_draws(
         scalar,
         draws=values.reshape(*drawn.all_draws.shape[:-1], len(names)),
         fitted=fitted,
+    )
+
+
+def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
+    """Return the common quantities of a machine, or of the friction that a sweep measures.
+
+    - breakaway: peak times sliding friction at rest; under a normal force, at `fn_max`;
+    - Stribeck velocity: 1/fexp, the speed at which the dip has decreased to 1/e, for any exponent;
+    - time constant: inertia over viscous friction, for a body that slides on a fixed support and on
+      which no other part except drives acts. It is that of the decay without dry friction.
+    """
+    if sweep is not None:
+        yield from _of_sweep(model, sweep)
+    if not isinstance(model, Mechanism):
+        return
+    for name, part in model.named_parts():
+        if not isinstance(part, AbstractContact) or part.depends_on_torque:
+            continue
+        turns, pressed = is_rotational(part), isinstance(part, AbstractPressed)
+        if turns is None:
+            turns = is_rotational(model[part.between()[0].partition(".")[0]])
+        field = getattr(type(part), "forward", "f_pos")
+        ways = [(1, " forward", field), (-1, " backward", field.replace("_pos", "_neg"))]
+        if part.law(-1) is part.law(1) or part.blocks_backward:
+            ways = [(1, "", field)]
+        for way, where, of in ways:
+
+            def breakaway(m: Any, n: str = name, w: int = way, pressed: bool = pressed) -> Any:
+                return m[n].holds(w, m[n].scale(m[n].fn_max) if pressed else 1.0)
+
+            title = f"{name}: breakaway{where}{' at fn_max' if pressed else ''}"
+            yield title, breakaway, "N.m" if turns else "N"
+            path = f"{name}.{of}"
+            law = part.law(way)
+            if isinstance(law, Stribeck):
+                title = f"{path}: Stribeck velocity"
+                yield (
+                    title,
+                    lambda m, n=name, w=way: 1.0 / m[n].law(w).fexp,
+                    "rad/s" if turns else "m/s",
+                )
+            body = _carried_body(model, name, part)
+            if body is not None and isinstance(law, Coulomb | Stribeck) and float(law.F_prop) > 0:
+                title = f"{body}: time constant{where}"
+                yield (
+                    title,
+                    lambda m, n=name, b=body, w=way: m[b].inertia() / m[n].law(w).F_prop,
+                    "s",
+                )
+
+
+def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
+    steady, turns = as_steady(model), sweep.rotational
+    ways: list[tuple[str, AbstractLaw]] = [("f_pos", steady.f_pos)]
+    ways += [("f_neg", steady.f_neg)] if steady.f_neg is not None else []
+    for branch, law in ways:
+        title = branch if len(ways) > 1 else type(law).__name__
+        if isinstance(model, SteadyFriction) and sweep.breakaway.any():
+            yield (
+                f"{title}: breakaway",
+                lambda m, b=branch: m.peak * getattr(m, b).f0,
+                "N.m" if turns else "N",
+            )
+        if isinstance(law, Stribeck):
+            yield (
+                f"{title}: Stribeck velocity",
+                lambda m, b=branch: 1.0 / getattr(as_steady(m), b).fexp,
+                "rad/s" if turns else "m/s",
+            )
+
+
+def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
+    """Return the body whose speed is that of the contact.
+
+    Return None without such a body, if the support moves too, or if a normal force scales the
+    friction.
+    """
+    if isinstance(part, AbstractPressed) or isinstance(part, MassWithStopAndFriction):
+        return None
+    body, support = part.between()
+    body = body.partition(".")[0]
+    grounded = support is None or isinstance(model[support.partition(".")[0]], Fixed)
+    held = any(
+        isinstance(value, str) and value.partition(".")[0] == body
+        for other, acting in model.named_parts()
+        if other != name and not isinstance(acting, Force | Torque)
+        for value in vars(acting).values()
+    )
+    return body if grounded and not held and isinstance(model[body], Mass | Inertia) else None
+
+
+_TWO: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Expression:
+    """Arithmetic as a function of all parameters by path; `paths`: the paths in it."""
+
+    function: Callable[[Mapping[str, Any]], Any]
+    paths: tuple[str, ...]
+
+    def __call__(self, by: Mapping[str, Any]) -> Any:
+        return self.function(by)
+
+
+def expression(text: str) -> Expression:
+    """Return `text` as a function of all parameters by path.
+
+    It can contain numbers, paths, an entry of a table by its number
+    (``friction.f_pos.f[2]``), ``+ - * / **`` and parentheses, and nothing else. No code of a
+    file is run.
+
+    >>> expression("2 * (rotor.J + load.J) / rotor.d**2")({"rotor.J": 3, "load.J": 1, "rotor.d": 2})
+    2.0
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        raise _expression_error(text, "that is no arithmetic") from None
+    paths: list[str] = []
+    return Expression(_meaning(tree, text, paths), tuple(dict.fromkeys(paths)))
+
+
+def _meaning(node: ast.AST, text: str, paths: list[str]) -> Callable[[Mapping[str, Any]], Any]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        number = float(node.value)
+        return lambda by: number
+    if isinstance(node, ast.BinOp) and type(node.op) in _TWO:
+        left, right, do = (
+            _meaning(node.left, text, paths),
+            _meaning(node.right, text, paths),
+            _TWO[type(node.op)],
+        )
+        return lambda by: do(left(by), right(by))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        of, sign = (
+            _meaning(node.operand, text, paths),
+            -1.0 if isinstance(node.op, ast.USub) else 1.0,
+        )
+        return lambda by: sign * of(by)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        of, k = _meaning(node.value, text, paths), node.slice.value
+        if isinstance(k, int):
+            return lambda by: of(by)[k]
+    path = _path(node)
+    if path is None:
+        raise _expression_error(text, f"{ast.unparse(node)!r} is none of these")
+    paths.append(path)
+    return lambda by: by[path]
+
+
+def _path(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    before = _path(node.value) if isinstance(node, ast.Attribute) else None
+    return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else None
+
+
+def _expression_error(text: str, why: str) -> ValueError:
+    return ValueError(
+        f"A derived quantity must be numbers and paths of parameters joined by + - * / ** and"
+        f" parentheses, got {text!r}: {why}. Write 'rotor.J / bearing.tau_pos.F_prop', say."
     )

@@ -21,13 +21,7 @@ from frictax.pytree import pytree_dataclass
 from .clusters import has_windows
 from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel, inverse_root
 
-_ORDER = 20  # largest order of an autoregression
-# [1] share of the energy of the sensitivities that lies below the kept frequency. Averaging keeps
-# this share, and shortens the series.
-_ENERGY = 0.98
-_MOST_ROWS, _FEWEST_ROWS = 20_000, 300  # rows of a series after averaging
 _FLOOR = 1e-4  # [share of the variance] white noise that is added, for band-limited residuals
-_PADDING = 8  # zero padding of the spectra, so that no resonance falls between two frequencies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,9 +87,15 @@ class Series:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
         self.pull = root @ seen.T  # change of the estimates by each residual
-        size = max(rows.size // _FEWEST_ROWS, 1)
-        wide = _highest_frequency(self.pull)
-        each = max(int(np.clip(1.0 / (6.0 * wide), 1, size)), -(-rows.size // _MOST_ROWS))
+        # Rows are averaged so that 98 % of the energy of each sensitivity remains, below the
+        # frequency `wide` [cycles a row], with 300 rows or more and 20,000 or less.
+        norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
+        power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
+        if power.size:
+            energy = np.cumsum(power, axis=1) / power.sum(axis=1, keepdims=True)
+            wide = float((np.max(np.argmax(energy >= 0.98, axis=1)) + 1) / rows.size)
+        size = max(rows.size // 300, 1)
+        each = max(int(np.clip(1.0 / (6.0 * wide), 1, size)), -(-rows.size // 20_000))
         self.record, self.step, self.length = record, step * each, step * rows.size
         self.parts, end = [], 0
         for mine in stretches:
@@ -108,7 +108,7 @@ class Series:
         self.each = each
         self.rows = sum(len(y) for y, _ in self.parts)
         self.columns = root.shape[1]
-        most = max(min(_ORDER, self.rows // 8), 1)
+        most = max(min(20, self.rows // 8), 1)  # largest order of the autoregression
         if sum(max(len(y) - most, 0) for y, _ in self.parts) < 3 * most:
             middle = int(np.median([len(y) for y, _ in self.parts])) if self.parts else 1
             most = max(min(middle // 4, most), 1)
@@ -123,7 +123,7 @@ class Series:
                 self.count += len(y) - most
         self.model = AutoregressiveModel.white(0.0)
 
-    def fit(
+    def fit_noise(
         self, moved: np.ndarray, taken: np.ndarray, floor: float = _FLOOR
     ) -> Float[np.ndarray, "c c"]:
         """Fit the autoregression to the residuals of estimates that are `moved` from the fitted
@@ -155,7 +155,8 @@ class Series:
             size = sum((x.T @ x for _, x in self.parts), np.zeros((self.columns,) * 2))
             return noise * self.each**2 * size, [], rows
         longest = max((len(y) for y, _ in self.parts), default=1)
-        size = _PADDING << (longest - 1).bit_length()
+        # Zero padding by 8, so that no resonance falls between two frequencies.
+        size = 8 << (longest - 1).bit_length()
         weight = np.full(size // 2 + 1, 2.0 * noise / size)
         weight[[0, -1]] /= 2.0
         columns = (np.ascontiguousarray(x.T) * self.each for _, x in self.parts)
@@ -193,28 +194,11 @@ def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray,
     return out
 
 
-def _highest_frequency(seen: Float[np.ndarray, "p n"]) -> float:
-    """Return the frequency [cycles a sample] below which most energy of every row lies."""
-    norms = np.linalg.norm(seen, axis=1)
-    power = np.abs(np.fft.rfft(seen[norms > 0] / norms[norms > 0, None])) ** 2
-    if not power.size:
-        return 0.5
-    share = np.cumsum(power, axis=1) / power.sum(axis=1, keepdims=True)
-    return float((np.max(np.argmax(share >= _ENERGY, axis=1)) + 1) / seen.shape[1])
-
-
-_WAVES = 32  # slowest waves of a random walk; faster ones have less than 1e-3 of its variance
+# White noise [share of the variance] that is added to smooth residuals instead of `_FLOOR`.
+_SMOOTH_FLOOR = 1e-6
 # Standard deviation of a walk at the end of the record, in units of that of the residuals. A larger
 # walk is visible in the residuals.
 SIZES = np.geomspace(0.02, 5.0, 24)
-_FEWEST = 16  # rows of a series in which a walk can be distinguished from noise
-_WALK_ROUNDS = 3  # alternations between the walk and the autoregression of the rest
-# If the innovations are less than _SMOOTH of the variance, the added white noise is _SMOOTH_FLOOR
-# instead of _FLOOR. With _FLOOR, smooth residuals look like a walk.
-_SMOOTH, _SMOOTH_FLOOR = 0.01, 1e-6
-# [-2 log likelihood] Akaike's cost of the variance of the walk: half of a parameter, because it
-# may be 0.
-_WALK_COST = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,27 +236,29 @@ def random_walk_noise(
     likelihood over the size of the walk, with white noise and alternately with the autoregression
     of the rest. It compares the result with the likelihood of the autoregression without a walk.
 
-    **Arguments:** `moved`, `taken`: the estimates and their covariance as in `Series.fit`;
+    **Arguments:** `moved`, `taken`: the estimates and their covariance as in `Series.fit_noise`;
     `others`: the information about the estimates from the other series and from priors.
 
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
     Kalman Filter* (1989), chapter 2; waves of a walk: the Karhunen-Loève expansion.
     """
-    if series.rows < _FEWEST:
+    if series.rows < 16:  # Fewer rows do not distinguish a walk from noise.
         return None
     usual = series.model
     about = _CenteredSeries(series, moved, others)
     best = _WalkLikelihood(about, about.white)
     alone = best.alone
     if usual.phi.size:
-        if usual.noise < _SMOOTH * about.square:
-            series.fit(moved, taken, _SMOOTH_FLOOR)
+        if usual.noise < 0.01 * about.square:  # With `_FLOOR`, smooth residuals look like a walk.
+            series.fit_noise(moved, taken, _SMOOTH_FLOOR)
         same = _WalkLikelihood(about, series.model)
         series.model, alone = usual, same.alone
         best = min(best, same, key=lambda one: one.score)
-    if best.score > alone - _WALK_COST:
+    # Akaike's cost of the variance of the walk is half of that of a parameter, because the variance
+    # may be 0.
+    if best.score > alone - 1.0:
         return None
-    for _ in range(_WALK_ROUNDS):
+    for _ in range(3):  # The walk and the autoregression of the rest alternate.
         other = _WalkLikelihood(about, about.autoregression_of(best.rest))
         if other.score >= best.score:
             break
@@ -425,7 +411,8 @@ def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
 
 @functools.lru_cache(maxsize=8)
 def _walk_waves(n: int) -> _Waves:
-    phase = (2.0 * np.arange(1, min(_WAVES, n // 4) + 1) - 1.0) * np.pi / (2.0 * n + 1.0)
+    # Waves faster than the slowest 32 have less than 1e-3 of the variance of the walk.
+    phase = (2.0 * np.arange(1, min(32, n // 4) + 1) - 1.0) * np.pi / (2.0 * n + 1.0)
     s, c = (f(np.arange(1, n + 1)[:, None] * phase) for f in (np.sin, np.cos))
     norm = np.linalg.norm(s, axis=0)
     s, c = s / norm, c / norm
@@ -439,9 +426,6 @@ _IN_TIME = ("s", "record", "Record longer, or repeat the run and take Jackknife"
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again, its speeds in another order")
 # Correlation times in a record, and degrees of freedom, below which errors are rough and useless.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
-# [-2 log likelihood] gain of a walk that gets a notice. One of 20 records without a walk exceeds
-# it.
-_SURE = 4.0
 
 
 @pytree_dataclass
@@ -483,26 +467,53 @@ class Autoregression(LinearNoiseModel):
         root, unseen = linear.axes
         columns = linear.jacobian @ root
         series = [Series(linear.residuals, columns, root, *one) for one in linear.series]
-        rows = _independent_rows(linear, root)
+        # Independent rows of sweeps: HC2 of MacKinnon and White, J. of Econometrics 29 (1985).
+        single = linear.counted.copy()
+        for _, _, stretches in linear.series:
+            single[np.concatenate(stretches)] = False
+        seen, r = linear.jacobian[single] @ root, linear.residuals[single]
+        leverage = np.minimum(np.sum(seen**2, axis=1), 0.99)
+        scores = seen * (r / np.sqrt(1.0 - leverage))[:, None]
+        square = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
         prior = linear.priors @ root
         # A parameter may depend only on samples without lags. It needs some information to invert.
         least = _LEAST_INFORMATION * np.eye(root.shape[1])
-        known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + rows.information
+        known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + seen.T @ seen / square
         walks = _fit_all(series, known, wander=not linear.rows)
-        parts = [*(one.covariances() for one in series), (rows.covariance, [], rows.rows)]
+        parts = [
+            *(one.covariances() for one in series),
+            (scores.T @ scores, [], float(max(r.size, 1))),
+        ]
         parts += [w.covariances(one) for one, w in zip(series, walks, strict=True) if w]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
-        factors = _unequal_variance_factors(series, len(root))
+        # Errors increase if residuals are larger where they count more.
+        of_size = of_mean = np.zeros(len(root))
+        for one in series:
+            w, square = one.pull**2, one.residuals**2
+            of_size, of_mean = of_size + w @ square, of_mean + square.mean() * w.sum(axis=1)
+        ratio = np.divide(of_size, of_mean, out=np.ones_like(of_mean), where=of_mean > 0)
+        factors = np.sqrt(np.maximum(ratio, 1.0))
         times = _record_over_correlation_time(series)
         covariance = (root @ size @ root.T) * np.outer(factors, factors)
         covariance = covariance + prior.T @ prior + linear.noise**2 * unseen.T @ unseen
         dof = Memoized(functools.partial(_degrees_of_freedom, root, size, parts, prior, times))
         is_coloured = any(one.model.phi.size for one in series) or any(walks)
         notices = _notices(linear, series, dof, walks)
-        return CovarianceEstimate(
-            covariance, dof, _in_words(linear, series, walks), notices, None, is_coloured
-        )
+        unit, order = ("rows", f", {linear.order}") if linear.rows else ("s", "")
+        says = f"uncorrelated residuals{order}" if series else "independent rows"
+        if any(one.model.phi.size for one in series):
+            worst = min(series, key=lambda one: one.length / one.memory)
+            says = (
+                f"residuals correlated over {worst.memory:.2g} {unit} of {worst.length:.3g} {unit}"
+                f"{order} (autoregression of order {worst.model.phi.size})"
+            )
+        ends = [np.sqrt(w.step * one.rows) for one, w in zip(series, walks, strict=True) if w]
+        if ends:
+            most = max(ends) / (linear.noise or 1.0)
+            drift = f"(random walk, {most:.2g} times the noise at the end)"
+            says = f"{says} and a zero that drifts {drift}"
+        return CovarianceEstimate(covariance, dof, says, notices, None, is_coloured)
 
 
 def _degrees_of_freedom(
@@ -532,29 +543,6 @@ def _degrees_of_freedom(
     return np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Independent:
-    """The information about the estimates from independent rows, and their covariance."""
-
-    information: Float[np.ndarray, "c c"]
-    covariance: Float[np.ndarray, "c c"]
-    rows: float
-
-
-def _independent_rows(linear: Linearization, root: np.ndarray) -> _Independent:
-    """Return the part of the rows of sweeps: HC2 of MacKinnon and White, Journal of Econometrics 29
-    (1985).
-    """
-    mine = linear.counted.copy()
-    for _, _, stretches in linear.series:
-        mine[np.concatenate(stretches)] = False
-    seen, r = linear.jacobian[mine] @ root, linear.residuals[mine]
-    share = np.minimum(np.sum(seen**2, axis=1), 0.99)
-    scores = seen * (r / np.sqrt(1.0 - share))[:, None]
-    size = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
-    return _Independent(seen.T @ seen / size, scores.T @ scores, float(max(r.size, 1)))
-
-
 def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> list[Walk | None]:
     """Fit all autoregressions by restricted likelihood, until the covariance of the estimates
     settles. Return the random walk of each series, or None for each unless they may `wander`.
@@ -564,7 +552,7 @@ def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> 
     columns = len(information)
     taken, moved = np.zeros((columns, columns)), np.zeros(columns)
     for _ in range(_ROUNDS):
-        whitened = [one.fit(moved, taken) for one in series]
+        whitened = [one.fit_noise(moved, taken) for one in series]
         each = [one[1:, 1:] for one in whitened]
         whole = sum(each, information)
         pull = sum((one[1:, 0] for one in whitened), np.zeros(columns))
@@ -600,44 +588,12 @@ def random_walks(
     ]
 
 
-def _unequal_variance_factors(series: list[Series], count: int) -> Float[np.ndarray, " p"]:
-    """Return the factors by which errors increase because residuals are larger where they count
-    more.
-    """
-    of_size = of_mean = np.zeros(count)
-    for one in series:
-        w, square = one.pull**2, one.residuals**2
-        of_size, of_mean = of_size + w @ square, of_mean + square.mean() * w.sum(axis=1)
-    ratio = np.divide(of_size, of_mean, out=np.ones_like(of_mean), where=of_mean > 0)
-    return np.sqrt(np.maximum(ratio, 1.0))
-
-
 def _record_over_correlation_time(series: list[Series]) -> float:
     """Return the length of the records over their correlation time, summed over the records."""
     least: dict[int, float] = {}
     for one in series:
         least[one.record] = min(least.get(one.record, np.inf), one.length / one.memory)
     return sum(least.values()) if least else np.inf
-
-
-def _in_words(linear: Linearization, series: list[Series], walks: list[Walk | None]) -> str:
-    """Return the assumption about the residuals in words."""
-    if not series:
-        return "independent rows"
-    worst = min(series, key=lambda one: one.length / one.memory)
-    unit, order = ("rows", f", {linear.order}") if linear.rows else ("s", "")
-    if any(one.model.phi.size for one in series):
-        says = (
-            f"residuals correlated over {worst.memory:.2g} {unit} of {worst.length:.3g} {unit}"
-            f"{order} (autoregression of order {worst.model.phi.size})"
-        )
-    else:
-        says = f"uncorrelated residuals{order}"
-    ends = [np.sqrt(w.step * one.rows) for one, w in zip(series, walks, strict=True) if w]
-    if not ends:
-        return says
-    most = max(ends) / (linear.noise or 1.0)
-    return f"{says} and a zero that drifts (random walk, {most:.2g} times the noise at the end)"
 
 
 def _notices(
@@ -664,7 +620,7 @@ def _notices(
     gains = [walk.gain for walk in walks if walk]
     if gains and times >= _ROUGH[0]:  # The size of the walk is uncertain, not the correlation.
         little = nothing | rough
-        is_said = max(gains) >= _SURE and little.any()
+        is_said = max(gains) >= 4.0 and little.any()  # Noise without a walk: 1 of 20 records.
         return (Notice("zero-wanders", "", with_names(little)),) if is_said else ()
     out = [Notice("memory-as-long", "", with_names(nothing))] if nothing.any() else []
     return (*out, *([Notice("memory-long", "", with_names(rough))] if rough.any() else []))

@@ -32,8 +32,6 @@ from .linearization import (
 from .resampling import method_of, run_search, scale_weights
 
 _ALONE = 1 - 1e-6  # [1] share of the information on a direction that a single cluster has
-_FEW, _ENOUGH = 6, 12  # windows: fewer than 6 get a notice, which asks for 12
-_ROUGH = 2.5  # degrees of freedom below which an interval is an order of magnitude
 
 
 @pytree_dataclass
@@ -79,10 +77,30 @@ class Clustered(LinearNoiseModel):
             cluster, seconds = time_blocks(linear, self.blocks)
             says = f"scatter between {cluster[-1] + 1} blocks of {seconds:.2g} s"
             return cluster_covariance(linear, cluster, says)
-        cluster, windows, single = _window_clusters(linear.found.problem)
-        pieces = _windows_in_words(windows) + (f" and {single} rows of sweeps" if single else "")
-        out = cluster_covariance(linear, cluster, f"scatter between {pieces}")
-        return dataclasses.replace(out, notices=_few_windows(linear, windows, out.dof))
+        clusters, count, first = [], [0, 0], 0  # `count`: windows, and rows of sweeps
+        for prepared in linear.found.problem.prepared:
+            weight, swept = np.asarray(prepared.weight), isinstance(prepared, PreparedSweep)
+            goes_on = np.zeros(len(weight), bool)
+            if not isinstance(prepared, PreparedSweep):
+                goes_on = np.asarray(prepared.goes_on)
+            mine = np.cumsum(~goes_on)
+            counted = np.reshape(weight > 0, (len(weight), -1)).any(axis=1)
+            count[swept] += np.unique(mine[counted]).size
+            clusters.append(first + np.repeat(mine, weight.size // len(weight)))
+            first = int(clusters[-1][-1]) + 1
+        windows = f"{count[0]} window{'s' * (count[0] != 1)}"
+        pieces = windows + (f" and {count[1]} rows of sweeps" if count[1] else "")
+        out = cluster_covariance(linear, np.concatenate(clusters), f"scatter between {pieces}")
+        names, notices = linear.found.names, ()
+        if count[0] < 6:
+            numbers = {"count": count[0], "windows": windows, "enough": 12}
+            notices = (Notice("few-windows", "", numbers),)
+        else:  # Below 2.5 degrees of freedom an interval is accurate to an order of magnitude.
+            is_rough = (out.dof(np.eye(len(names))) < 2.5) & linear.acts
+            rough = [n for n, on in zip(names, is_rough, strict=True) if on]
+            if rough:
+                notices = (Notice("few-windows-tell", "", {"names": join_names(rough)}),)
+        return dataclasses.replace(out, notices=notices)
 
 
 def has_windows(problem: Problem) -> bool:
@@ -197,44 +215,6 @@ def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"
     return np.concatenate(out), seconds
 
 
-def _window_clusters(problem: Problem) -> tuple[Int[np.ndarray, " n"], int, int]:
-    """Return the number of the cluster of each residual, the number of windows, and the number of
-    rows of sweeps.
-    """
-    out, count, first = [], [0, 0], 0
-    for prepared in problem.prepared:
-        weight = np.asarray(prepared.weight)
-        single = isinstance(prepared, PreparedSweep)
-        begins = np.ones(len(weight), bool) if single else ~np.asarray(prepared.goes_on)
-        mine = np.cumsum(begins)
-        counted = np.reshape(weight > 0, (len(weight), -1)).any(axis=1)
-        count[single] += np.unique(mine[counted]).size
-        out.append(first + np.repeat(mine, weight.size // len(weight)))
-        first = int(out[-1][-1]) + 1
-    return np.concatenate(out), count[0], count[1]
-
-
-def _few_windows(
-    linear: Linearization, windows: int, dof: Callable[[np.ndarray], np.ndarray]
-) -> tuple[Notice, ...]:
-    """Return a notice if the windows are too few."""
-    if windows < _FEW:
-        numbers = {"count": windows, "windows": _windows_in_words(windows), "enough": _ENOUGH}
-        return (Notice("few-windows", "", numbers),)
-    names = linear.found.names
-    is_rough = (dof(np.eye(len(names))) < _ROUGH) & linear.acts
-    rough = [n for n, on in zip(names, is_rough, strict=True) if on]
-    return (Notice("few-windows-tell", "", {"names": join_names(rough)}),) if rough else ()
-
-
-def _windows_in_words(windows: int) -> str:
-    return f"{windows} window{'s' * (windows != 1)}"
-
-
-_STEPS = 60  # largest number of steps of the search for one record alone
-_LEVEL = 0.05  # significance level of all tests together
-
-
 def compare_records(
     linear: Linearization, model: LinearNoiseModel
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
@@ -254,7 +234,12 @@ def compare_records(
         one, moved[row] = linear.fit_to_record(i)
         errors = model.estimate(one)
         variance[row], dof[row] = np.diag(errors.covariance), errors.dof(np.eye(len(shared)))
-        known[row] = _identifies(one) & shared & (variance[row] > 0)
+        # Which estimates the record identifies without the others.
+        norms, (_, unseen) = np.linalg.norm(one.jacobian, axis=0), one.axes
+        size = np.linalg.norm(unseen, axis=1, keepdims=True)
+        share = np.divide(unseen, size, out=np.zeros_like(unseen), where=size > 0) * norms
+        mixed = np.linalg.norm(share, axis=0) / np.maximum(np.linalg.norm(share), 1e-300) > 1e-4
+        known[row] = (norms > 0) & ~mixed & shared & (variance[row] > 0)
     return _find_differences(found, moved, variance, dof, known)
 
 
@@ -274,7 +259,7 @@ def _find_differences(
     for k in np.flatnonzero(known.sum(axis=0) > 1):
         mine = known[:, k]
         probability = welch_test(values[mine, k], variance[mine, k], dof[mine, k])
-        if probability < _LEVEL / tests:
+        if probability < 0.05 / tests:  # significance level of all tests together
             differ[k] = True
             between = paule_mandel(values[mine, k], variance[mine, k])
             value = abs(float(found.x[found.shown][k]))
@@ -305,7 +290,7 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
     for i in range(len(problem.prepared)):
         mine = scale_weights(problem, (record == i).astype(float))
         for z in starts:
-            end = run_search(mine, method_of(found), z, _STEPS)
+            end = run_search(mine, method_of(found), z, 60)
             r = np.asarray(end.residuals)[: found.n]
             alone = certify(mine, r)
             if alone is not None and alone.at_noise:
@@ -323,12 +308,6 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
         return ()
     x, variance, dof = (np.array(a)[:, found.shown] for a in zip(*each, strict=True))
     return _find_differences(found, x, variance, dof, (variance > 0) & _is_shared(found))[1]
-
-
-def scatter_between_records(linear: Linearization) -> CovarianceEstimate:
-    """Return errors from the differences between whole records."""
-    record = linear.samples.record
-    return cluster_covariance(linear, record, f"scatter between {record[-1] + 1} records")
 
 
 def welch_test(
@@ -380,13 +359,3 @@ def _is_shared(found: FitResult) -> Bool[np.ndarray, " p"]:
     return np.array(
         [u.record is None for u in found.problem.unknowns if not u.hidden for _ in u.names]
     )
-
-
-def _identifies(one: Linearization) -> Bool[np.ndarray, " p"]:
-    """Return which estimates a record identifies without the others."""
-    norms = np.linalg.norm(one.jacobian, axis=0)
-    _, unseen = one.axes
-    size = np.linalg.norm(unseen, axis=1, keepdims=True)
-    share = np.divide(unseen, size, out=np.zeros_like(unseen), where=size > 0) * norms
-    mixed = np.linalg.norm(share, axis=0) / np.maximum(np.linalg.norm(share), 1e-300) > 1e-4
-    return (norms > 0) & ~mixed

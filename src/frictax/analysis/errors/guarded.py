@@ -1,4 +1,8 @@
-"""The default noise model: the model that the records support, with a guard and other sources."""
+"""The default noise model: the model that the records support, with a guard and other sources.
+
+The rows of sweeps have tests of their own: whether rows are autocorrelated, in which order, or of
+unequal variance.
+"""
 
 import dataclasses
 import functools
@@ -6,36 +10,34 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import fdtri
+from scipy.special import fdtrc, fdtri
 
 from frictax.arguments import check_count
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import join_names
 from frictax.fitting.result.spread import CovarianceEstimate, Memoized
+from frictax.fitting.result.sweep_checks import outliers, residuals_without
 from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
 
 from .autoregression import Autoregression
-from .clusters import Clustered, compare_records, has_windows, scatter_between_records
+from .clusters import (
+    Clustered,
+    cluster_covariance,
+    compare_records,
+    has_windows,
+)
 from .input_noise import (
     EncoderSteps,
     InputNoise,
+    Whitened,
     are_rounded,
     input_noise_exceeds_sensors,
-    interpolation_error,
+    motion_share,
+    without_intervals,
 )
 from .linearization import Linearization, LinearNoiseModel, NoiseModel, White, linearize
-from .motion_share import SMALL_MOTION, START_ONLY, Whitened, motion_share, without_intervals
-from .sweeps import autocorrelation_not_excluded, is_exact, sweep_noise_models
-
-# [widths of the last model] If no other interval is wider, rounding alone explains the errors. Ten
-# blocks differ by up to a factor of 2 by chance.
-_TWICE = 2.0
-_TO_COMPARE = 2.0  # smallest degrees of freedom of a guard that is compared
-_MATTERS = 0.02  # [variances] contribution that is added; it makes an error 1 % larger
-# Probability that the guard's error stays below the limit if the usual model is right.
-_BY_CHANCE = 0.7
 
 
 @pytree_dataclass
@@ -85,7 +87,7 @@ class Guarded(NoiseModel):
         if all(isinstance(p, PreparedSweep) for p in found.problem.prepared):
             return _sweep_errors(linear)
         share = motion_share(found)
-        if share < START_ONLY:
+        if share < 0.8:  # Intervals missed true values in tests.
             return without_intervals(found, share)
         guard = Clustered(self.blocks)
         usual = self.usual_model(found.problem) or guard
@@ -98,12 +100,18 @@ class Guarded(NoiseModel):
             if any(steps):
                 made.append(EncoderSteps().estimate(linear))
         differ, notices = compare_records(linear, usual)
-        if share < SMALL_MOTION:
+        if share < 0.95:
             notices = (*notices, Notice("motion-near-noise", "", {"share": share}))
         if differ.any():
-            made.append(scatter_between_records(linear))
-        bends = interpolation_error(linear)
-        if np.any(bends**2 > _MATTERS * np.diag(made[0].covariance)):
+            record = linear.samples.record
+            says = f"scatter between {record[-1] + 1} records"
+            made.append(cluster_covariance(linear, record, says))
+        # Standard deviations of the estimates because inputs may have followed smooth curves.
+        bends = np.zeros(len(linear.acts))
+        if found.bends is not None:
+            bends = found.bends.spread * np.array(list(found.bends.moved.values()))
+        # An addition of 2 % to the variance makes an error 1 % larger.
+        if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [
                 dataclasses.replace(
                     one,
@@ -113,8 +121,12 @@ class Guarded(NoiseModel):
                 for one in made
             ]
         parts = [linear.to_all_parameters(one) for one in made]
-        if all(steps) and not differ.any() and _last_suffices(found, parts):
-            return dataclasses.replace(parts[-1], notices=notices)
+        if all(steps) and not differ.any():
+            directions = np.eye(len(found.x))[found.shown & found.active]
+            *others, last = [part.half_width(found.level, directions) for part in parts]
+            # Ten blocks differ by up to a factor of 2 by chance: rounding explains the errors.
+            if np.all(np.max(others, axis=0, initial=0.0) <= 2.0 * last):
+                return dataclasses.replace(parts[-1], notices=notices)
         # Whole records are compared for the parameters in which they differ.
         where = np.ones((len(parts), len(found.x)), bool)
         if differ.any():
@@ -131,18 +143,63 @@ class Guarded(NoiseModel):
 
 
 def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
-    """Return the errors of a fit to sweeps."""
-    found, exact = linear.found, is_exact(linear)
-    rows = [] if exact else sweep_noise_models(linear)
-    parts = [White().spread(found), *(linear.to_all_parameters(one) for one, _ in rows)]
-    where = np.array([np.ones(len(found.x), bool), *(applies for _, applies in rows)])
-    out = _widest(found, parts, where, 0, ())
+    """Return the errors of a fit to sweeps: white noise, and the noise models that the rows support
+    in addition.
+
+    - An autoregression of the rows, in the order of the table and in order of speed in each
+      direction. If replicates are closer to each other than to other speeds, speed by speed.
+    - Rows with unequal variances, for the parameters whose errors they increase by more than white
+      noise usually does.
+    """
+    found = linear.found
+    parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
+    forces = np.concatenate([np.ravel(p.weight * p.measured) for p in found.problem.prepared])
+    # Such small residuals are rounding errors.
+    is_exact = bool(np.linalg.norm(linear.residuals) < 1e-9 * np.linalg.norm(forces))
+    is_coloured, p = False, len(linear.acts)
+    # 6 rows more than parameters are necessary to estimate an autocorrelation.
+    is_long = np.sum(linear.counted) - np.sum(linear.acts) >= 6
+    for one in [] if is_exact else _in_order(linear):
+        by_replicates, is_autocorrelated = len(one.residuals) < len(linear.residuals), False
+        if is_long and not by_replicates:
+            # Neighbours are more similar than in 90 % of draws of white noise. With few rows, the
+            # criterion for the order of an autoregression alone is not reliable.
+            r = _with_white_draws(one)
+            pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in one.rows for part in parts]
+            after, before = np.concatenate(pairs, axis=1)
+            products, squares = np.sum(r[after] * r[before], axis=0), np.sum(r**2, axis=0)
+            likeness = products / np.maximum(squares, 1e-300)
+            is_autocorrelated = float(np.mean(likeness >= likeness[0] - 1e-12)) <= 0.1
+        if by_replicates or is_autocorrelated:
+            errors = Autoregression().estimate(one)
+            if by_replicates or errors.allows_autocorrelation:
+                parts.append(linear.to_all_parameters(errors))
+                where.append(np.ones(p, bool))
+                is_coloured |= errors.allows_autocorrelation
+    unequal = np.zeros(p, bool)
+    if not is_exact and not found.problem.noise_known:
+        # The parameters whose error by the squares of single residuals ("HC2") is larger than in
+        # four of five draws of white noise. A test among few rows hardly detects them.
+        root, _ = linear.axes
+        seen = linear.jacobian @ root
+        left = 1.0 - np.sum(seen**2, axis=1)
+        share = np.divide(1.0, left, out=np.zeros_like(left), where=left > 1e-6) * linear.counted
+        weight = (seen @ root.T) ** 2 * share[:, None]
+        squares = _with_white_draws(linear) ** 2
+        ratio = weight.T @ (squares / np.maximum(squares.sum(axis=0), 1e-300))
+        unequal = np.mean(ratio >= ratio[:, :1] * (1 - 1e-9), axis=1) <= 0.2
+    if unequal.any():
+        rows = np.arange(len(linear.residuals))
+        errors = cluster_covariance(linear, rows, "rows with unequal errors")
+        errors = dataclasses.replace(errors, allows_autocorrelation=False)
+        parts.append(linear.to_all_parameters(errors))
+        where.append(unequal)
+    out = _widest(found, parts, np.array(where), 0, ())
     # Both orders of the rows can give a notice of one code. The first one is kept.
     first = {n.code: n for n in reversed(out.notices)}
     notices = tuple(reversed(first.values()))
-    if not notices and not exact:
-        is_coloured = any(one.allows_autocorrelation for one, _ in rows)
-        notices = autocorrelation_not_excluded(linear, out, is_coloured)
+    if not notices and not is_exact:
+        notices = _autocorrelation_not_excluded(linear, out, is_coloured)
     return dataclasses.replace(out, notices=notices)
 
 
@@ -172,20 +229,30 @@ def _widest(
     `guard`: the number of the guard in `parts`, 0 without a guard.
     """
     level = found.level
-    of_each = Memoized(functools.partial(_half_widths, parts, where, guard))
+    of_each = Memoized(functools.partial(_half_widths_of_parts, parts, where, guard))
     dof = Memoized(functools.partial(_dof_of_widest, parts, of_each, level))
     wins = of_each(np.eye(len(found.x)), level).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]
     # Correlations are those of the part that applies to most parameters, errors those of each.
-    most = int(np.argmax(np.bincount(wins[found.shown & found.active], minlength=len(parts))))
+    shown, active = found.shown, found.active
+    most = int(np.argmax(np.bincount(wins[shown & active], minlength=len(parts))))
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
     covariance = parts[most].covariance * np.outer(scale, scale)
-    says, more = _in_words(found, parts, wins), (n for part in parts for n in part.notices)
+    # The assumption behind the error of each parameter in words, the usual model first.
+    names = [
+        [n for n, w, a in zip(found.names, wins[shown], active[shown], strict=True) if a and w == k]
+        for k in range(len(parts))
+    ]
+    used = [k for k in range(len(parts)) if names[k]] or [0]
+    says = parts[used[0]].says
+    if len(used) > 1:
+        says = "; ".join(f"{parts[k].says}, for {join_names(names[k])}" for k in used)
+    more = (n for part in parts for n in part.notices)
     return _Widest(covariance, dof, says, (*notices, *more), of_each=of_each)
 
 
-def _half_widths(
+def _half_widths_of_parts(
     parts: list[CovarianceEstimate],
     where: np.ndarray,
     guard: int,
@@ -195,10 +262,18 @@ def _half_widths(
     """Return half of the interval of each direction by each of `parts`; 0 if a part does not
     apply.
     """
-    speaks = ((directions != 0) @ where.T).T
-    if guard:
-        speaks[guard] &= _stands_out(parts[0], parts[guard], directions)
-    return np.where(speaks, [part.half_width(level, directions) for part in parts], 0.0)
+    applies = ((directions != 0) @ where.T).T
+    if guard:  # The guard counts if its error is larger than by chance, and is of several blocks.
+        free, usual = parts[guard].dof(directions), parts[0].dof(directions)
+        rounded = np.minimum(np.nan_to_num([free, usual], nan=1.0), 1e6)
+        # Limit of the ratio of variances, below which it stays in seven of ten cases by chance.
+        most = fdtri(*np.maximum(rounded, 1.0), 0.7)
+        mine, theirs = (
+            np.einsum("mi,ij,mj->m", directions, part.covariance, directions)
+            for part in (parts[0], parts[guard])
+        )
+        applies[guard] &= (free >= 2.0) & (theirs > most * mine)
+    return np.where(applies, [part.half_width(level, directions) for part in parts], 0.0)
 
 
 def _dof_of_widest(
@@ -212,36 +287,148 @@ def _dof_of_widest(
     return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
 
 
-def _stands_out(
-    usual: CovarianceEstimate, guard: CovarianceEstimate, directions: np.ndarray
-) -> np.ndarray:
-    """Return for which directions (m, q) the guard's error is larger than by chance, and depends on
-    more than one block.
+def _in_order(linear: Linearization) -> list[Linearization]:
+    """Return the rows as series: in order of speed, and also in the order of the table if it is
+    different.
+
+    Outliers are removed, because two of them in neighbouring rows look like an autocorrelation.
     """
-    free = guard.dof(directions)
-    rounded = np.minimum(np.nan_to_num([free, usual.dof(directions)], nan=1.0), 1e6)
-    most = fdtri(*np.maximum(rounded, 1.0), _BY_CHANCE)  # limit of the ratio of variances
-    mine, theirs = (
-        np.einsum("mi,ij,mj->m", directions, part.covariance, directions) for part in (usual, guard)
+    found, record = linear.found, linear.samples.record
+    sweeps, r = list(found.records.values()), linear.residuals
+    off = outliers(sweeps, found.full_residuals[: len(r)], linear.jacobian)
+    if off.any():  # Instead of them 0, the law that fits the other rows, and the same mean square.
+        others = np.where(off, 0.0, residuals_without(off, r, linear.jacobian))
+        r = others * (np.linalg.norm(r) / max(np.linalg.norm(others), 1e-300))
+        linear = dataclasses.replace(linear, residuals=r)
+    as_they_stand, by_speed, differ = [], [], False
+    for i, sweep in enumerate(sweeps):
+        first, mine = int(np.argmax(record == i)), np.flatnonzero(linear.counted & (record == i))
+        rows = mine - first
+        order = mine[np.lexsort((np.abs(sweep.velocity[rows]), sweep.direction[rows]))]
+        cut = np.flatnonzero(np.diff(sweep.direction[order - first])) + 1
+        as_they_stand.append((i, 1.0, [mine]))
+        by_speed.append((i, 1.0, np.split(order, cut)))
+        differ |= any(np.any(np.abs(np.diff(part)) != 1) for part in by_speed[-1][2])
+    of_speed = _average_replicates(linear, by_speed) or dataclasses.replace(
+        linear, rows=tuple(by_speed)
     )
-    return (free >= _TO_COMPARE) & (theirs > most * mine)
+    stand = dataclasses.replace(
+        linear, rows=tuple(as_they_stand), order="in the order of the table"
+    )
+    return [of_speed, stand] if differ else [of_speed]
 
 
-def _last_suffices(found: FitResult, parts: list[CovarianceEstimate]) -> bool:
-    """Return whether no other part is much wider than the last one."""
-    directions = np.eye(len(found.x))[found.shown & found.active]
-    *others, last = [part.half_width(found.level, directions) for part in parts]
-    return bool(np.all(np.max(others, axis=0, initial=0.0) <= _TWICE * last))
+def _average_replicates(
+    linear: Linearization, series: list[tuple[int, float, list[np.ndarray]]]
+) -> Linearization | None:
+    """Return one row for each speed, the weighted mean of its replicates. Return None unless speeds
+    differ by more than the replicates of one speed (F test of lack of fit).
+
+    **Source:** N. R. Draper, H. Smith, *Applied Regression Analysis*, 3rd ed. (1998), section 2.1.
+    """
+    sweeps = list(linear.found.records.values())
+    starts = np.concatenate([[0], np.cumsum([s.n for s in sweeps])])
+    count, parts = np.zeros(len(linear.residuals), int), []
+    last = -1
+    for i, _, stretches in series:
+        mine = []
+        for rows in stretches:
+            speed = sweeps[i].velocity[rows - starts[i]]
+            number = last + 1 + np.concatenate([[0], np.cumsum(np.diff(speed) != 0)])
+            count[rows], last = number, int(number[-1])
+            mine.append(np.arange(number[0], last + 1))
+        parts.append((i, 1.0, mine))
+    counted = np.flatnonzero(linear.counted)
+    size = np.bincount(count[counted], minlength=last + 1)
+    n, m, p = counted.size, last + 1, int(np.sum(linear.acts))
+    if n - m < 3 or m - p < 1:  # too few replicates beyond the first row of their speed
+        return None
+    both = np.column_stack([linear.jacobian, linear.residuals])[counted]
+    sums = np.zeros((m, both.shape[1]))
+    np.add.at(sums, count[counted], both)
+    sums /= np.sqrt(size)[:, None]
+    between = float(np.sum(sums[:, -1] ** 2))
+    within = max(float(np.sum(both[:, -1] ** 2)) - between, 1e-300)
+    if fdtrc(m - p, n - m, between / (m - p) / (within / (n - m))) > 0.05:
+        return None
+    return dataclasses.replace(
+        linear,
+        jacobian=sums[:, :-1],
+        residuals=sums[:, -1],
+        counted=np.ones(m, bool),
+        rows=tuple(parts),
+        noise=float(np.sqrt(between / (m - p))),
+        order="in order of speed, those of one speed as one",
+    )
 
 
-def _in_words(found: FitResult, parts: list[CovarianceEstimate], wins: np.ndarray) -> str:
-    """Return the assumption behind the error of each parameter in words, the usual model first."""
-    wins, active = wins[found.shown], found.active[found.shown]
-    names = [
-        [n for n, w, a in zip(found.names, wins, active, strict=True) if a and w == k]
-        for k in range(len(parts))
-    ]
-    used = [k for k in range(len(parts)) if names[k]] or [0]
-    if len(used) == 1:
-        return parts[used[0]].says
-    return "; ".join(f"{parts[k].says}, for {join_names(names[k])}" for k in used)
+def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
+    """Return the residuals, and next to them those of the same fit to 199 draws of white normal
+    noise: probabilities come in steps of 0.5 %.
+    """
+    root, _ = linear.axes
+    basis, _ = np.linalg.qr(linear.jacobian @ root)
+    noise = np.random.default_rng(0).standard_normal((len(linear.residuals), 199))
+    noise = np.where(linear.counted[:, None], noise, 0.0)
+    return np.column_stack([linear.residuals, noise - basis @ (basis.T @ noise)])
+
+
+def _autocorrelation_not_excluded(
+    linear: Linearization, spread: CovarianceEstimate, allows: bool
+) -> tuple[Notice, ...]:
+    """Return a notice if the residuals do not exclude an autocorrelation of 0.8 at which the
+    intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
+
+    The test compares the sum of squares of generalised least squares at that autocorrelation with
+    the sum of ordinary least squares. Its distribution, and the widths, are those of 999 draws of
+    such errors. Therefore the chance of a wrong exclusion is 3 % for any number of rows.
+    """
+    found, wider = linear.found, np.zeros(len(linear.acts))
+    rows, told = int(np.sum(linear.counted)), linear.acts
+    if rows - np.sum(told) > 100:  # An autocorrelation is then always found or excluded.
+        return ()
+    half, level = spread.half_width(found.level, np.eye(len(told))), found.level
+    correlation = 0.8  # of neighbouring rows, as if a machine warms up during the sweep
+    for one in _in_order(linear):
+        if not one.residuals.any():
+            continue
+        n, root = len(one.residuals), np.eye(len(one.residuals))
+        for stretch in (stretch for _, _, stretches in one.rows for stretch in stretches):
+            at = np.arange(len(stretch))
+            lags = np.abs(np.subtract.outer(at, at))
+            root[np.ix_(stretch, stretch)] = np.linalg.cholesky(correlation**lags)
+        noise = np.random.default_rng(0).standard_normal((n, 999))
+        errors = np.where(one.counted[:, None], np.column_stack([one.residuals, root @ noise]), 0.0)
+        axes, _ = one.axes
+        columns = one.jacobian @ axes
+        ordinary = _residual_squares(columns, errors)
+        general = _residual_squares(np.linalg.solve(root, columns), np.linalg.solve(root, errors))
+        ratio = general / np.maximum(ordinary, 1e-300)
+        if np.mean(ratio >= ratio[0] * (1 - 1e-9)) < 0.03:  # The correlation is excluded.
+            continue
+        moved, size = np.abs(axes @ (columns.T @ errors[:, 1:])), 1.0
+        if not found.problem.noise_known:
+            scale = np.sqrt(ordinary)
+            moved, size = moved / np.maximum(scale[1:], 1e-300), scale[0]
+        half_with = np.quantile(moved, level, axis=1) * size
+        wider = np.fmax(wider, np.divide(half_with, half, out=np.zeros_like(half), where=told))
+    named = [i for i in np.flatnonzero(wider > 1.2) if np.isfinite(wider[i])]
+    if not named:
+        return ()
+    factors = ", ".join(f"{found.names[i]} {wider[i]:.2g} times" for i in named)
+    assumed = "the autocorrelation that residuals show" if allows else "independent rows"
+    numbers = {
+        "rows": rows,
+        "assumed": assumed,
+        "correlation": correlation,
+        "wider": factors,
+    }
+    return (Notice("autocorrelation-not-excluded", "", numbers),)
+
+
+def _residual_squares(
+    columns: Float[np.ndarray, "n s"], y: Float[np.ndarray, "n k"]
+) -> Float[np.ndarray, " k"]:
+    """Return the sums of squares of the columns of `y` after a fit by `columns`."""
+    basis, _ = np.linalg.qr(columns)
+    return np.sum((y - basis @ (basis.T @ y)) ** 2, axis=0)

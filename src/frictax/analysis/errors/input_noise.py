@@ -1,36 +1,29 @@
 """Errors from known errors of the recorded channels: noise of inputs, interpolation, encoder
-steps.
+steps, and the noise of positions in the weak form of inverse dynamics.
 """
 
 import dataclasses
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float
 
-from frictax.fitting import FitResult
+from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import PreparedRecord
-from frictax.fitting.problem.problem import predictions
+from frictax.fitting.problem.problem import Problem, predictions
+from frictax.fitting.problem.readings import acting
+from frictax.fitting.problem.weak_form import band, force_band, terms
 from frictax.fitting.result.spread import SameDegreesOfFreedom
 from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
 from frictax.measurements.noise import noise_of, noise_of_output
+from frictax.notice import Notice
+from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass
 
 from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel
-
-_DRAWS = 40  # simulations with noisy inputs; also the degrees of freedom of their covariance
-# [1] share of the noise that is simulated. The response is divided by it, because the linearised
-# fit is valid for small changes only.
-_SHARE = 0.1
-_LEVELS = 32  # smallest range, in quantisation steps, of an input that is not a piecewise constant
-_ABOVE = 3.0  # [noise of the output] misfit above which the sensor is not its only cause
-_CLEAN = 1e-3  # [standard deviation of the input] noise below which an input is noise-free
-_WAVES = 64  # terms of the Fourier series of the rounding error
-_DITHERED = 0.4  # [steps] noise from which rounding errors are white
-_ON_GRID = 1e-3  # [steps] largest distance of a rounded value from a multiple of the step
-# [squares of the residuals] largest simulated variance; an input can be rough by design
-_MOST = 4.0
 
 
 @pytree_dataclass
@@ -53,7 +46,7 @@ class InputNoise(LinearNoiseModel):
         left, count = changes - moved @ linear.jacobian.T, max(len(changes), 1)
         most = np.sum(left**2) / count
         shown = np.sum(linear.residuals**2) / max(float(most), 1e-300)
-        covariance = moved.T @ moved / count * min(1.0, _MOST * shown)
+        covariance = moved.T @ moved / count * min(1.0, 4.0 * shown)
         says = f"noise of the inputs, simulated {len(changes)} times"
         return CovarianceEstimate(covariance, SameDegreesOfFreedom(count), says)
 
@@ -64,12 +57,15 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
     """
     problem, noise, rng = found.problem, _noises(found), np.random.default_rng(0)
     base, changes = None, []
-    for k in range(_DRAWS + 1):  # The first run has no noise.
+    # A tenth of the noise is simulated and the response divided by it, because the linearised fit
+    # is valid for small changes only. The 40 draws are the degrees of freedom of the covariance.
+    share, draws = 0.1, 40
+    for k in range(draws + 1):  # The first run has no noise.
         rows = []
         for i, one in enumerate(problem.prepared):
             if isinstance(one, PreparedRecord):
                 inputs = {
-                    name: np.asarray(u) + (k > 0) * _SHARE * sd * rng.standard_normal(np.shape(u))
+                    name: np.asarray(u) + (k > 0) * share * sd * rng.standard_normal(np.shape(u))
                     for (name, u), sd in zip(one.inputs.items(), noise[i], strict=True)
                 }
                 one = dataclasses.replace(one, inputs=inputs)
@@ -81,19 +77,9 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
         r = np.concatenate(rows)
         base = r if base is None else base
         if k and np.isfinite(r).all():
-            changes.append((r - base) / _SHARE)
+            changes.append((r - base) / share)
     assert base is not None
     return np.reshape(changes, (-1, base.size))
-
-
-def interpolation_error(linear: Linearization) -> Float[np.ndarray, " p"]:
-    """Return the standard deviations of the estimates [SI] because inputs may have followed smooth
-    curves instead of straight lines between samples; 0 if the effect is negligible.
-    """
-    bends = linear.found.bends
-    if bends is None:
-        return np.zeros(linear.jacobian.shape[1])
-    return bends.spread * np.array(list(bends.moved.values()))
 
 
 @pytree_dataclass
@@ -117,38 +103,29 @@ class EncoderSteps(LinearNoiseModel):
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
         root, _ = linear.axes
         covariance = np.zeros((root.shape[1],) * 2)
-        for one in _rounded_outputs(linear.found):
-            g = linear.jacobian[one.rows] @ root * one.weight[:, None]
-            covariance += _rounding_covariance(g, one.s, one.step, one.noise)
+        for rows, weight, s, step, noise in _rounded_outputs(linear.found):
+            g = linear.jacobian[rows] @ root * weight[:, None]
+            covariance += _rounding_covariance(g, s, step, noise)
         says = "rounding to the steps of the sensors"
         return CovarianceEstimate(root @ covariance @ root.T, SameDegreesOfFreedom(np.inf), says)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Rounded:
-    """An output of a record whose values are multiples of the `step` of its sensor.
-
-    `rows`: the numbers of its residuals; `weight`: their weights; `s`: the predictions there;
-    `noise`: standard deviation of the rest of the residuals.
-    """
-
-    rows: Int[np.ndarray, " n"]
-    weight: Float[np.ndarray, " n"]
-    s: Float[np.ndarray, " n"]
-    step: float
-    noise: float
 
 
 def are_rounded(found: FitResult) -> tuple[bool, bool]:
     """Return whether any fitted output, and whether every fitted output, is rounded to the steps of
     its sensor with little noise in addition.
     """
-    rows = sum(one.rows.size for one in _rounded_outputs(found))
+    rows = sum(rows.size for rows, *_ in _rounded_outputs(found))
     counted = sum(np.count_nonzero(one.weight) for one in found.problem.prepared)
     return rows > 0, bool(rows == counted)
 
 
-def _rounded_outputs(found: FitResult) -> list[_Rounded]:
+def _rounded_outputs(
+    found: FitResult,
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]]:
+    """Return for each output whose values are multiples of the step of its sensor: the numbers of
+    its residuals, their weights, the predictions there, the step, and the standard deviation of the
+    rest of the residuals.
+    """
     first, out = 0, []
     for record, one in zip(found.records.values(), found.problem.prepared, strict=True):
         weight, measured = np.asarray(one.weight), np.asarray(one.measured)
@@ -161,11 +138,11 @@ def _rounded_outputs(found: FitResult) -> list[_Rounded]:
             y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
             step = quantum(y)
             counts = (y - y[0]) / step if step else np.full(1, 0.5)
-            if np.abs(counts - np.round(counts)).max() < _ON_GRID:
+            if np.abs(counts - np.round(counts)).max() < 1e-3:  # [steps]
                 off = found.full_residuals[mine] / w
                 noise = float(np.sqrt(max(np.mean(off**2) - step**2 / 12, 0.0)))
-                if noise < _DITHERED * step:
-                    out.append(_Rounded(mine, w, y + off, step, noise))
+                if noise < 0.4 * step:  # With more noise, rounding errors are white.
+                    out.append((mine, w, y + off, step, noise))
     return out
 
 
@@ -176,7 +153,7 @@ def _rounding_covariance(
     `q`.
     """
     out, rest = np.zeros((g.shape[1],) * 2), noise**2 + q**2 / 12
-    for k in range(1, _WAVES + 1):
+    for k in range(1, 65):  # terms of the Fourier series
         wave = g.T @ np.exp(2j * np.pi * k * (s / q % 1.0))
         size = q**2 / (2 * np.pi**2 * k**2) * np.exp(-((2 * np.pi * k * noise / q) ** 2))
         out, rest = out + size * np.real(np.outer(wave, wave.conj())), rest - size
@@ -191,7 +168,7 @@ def input_noise_exceeds_sensors(found: FitResult) -> bool:
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
             if name not in record.outputs:  # A force of inverse dynamics does not have a sensor.
                 continue
-            least = misfit / _ABOVE
+            least = misfit / 3.0  # largest noise for which the sensor is not the only cause
             if least > noise_of_output(record, name, least):
                 return has_noisy_inputs(found)
     return False
@@ -203,19 +180,127 @@ def has_noisy_inputs(found: FitResult) -> bool:
 
 
 def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
-    """Return the standard deviation of the noise of each input of each record, 0 without noise."""
-    return [
-        np.array([_noise_of_input(np.asarray(u)) for u in prepared.inputs.values()])
-        if isinstance(prepared, PreparedRecord)
-        else np.zeros(0)
-        for prepared in found.problem.prepared
-    ]
+    """Return the standard deviation of the noise of each input of each record, 0 without noise.
 
-
-def _noise_of_input(u: Float[np.ndarray, " n"]) -> float:
-    """Return the standard deviation of the noise of `u`. Pulses and stairs of a few levels count as
-    noise-free.
+    Noise below 0.1 % of the input counts as 0, as do pulses and stairs of less than 32 levels.
     """
-    sd, step = noise_of(u), quantum(u)
-    few = sd <= step / np.sqrt(12.0) and np.ptp(u) < _LEVELS * step
-    return sd if sd > _CLEAN * float(np.std(u)) and not few else 0.0
+    out = []
+    for prepared in found.problem.prepared:
+        noises = []
+        for u in prepared.inputs.values() if isinstance(prepared, PreparedRecord) else ():
+            u = np.asarray(u)
+            sd, step = noise_of(u), quantum(u)
+            few = sd <= step / np.sqrt(12.0) and np.ptp(u) < 32 * step
+            noises.append(sd if sd > 1e-3 * float(np.std(u)) and not few else 0.0)
+        out.append(np.array(noises))
+    return out
+
+
+@pytree_dataclass
+class Whitened(LinearNoiseModel):
+    """Residuals that the objective has whitened by a covariance of its own, of variance 1 or more.
+
+    The variance is larger than 1 if this covariance is incomplete, for example if the machine lacks
+    a term.
+    """
+
+    def estimate(self, linear: Linearization) -> CovarianceEstimate:
+        root, unseen = linear.axes
+        covariance = linear.noise**2 * (root @ root.T + unseen.T @ unseen)
+        dof = SameDegreesOfFreedom(linear.found.dof)
+        return CovarianceEstimate(
+            covariance, dof, "whitened residuals", allows_autocorrelation=False
+        )
+
+
+def motion_share(found: FitResult) -> float:
+    """Return the share of the whitened regressors that is motion and not noise of the measured
+    positions, in the worst direction. It is 0 if every stretch of the record is too short, and 1
+    for other objectives.
+
+    share = 1 - largest eigenvalue of inv(X'X) N. X are the whitened derivatives of the residuals by
+    the parameters, and N is the mean contribution of position noise to X'X.
+    """
+    problem, objective = found.problem, found.problem.objective
+    if not isinstance(objective, InverseDynamics):
+        return 1.0
+    if objective.at_samples:
+        return 0.0 if any(n.code == "no-stretch" for n in found.notes) else 1.0
+    active = found.active
+    both = np.zeros((2, found.x.size, found.x.size))
+    for i, one in enumerate(problem.prepared):
+        if isinstance(one, PreparedRecord):
+            weak = one.weak
+            assert weak is not None
+            used = np.flatnonzero(np.asarray(weak.stretch) >= 0)
+            covariance, by_x, noise = (
+                np.asarray(a)[..., used, :, :, :] if np.ndim(a) > 3 else np.asarray(a)
+                for a in _derivatives(problem, jnp.asarray(found.x), i)
+            )
+            count, c, rows = len(used), covariance.shape[1], np.arange(len(used))
+            wide = count + covariance.shape[2]
+            dense = np.zeros((wide, c, wide, c))
+            for d in range(covariance.shape[2]):
+                dense[rows, :, rows + d, :] = covariance[:, :, d, :]
+                dense[rows + d, :, rows, :] = np.swapaxes(covariance[:, :, d, :], 1, 2)
+            dense = dense[:count, :, :count, :].reshape(count * c, count * c)
+            dense[np.diag_indices_from(dense)] *= 1.0 + 1e-9
+            inverse = np.linalg.inv(dense)
+            columns = by_x[used].reshape(count * c, -1)
+            wide = count + noise.shape[4]
+            blocks = np.zeros((wide, c, wide, c))
+            blocks[:count, :, :count, :] = inverse.reshape(count, c, count, c)
+            added = np.zeros((len(found.x), len(found.x)))
+            for d in range(noise.shape[4]):
+                mine = blocks[rows, :, rows + d, :]
+                part = np.einsum("kba,ijkba->ij", mine, noise[:, :, :, :, d, :])
+                added += part if d == 0 else part + part.T
+            both += np.stack([columns.T @ inverse @ columns, added])
+    gram, noise = both[:, active][:, :, active]
+    size = np.sqrt(np.diag(gram))
+    if not size.size or not np.all(size > 0):
+        return 1.0  # Parameters that are not identifiable have notices of their own.
+    gram, noise = (a / np.outer(size, size) for a in (gram, noise))
+    ridge = 1e-12 * np.eye(size.size)
+    return 1.0 - float(np.max(np.linalg.eigvals(np.linalg.solve(gram + ridge, noise)).real))
+
+
+def without_intervals(found: FitResult, share: float) -> CovarianceEstimate:
+    """Return errors without intervals, for a fit that serves as a start of another fit only."""
+    said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
+    dof = SameDegreesOfFreedom(found.dof)
+    return _Unbounded(found.full_covariance, dof, "a start only", said)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Unbounded(CovarianceEstimate):
+    """A covariance whose intervals are infinite."""
+
+    def half_width(
+        self, level: float, directions: Float[np.ndarray, "m q"]
+    ) -> Float[np.ndarray, " m"]:
+        del level
+        return np.full(len(directions), np.inf)
+
+
+@cached_jit
+def _derivatives(problem: Problem, x: Array, i: int) -> tuple[Array, Array, Array]:
+    """Return the covariance band of the residuals and the derivatives (K, c, p) of the
+    residuals by the parameters. The third result is the noise band of each pair of
+    derivatives (p, p, K, c, d, c).
+    """
+    prepared: Any = problem.prepared[i]
+    weak = prepared.weak
+
+    def at(x: Array) -> tuple[Array, Array]:
+        setup = problem.setup_at(x, i)
+        made = terms(setup, prepared, acting(setup, prepared, problem.delayed))
+        return made.residual, made.response
+
+    _, response = at(x)
+    by_x, moved = jax.jacfwd(at)(x)
+    moved = jnp.moveaxis(moved, -1, 0)
+    covariance = band(weak, response, response)
+    covariance += force_band(weak) * (weak.force_noise**2)[None, :, None, None]
+    noise = jax.vmap(lambda a: jax.vmap(lambda b: band(weak, a, b))(moved))(moved)
+    return covariance, by_x, noise

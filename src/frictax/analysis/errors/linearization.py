@@ -1,4 +1,6 @@
-"""The linearised fit, and the interface of the noise models that compute errors from it."""
+"""The linearised fit, the interface of the noise models that compute errors from it, and the
+models `White` and `HAC` (covariance of sums of autocorrelated terms).
+"""
 
 import abc
 import dataclasses
@@ -11,17 +13,18 @@ from jaxtyping import Bool, Float, Int
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
-from frictax.fitting.result.spread import CovarianceEstimate, Memoized, SameDegreesOfFreedom
+from frictax.fitting.result.spread import (
+    CovarianceEstimate,
+    Memoized,
+    SameDegreesOfFreedom,
+    inverse_gram,
+)
 from frictax.measurements.noise import integrated_autocorrelation_time
-from frictax.pytree import pytree_dataclass
+from frictax.pytree import pytree_dataclass, static
 
 # Smallest singular value of an identifiable direction, over the largest one; the columns of the
 # Jacobian have norm 1. Rounding in a product of two columns is 1e-16.
 _SMALLEST_SINGULAR_VALUE = 1e-8
-_LONGEST_STEP = 2.5  # [median time steps] a longer step interrupts a series of residuals
-# Singular value, over the norm of each column, below which the starts of a window are not
-# identifiable from this window.
-_SMALLEST_START = 1e-10
 
 
 class NoiseModel(abc.ABC):
@@ -155,7 +158,7 @@ class Linearization:
                 continue
             steps = np.diff(record.t)
             step = float(np.median(steps))
-            is_gap = steps > _LONGEST_STEP * step
+            is_gap = steps > 2.5 * step  # A longer step interrupts the series.
             if record.ticks:  # Intervals between ticks grow when the machine slows down.
                 step, is_gap = record.duration / steps.size, np.zeros(steps.size, bool)
                 is_gap[record.gaps] = True
@@ -207,7 +210,7 @@ def linearize(found: FitResult) -> Linearization:
             own = found.full_jacobian[mine][:, columns]
             norms = np.linalg.norm(own, axis=0)
             left, size, right = np.linalg.svd(own / norms, full_matrices=False)
-            left = left[:, size > _SMALLEST_START]
+            left = left[:, size > 1e-10]  # The other starts are not identifiable from this window.
             explained = left.T @ jacobian[mine]
             jacobian[mine] -= left @ explained
             inverse = right[: left.shape[1]].T / size[: left.shape[1]]
@@ -292,3 +295,123 @@ def effective_sample_size(found: FitResult) -> float:
             r = found.full_residuals[channel[samples.counted[channel]]]
             out += r.size / integrated_autocorrelation_time(r)
     return max(out, len(found.estimates) + 2.0)
+
+
+def long_run_covariance(
+    scores: Float[np.ndarray, "n p"], bandwidth: float | None = None
+) -> tuple[Float[np.ndarray, "p p"], float]:
+    """Return the covariance of the sum of n terms in time, over n, and the bandwidth [samples].
+    Each term has p components with mean 0.
+
+    An autoregression of order 1 takes out most of the dependence (prewhitening). The covariances
+    of the rest are added with the weights of the quadratic spectral kernel over `bandwidth`
+    samples, by default chosen from the data. Then the autoregression is put back.
+
+    **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
+    Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.
+
+    If each term has 0.9 of the previous one, the sum varies by (1 + 0.9)/(1 - 0.9) times more than
+    the sum of independent terms:
+
+    >>> draw = np.random.default_rng(0).standard_normal((100000, 1))
+    >>> x = np.zeros_like(draw)
+    >>> for i in range(1, len(x)):
+    ...     x[i] = 0.9 * x[i - 1] + draw[i]
+    >>> long_run, _ = long_run_covariance(x)
+    >>> round(float(long_run[0, 0] / np.mean(x**2)))
+    19
+    """
+    n, p = scores.shape
+    size = np.sqrt(np.mean(scores**2, axis=0))
+    size = np.where(size > 0, size, 1.0)
+    scaled = scores / size
+    before, after = scaled[:-1], scaled[1:]
+    slopes = np.linalg.lstsq(before, after, rcond=None)[0].T if n > 4 * p else np.zeros((p, p))
+    left, values, right = np.linalg.svd(slopes)
+    largest = 0.97  # limit of eigenvalues (Andrews and Monahan, section 3)
+    slopes = left @ np.diag(np.minimum(values, largest)) @ right
+    white = np.concatenate([scaled[:1], after - before @ slopes.T])
+    if bandwidth is None:  # From autoregressions of order 1, one for each component.
+        square = np.sum(white[:-1] ** 2, axis=0)
+        rho = np.sum(white[1:] * white[:-1], axis=0) / np.where(square > 0, square, 1.0)
+        rho = np.clip(rho, -largest, largest)
+        weight = np.mean(white**2, axis=0) ** 2
+        above = np.sum(weight * 4 * rho**2 / (1 - rho) ** 8)
+        below = np.sum(weight / (1 - rho) ** 4)
+        width = float(1.3221 * (max(above / below, 0.0) * n) ** 0.2) if below > 0 else 0.0
+    else:
+        width = float(bandwidth)
+    summed = white.T @ white / n
+    if width >= 1e-3:
+        at = 1.2 * np.pi * np.arange(1, n) / width
+        kernel = np.concatenate([[0.0], 3.0 / at**2 * (np.sin(at) / at - np.cos(at))])
+        # The sum over the lags j of kernel(j/width) x[t - j], for all t at once.
+        length = 1 << (2 * n - 1).bit_length()
+        spectrum = np.fft.rfft(kernel, length)[:, None] * np.fft.rfft(white, length, axis=0)
+        lagged = white.T @ np.fft.irfft(spectrum, length, axis=0)[:n] / n
+        summed = summed + lagged + lagged.T
+    back = np.linalg.inv(np.eye(p) - slopes)
+    return back @ summed @ back.T * np.outer(size, size), width
+
+
+@pytree_dataclass
+class HAC(NoiseModel):
+    """Residuals that are correlated with their neighbours and whose variance may change
+    (heteroskedasticity and autocorrelation consistent).
+
+    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J). S_j is the
+    covariance of the prewhitened gradients J'r of samples j apart. The record must be about a
+    hundred times as long as the correlation time of its residuals. This model cannot detect an
+    error that lasts as long as the record, such as a drift. Use `Jackknife` over repeats then.
+
+    **Arguments:** `bandwidth` [s]; by default chosen from the residuals.
+
+    **Source:** see `long_run_covariance`.
+
+    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    """
+
+    bandwidth: float | None = static(default=None)
+
+    def __post_init__(self) -> None:
+        check_positive_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
+
+    def spread(self, found: FitResult) -> CovarianceEstimate:
+        # `bread`: the inverse Hessian of half the loss, 0 for parameters at a bound; then
+        # `contributions`: the gradient of the loss of each residual.
+        problem, jacobian, noise = found.problem, found.full_jacobian[: found.n], found.noise_scale
+        norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), influence_residuals(found)
+        bread = inverse_gram(found.full_jacobian, norms, found.active) / slope
+        # If one residual alone determines a parameter, the fit makes this residual zero. Its size
+        # is then replaced by the noise.
+        leverage = np.clip(np.einsum("ij,jk,ik->i", jacobian, bread, jacobian), 0.0, 1.0)
+        alone = noise * np.where(r < 0, -1.0, 1.0)
+        r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), alone)
+        contributions = jacobian * r[:, None] * found.active
+        scale = np.sqrt(np.where(np.diag(bread) > 0, np.diag(bread), 1.0))
+        size, directions = np.linalg.eigh(bread / np.outer(scale, scale))
+        turn = (scale[:, None] * directions * np.sqrt(np.maximum(size, 0.0)))[:, size > 1e-14]
+        samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
+        for i, data in enumerate(found.records.values()):
+            mine = samples.record == i
+            if isinstance(problem.prepared[i], PreparedSweep):  # The rows of a sweep have no time.
+                terms = contributions[mine] @ turn
+                meat += terms.T @ terms
+                continue
+            scores = np.zeros((samples.sizes[i], contributions.shape[1]))
+            np.add.at(scores, samples.sample[mine], contributions[mine])
+            step = data.duration / max(data.n - 1, 1)
+            # In the directions of `turn`, white residuals give unit errors. An autoregression
+            # cannot separate parameters with the same effect in their own units.
+            summed, width = long_run_covariance(
+                scores @ turn, None if self.bandwidth is None else self.bandwidth / step
+            )
+            meat += len(scores) * summed
+            widths.append(width * step)
+        priors = found.full_jacobian[found.n :] @ turn * found.noise_scale
+        meat += priors.T @ priors
+        rows = found.dof + turn.shape[1]
+        width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
+        covariance = turn @ meat @ turn.T * rows / found.dof
+        dof, says = SameDegreesOfFreedom(found.dof), f"autocorrelated residuals: {width}"
+        return CovarianceEstimate(covariance, dof, says)

@@ -37,24 +37,9 @@ from .resampling import method_of, run_search
 _BLOCK = 25  # draws that one random key gives
 _SECONDS = 0.5  # [s] duration of a call, between which a chain can be stopped and shows progress
 _ACCEPTED = 0.9  # acceptance rate to which the step size is adapted
-# [log density] largest distance of a start below the middle of the frame, in addition to 2 for
-# each parameter
-_FAR = 20.0
-_FEWEST = 100  # draws of each chain below which an interrupted posterior is discarded
 
 
 State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, the density's logarithm, its slope by u
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Chains:
-    """Draws of the values (chains, n, q), the statistics of the sampler by name (chains, n), and
-    whether a key stopped the chains.
-    """
-
-    x: Float[np.ndarray, "c n q"]
-    stats: dict[str, np.ndarray]
-    interrupted: bool
 
 
 class Frame(eqx.Module):
@@ -108,8 +93,9 @@ def run_chains(
     counts: tuple[int, int, int],
     seed: int,
     tell: Work,
-) -> Chains:
-    """Draw from the posterior density.
+) -> tuple[Float[np.ndarray, "c n q"], dict[str, np.ndarray], bool]:
+    """Draw from the posterior density. Return the values, the statistics of the sampler by name
+    (chains, n), and whether a key stopped the chains.
 
     `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: of chains,
     of draws that adapt step size and metric, and of draws that are kept in each chain.
@@ -127,7 +113,8 @@ def run_chains(
     except KeyboardInterrupt:
         interrupted = True
         tell.break_off()
-        if not may_keep() or min(map(_count, taken)) < _FEWEST:
+        # A posterior with fewer draws of a chain is discarded.
+        if not may_keep() or min(map(_count, taken)) < 100:
             raise
     least = min(map(_count, taken))
     stats = {
@@ -135,7 +122,7 @@ def run_chains(
         for name in taken[0][0]
     }
     x = np.asarray(frame.values(jnp.asarray(stats.pop("w"))))
-    return Chains(x, stats, interrupted)
+    return x, stats, interrupted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -154,6 +141,8 @@ class _Chain:
 
         Half of the warm-up uses `frame`, the other half the frame of the first draws.
         """
+        from blackjax.adaptation.step_size import dual_averaging_adaptation
+
         tell = list(self.tell.values())[number]
         key, own = jax.random.split(key)
         state = self.draw_start(own, frame)
@@ -164,7 +153,8 @@ class _Chain:
             (self.warmup - self.warmup // 2, True),
             (self.draws, False),
         ):
-            averaging, drawn = _averaging(step), []
+            first = dual_averaging_adaptation(_ACCEPTED)[0](step)
+            averaging, drawn = tuple(np.asarray(x, dtype=float) for x in first), []
             while _count(drawn) < count:
                 key, own = jax.random.split(key)
                 own = np.asarray(jax.random.key_data(own))
@@ -193,7 +183,16 @@ class _Chain:
                 step = float(np.exp(averaging[1]))
                 halves.append(np.concatenate([block["w"] for block in drawn]))
             if moves and len(halves) == 1:
-                frame, state = _adapt_frame(frame, state, halves[0][len(halves[0]) // 3 :])
+                draws = halves[0][len(halves[0]) // 3 :]
+                u, value, slope = (np.asarray(x) for x in state)
+                w, n, old = frame.middle + frame.root @ u, len(draws), frame.root @ frame.root.T
+                # A few draws do not determine many directions. The old covariance counts as five
+                # more draws, as in Stan.
+                sample = np.atleast_2d(np.cov(draws, rowvar=False))
+                root = np.linalg.cholesky((n * sample + 5.0 * old) / (n + 5.0))
+                slope = root.T @ np.linalg.solve(frame.root.T, slope)
+                frame = dataclasses.replace(frame, middle=draws.mean(axis=0), root=root)
+                state = np.linalg.solve(root, w - frame.middle), value, slope
 
     def draw_start(self, key: Any, frame: Frame) -> State:
         """Return a random first state in the frame.
@@ -203,7 +202,8 @@ class _Chain:
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        least = -np.inf if middle is None else middle[1] - _FAR - 2.0 * frame.middle.size
+        # The log density of a start is at most 20, and 2 for each parameter, below the middle's.
+        least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
             u = random.standard_normal(frame.middle.size) * 0.5**nearer
@@ -235,13 +235,6 @@ class _Chain:
 
 def _count(blocks: list[dict[str, np.ndarray]]) -> int:
     return sum(len(block["w"]) for block in blocks)
-
-
-def _averaging(step: float) -> tuple[np.ndarray, ...]:
-    """Return the initial state of the dual averaging of the step size."""
-    from blackjax.adaptation.step_size import dual_averaging_adaptation
-
-    return tuple(np.asarray(x, dtype=float) for x in dual_averaging_adaptation(_ACCEPTED)[0](step))
 
 
 @cached_jit
@@ -324,22 +317,6 @@ def _density(
 _density_alone = cached_jit(_density)
 
 
-def _adapt_frame(frame: Frame, state: Any, drawn: Float[np.ndarray, "n q"]) -> tuple[Frame, Any]:
-    """Return the frame of the draws so far, and the state in the new frame."""
-    u, value, slope = (np.asarray(x) for x in state)
-    w, count = frame.middle + frame.root @ u, len(drawn)
-    old = frame.root @ frame.root.T
-    # A few draws do not determine many directions. The old covariance counts as five more draws, as
-    # in Stan.
-    covariance = (count * np.atleast_2d(np.cov(drawn, rowvar=False)) + 5.0 * old) / (count + 5.0)
-    new = dataclasses.replace(frame, middle=drawn.mean(axis=0), root=np.linalg.cholesky(covariance))
-    back = np.linalg.solve(frame.root.T, slope)
-    return new, (np.linalg.solve(new.root, w - new.middle), value, new.root.T @ back)
-
-
-_CURVES = 400  # draws that a band of friction is computed from
-
-
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Summarised, Estimated, PosteriorVerbs):
     """Draws from the posterior density of the fitted parameters. Print it, or draw it by `plot()`.
@@ -384,7 +361,8 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
-        x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), _CURVES)).round().astype(int))]
+        # 400 draws are enough for a band.
+        x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 400)).round().astype(int))]
         low, middle, high = np.quantile(
             np.asarray(interruptible_jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
         )
@@ -500,12 +478,42 @@ def posterior(
             f" {len(found.x)} numbers that were fitted: the density has no end. Fit fewer, as"
             " without `free_starts`, or record for longer."
         )
+    # The first frame of the chains is the covariance of the fit. Parameters at a bound are moved
+    # inside by about as much as the data allow.
+    problem, at_fit = found.problem, np.array(found.x)
+    inflated = np.sqrt(max((found.dof + len(at_fit)) / n, 1.0))
+    wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
+    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
+    room = np.where(np.isfinite(upper - lower), 0.5 * (upper - lower), np.inf)
+    unknown = np.where(np.isfinite(room), room, np.maximum(np.abs(at_fit), 1.0))
+    scale = np.where(wide > 0, np.minimum(wide, room), unknown)
+    first = Frame(lower, upper, scale, np.zeros(at_fit.size), np.eye(at_fit.size))
+    middle = first.coordinates(np.clip(at_fit, lower + 0.5 * scale, upper - 0.5 * scale))
+    slope = np.asarray(first.slopes(jnp.asarray(middle)))
+    covariance = inflated**2 * found.full_covariance / np.outer(slope, slope)
+    covariance[~found.active, ~found.active] = 1.0
+    sizes = np.sqrt(np.diag(covariance))
+    values, turn = np.linalg.eigh(covariance / np.outer(sizes, sizes))
+    root = sizes[:, None] * turn * np.sqrt(np.maximum(values, 1e-10))
+    first = dataclasses.replace(first, middle=middle, root=root)
     counts = chains, warmup, draws
     with show_progress(progress, "Drawing") as work:
-        drawn = run_chains(
-            found.problem, method_of(found), _first_frame(found, n), n, counts, seed, work
-        )
-    x = drawn.x if samples is not None else _stretch_draws(found, drawn.x, n)
+        x, stats, interrupted = run_chains(problem, method_of(found), first, n, counts, seed, work)
+    at = _identified_places(found)
+    if samples is None and at.size:
+        # Stretch the draws linearly to the errors of the fit: B. Shaby, "The open-faced sandwich
+        # adjustment for MCMC using estimating functions", Journal of Computational and Graphical
+        # Statistics 23 (2014). Draws beyond a bound are reflected.
+        here, x = np.ix_(at, at), np.array(x)
+        white = found.full_covariance[here] * found.dof / (n - len(found.x))
+        size = np.sqrt(np.diag(white))
+        root, back = _root(white / np.outer(size, size))
+        printed = back @ (found.spread.covariance[here] / np.outer(size, size)) @ back
+        stretch = root @ _root(printed)[0] @ back * size[:, None] / size
+        low, high, fitted = lower[at], upper[at], found.x[at]
+        moved = fitted + (x[..., at] - fitted) @ stretch.T
+        moved = np.where(moved < low, 2 * low - moved, moved)
+        x[..., at] = np.maximum(np.where(moved > high, 2 * high - moved, moved), low)
     mine = x[..., found.shown]
     r_hat, ess = (np.atleast_1d(np.asarray(x)) for x in _agreement()(jnp.asarray(mine)))
     flat = mine.reshape(-1, mine.shape[-1])
@@ -525,9 +533,9 @@ def posterior(
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
     )
     notices = []
-    if drawn.interrupted:
+    if interrupted:
         notices.append(Notice("draws-interrupted", "", {"drawn": x.shape[1], "asked": draws}))
-    divergences = int(drawn.stats["diverging"].sum())
+    divergences = int(stats["diverging"].sum())
     if divergences:
         notices.append(Notice("divergences", "", {"draws": divergences}))
     apart = [
@@ -549,7 +557,7 @@ def posterior(
         divergences,
         tuple(notices),
         ", and draws are as wide as the errors of the fit" if samples is None else "",
-        drawn.stats,
+        stats,
     )
 
 
@@ -582,29 +590,6 @@ def _identified_places(found: FitResult) -> np.ndarray:
     return np.flatnonzero(found.shown)[known & found.active[found.shown]]
 
 
-def _stretch_draws(found: FitResult, x: Float[np.ndarray, "c n q"], n: float) -> np.ndarray:
-    """Return draws of the density of `n` samples, stretched linearly to the errors of the fit.
-    Draws beyond a bound are reflected.
-
-    **Source:** B. Shaby, "The open-faced sandwich adjustment for MCMC using estimating functions",
-    Journal of Computational and Graphical Statistics 23 (2014).
-    """
-    at = _identified_places(found)
-    if not at.size:
-        return x
-    here, out = np.ix_(at, at), np.array(x)
-    white = found.full_covariance[here] * found.dof / (n - len(found.x))
-    size = np.sqrt(np.diag(white))
-    root, back = _root(white / np.outer(size, size))
-    wide = back @ (found.spread.covariance[here] / np.outer(size, size)) @ back
-    stretch = root @ _root(wide)[0] @ back * size[:, None] / size
-    low, high = (of(found.problem.unknowns)[at] for of in (bounds, upper_bounds))
-    moved = found.x[at] + (x[..., at] - found.x[at]) @ stretch.T
-    moved = np.where(moved < low, 2 * low - moved, moved)
-    out[..., at] = np.maximum(np.where(moved > high, 2 * high - moved, moved), low)
-    return out
-
-
 def _root(of: Float[np.ndarray, "p p"]) -> tuple[np.ndarray, np.ndarray]:
     """Return the square root of a covariance, and its inverse."""
     size, turn = np.linalg.eigh(of)
@@ -614,33 +599,6 @@ def _root(of: Float[np.ndarray, "p p"]) -> tuple[np.ndarray, np.ndarray]:
 
 def _ends(level: float) -> tuple[float, float, float]:
     return (0.5 - level / 2, 0.5, 0.5 + level / 2)
-
-
-def _first_frame(found: FitResult, n: float) -> Frame:
-    """Return the covariance of the fit as the first frame of the chains. Parameters at a bound are
-    moved inside by about as much as the data allow.
-    """
-    problem, x = found.problem, np.array(found.x)
-    inflated = np.sqrt(max((found.dof + len(x)) / n, 1.0))
-    wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
-    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    room = np.where(np.isfinite(upper - lower), 0.5 * (upper - lower), np.inf)
-    scale = np.where(
-        wide > 0,
-        np.minimum(wide, room),
-        np.where(np.isfinite(room), room, np.maximum(np.abs(x), 1.0)),
-    )
-    inside = np.clip(x, lower + 0.5 * scale, upper - 0.5 * scale)
-    first = Frame(lower, upper, scale, np.zeros(x.size), np.eye(x.size))
-    middle = first.coordinates(inside)
-    slope = np.asarray(first.slopes(jnp.asarray(middle)))
-    covariance = inflated**2 * found.full_covariance / np.outer(slope, slope)
-    covariance[~found.active, ~found.active] = 1.0
-    sizes = np.sqrt(np.diag(covariance))
-    values, turn = np.linalg.eigh(covariance / np.outer(sizes, sizes))
-    return dataclasses.replace(
-        first, middle=middle, root=sizes[:, None] * turn * np.sqrt(np.maximum(values, 1e-10))
-    )
 
 
 def _check(

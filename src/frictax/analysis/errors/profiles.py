@@ -24,11 +24,6 @@ from .linearization import NoiseModel, White
 from .resampling import minimize_with_fixed
 from .uncertainty import Uncertainty
 
-# [value or its start] first step of the profile of a parameter at its bound, where it has no error
-_AT_BOUND = 0.1
-_ON_BOUND = 0.1  # [first steps] distance from the bound below which a parameter is at its bound
-_USUAL = 14  # points of a typical profile, for the progress bar
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Profile(Summarised):
@@ -170,9 +165,33 @@ def profile_of(
             f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There"
             f" are: {', '.join(found.names)}."
         )
-    grid = 15 if points is None else points
+    from scipy.stats import f
+
+    first, second = path
+    points = 15 if points is None else points
+    (i, a), (j, b) = _find_parameter(found, first), _find_parameter(found, second)
+    if i == j:
+        raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
+    level = _check_level(found, level)
+    stretch, dof = _variance_ratio(found, [i, j], by)
+    axes = []
+    for k, estimate in ((i, a), (j, b)):
+        if not np.isfinite(estimate.standard_error):
+            raise _not_identifiable(estimate.name)
+        width = 3.5 * np.sqrt(stretch * found.full_covariance[k, k])
+        least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
+        ends = max(found.x[k] - width, least), min(found.x[k] + width, most)
+        axes.append(np.linspace(*ends, points))
+    ratio = np.zeros((points, points))
     with show_progress(progress, "Profile") as work:
-        return _profile_pair(found, (path[0], path[1]), by, level, grid, work)
+        at = _LikelihoodRatio(found, [i, j], stretch, SILENT)
+        for n, x in enumerate(axes[0]):
+            # Each search begins where its neighbour ended.
+            for m in range(points) if n % 2 == 0 else reversed(range(points)):
+                ratio[n, m] = at([x, axes[1][m]])
+                work.count(len(at.evaluated), points**2, "points")
+    threshold = 2.0 * float(f.ppf(level, 2, dof))
+    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, threshold, level)
 
 
 def _profile(
@@ -238,48 +257,14 @@ def _first_step(
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
     norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
-    usual = _AT_BOUND * max(abs(best), abs(start - bound))
-    is_on_bound = best - bound <= _ON_BOUND * usual
+    # At its bound the parameter has no error: a tenth of its value or of its start is used.
+    usual = 0.1 * max(abs(best), abs(start - bound))
+    is_on_bound = best - bound <= 0.1 * usual
     if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
         raise _not_identifiable(path)
     step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
     # At a bound the first derivative can vanish, as that of peak does at 1.
     return min(step, usual) if is_on_bound else step
-
-
-def _profile_pair(
-    found: FitResult,
-    paths: tuple[str, str],
-    by: NoiseModel | Uncertainty | None,
-    level: float | None,
-    points: int,
-    work: Work,
-) -> ProfilePair:
-    from scipy.stats import f
-
-    first, second = paths
-    (i, a), (j, b) = _find_parameter(found, first), _find_parameter(found, second)
-    if i == j:
-        raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
-    level = _check_level(found, level)
-    stretch, dof = _variance_ratio(found, [i, j], by)
-    axes = []
-    for k, estimate in ((i, a), (j, b)):
-        if not np.isfinite(estimate.standard_error):
-            raise _not_identifiable(estimate.name)
-        width = 3.5 * np.sqrt(stretch * found.full_covariance[k, k])
-        least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
-        ends = max(found.x[k] - width, least), min(found.x[k] + width, most)
-        axes.append(np.linspace(*ends, points))
-    ratio = np.zeros((points, points))
-    at = _LikelihoodRatio(found, [i, j], stretch, SILENT)
-    for n, x in enumerate(axes[0]):
-        # Each search begins where its neighbour ended.
-        for m in range(points) if n % 2 == 0 else reversed(range(points)):
-            ratio[n, m] = at([x, axes[1][m]])
-            work.count(len(at.evaluated), points**2, "points")
-    threshold = 2.0 * float(f.ppf(level, 2, dof))
-    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, threshold, level)
 
 
 class _LikelihoodRatio:
@@ -310,7 +295,7 @@ class _LikelihoodRatio:
             self.least = min(self.least, float(cost))
         self.evaluated.append((float(values[0]), float(cost), np.asarray(everything)))
         count = len(self.evaluated)
-        self.work(f"point {count}", min(count / _USUAL, 0.95))
+        self.work(f"point {count}", min(count / 14, 0.95))  # A typical profile has 14 points.
         return float(self.ratios(np.asarray([cost]))[0])
 
     def _minimize(self, z: Any, which: np.ndarray, x: np.ndarray) -> Any:
@@ -385,10 +370,6 @@ def _variance_ratio(
     )
 
 
-_NEAR = 1e-3  # [root of the threshold] tolerance of the end of an interval
-_FAR = 100  # [standard errors] distance at which an interval counts as open
-
-
 def interval_end(
     at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
 ) -> float:
@@ -402,14 +383,14 @@ def interval_end(
         if (step < 0 and x <= bound) or (step > 0 and x >= bound):
             x = bound + 1e-3 * (inside[0] - bound)
         root = float(np.sqrt(max(at([x]), 0.0)))
-        if abs(root - aim) <= _NEAR * aim:
+        if abs(root - aim) <= 1e-3 * aim:
             return x
         if root < aim:
             inside = (x, root)
             if outside is None:
                 reach = 1.5 * reach  # The steps grow where the root is not a straight line.
                 x = x + reach * max(aim - root, 0.3 * aim)
-                if abs(x - best) > _FAR * abs(step):
+                if abs(x - best) > 100 * abs(step):  # The interval is open.
                     return bound
                 continue
         else:

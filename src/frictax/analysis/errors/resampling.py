@@ -23,7 +23,6 @@ from frictax.pytree import pytree_dataclass, static
 
 from .linearization import NoiseModel, Samples, check_positive_time, varies_by_record
 
-_TOLERANCE = 1e-4  # relative decrease of the cost at which a search with fixed parameters ends
 _STEPS = 60  # largest number of steps of a refit
 
 
@@ -88,7 +87,8 @@ def minimize_with_fixed(
     def evaluate(z: Array) -> tuple[Array, Array]:
         return problem.evaluate(z, noise, (which, values))
 
-    end = descend(evaluate, begun(problem, z), _STEPS, _TOLERANCE, dof, 1e-300)
+    # The search ends at a relative decrease of the cost of 1e-4.
+    end = descend(evaluate, begun(problem, z), _STEPS, 1e-4, dof, 1e-300)
     return (
         jnp.asarray(end.z),
         jnp.asarray(end.cost),
@@ -129,7 +129,15 @@ class BlockBootstrap(NoiseModel):
     def spread(self, found: FitResult) -> CovarianceEstimate:
         self.check(found.problem)
         samples, random = Samples(found.problem), np.random.default_rng(self.seed)
-        blocks = [_block_numbers(found, i, n, self.length) for i, n in enumerate(samples.sizes)]
+        blocks = []  # the number of the block of each sample of each record
+        for i, data in enumerate(found.records.values()):
+            number = np.arange(samples.sizes[i])
+            if not isinstance(found.problem.prepared[i], PreparedSweep):
+                step = data.duration / max(data.n - 1, 1)
+                length = data.duration / 20 if self.length is None else self.length
+                each = max(int(round(length / step)), 1)
+                number = np.minimum(number // each, max(number.size // each, 1) - 1)
+            blocks.append(number)
         numbers = [int(block[-1]) + 1 for block in blocks]
         few = min(numbers)
         if few < 4:
@@ -244,14 +252,3 @@ def _ends_at_kinks(settled: np.ndarray) -> str:
     appears or disappears.
     """
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"
-
-
-def _block_numbers(found: FitResult, i: int, size: int, length: float | None) -> np.ndarray:
-    """Return the number of the block of each of the `size` samples of record i."""
-    data = list(found.records.values())[i]
-    if isinstance(found.problem.prepared[i], PreparedSweep):
-        return np.arange(size)
-    step = data.duration / max(data.n - 1, 1)
-    each = max(int(round((data.duration / 20 if length is None else length) / step)), 1)
-    count = max(size // each, 1)
-    return np.minimum(np.arange(size) // each, count - 1)

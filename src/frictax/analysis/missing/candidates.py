@@ -25,7 +25,6 @@ from frictax.mechanism.forces import AbstractSource
 from frictax.mechanism.layout import BODIES, coordinates_of, turns_about
 from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import Number, Numbers, Values, get, parameters, replace
-from frictax.parameters.declaration import Declaration
 from frictax.signals import Drive, as_signal
 
 WIDTHS = 0.05, 0.2  # [highest speed] widths of the two dips; a dip of another width is their sum
@@ -219,8 +218,6 @@ _NAMES = {
 }
 # Terms that can only brake, and the field of a law that is the same term.
 _BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
-_AT_BOUND = 1e-9  # [SI] rounding of a coefficient at its bound
-_PEAK = 5.0  # [1] largest `peak`; a derivative at 1 says little about larger values
 _BEARING = ("viscous", "drag")  # terms of a body without friction
 # Terms that describe a deviation of friction without a cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
@@ -228,8 +225,6 @@ _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # the simplest fir
 _OF_STOPS = "law"  # name of the law of a mass between stops
 _OFF_AXIS = "axis"  # name of the body of a user's machine with one degree of freedom
 SMOOTH = "smooth course of the inputs between their samples"
-# [interpolation error of `bend_of`] largest coefficient: `bend_of` uses three samples of a curve
-_SMOOTHEST = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,7 +260,8 @@ class Candidate:
 
     def is_possible(self, c: Float[np.ndarray, " k"]) -> bool:
         """Return whether the coefficients `c` are within the bounds of the candidate."""
-        return bool(self.least - _AT_BOUND <= np.sum(c) <= self.most + _AT_BOUND)
+        rounding = 1e-9  # [SI] of a coefficient at its bound
+        return bool(self.least - rounding <= np.sum(c) <= self.most + rounding)
 
     @property
     def rank(self) -> int:
@@ -293,11 +289,32 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out: list[Candidate] = []
     is_held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not is_held:
-        out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, _SMOOTHEST))
+        # At most 1.5 times the interpolation error: `bend_of` uses three samples of a curve.
+        out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, 1.5))
     out += _law_candidates(found)
-    out += _body_candidates(found.model)
+    machine, problem = found.model, found.problem
+    rubbed = {contact_bodies(machine, path)[0] for path in laws_of(machine)}
+    for body, rotational in bodies_of(machine).items():
+        unit, place = ("N.m", "rad") if rotational else ("N", "m")
+        for term in () if body in rubbed else _BEARING:
+            out.append(dataclasses.replace(_of_law(term, body, unit, rotational), kind="force"))
+        units = {"offset": unit, "cubic spring": f"{unit}/{place}3"}
+        units |= dict.fromkeys(("offset drifts", "friction drifts"), f"{unit}/s")
+        for term in OF_FORCE:
+            unit_of_term = units.get(term, f"{unit}/{place}")
+            out.append(Candidate(term_name(term, body), "force", body, term, unit_of_term))
+        out.append(Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2))
     out += _parameter_candidates(found)
-    out += _compliance_candidates(found)
+    if not (isinstance(machine, Mechanism) and problem.objective.in_units_of_outputs()):
+        return tuple(out)
+    # Compliances between bodies and their position sensors.
+    recorded = {n for p in problem.prepared for n in p.names}
+    for body, rotational in bodies_of(machine).items():
+        position, _ = motion_of(machine, body)
+        if position in recorded:
+            size = 1 + bool(drives_of(machine, body))
+            unit = ("rad/(N.m)" if rotational else "m/N") if size > 1 else "s2"
+            out.append(Candidate(f"compliance at {body}", "compliance", position, "a", unit, size))
     return tuple(out)
 
 
@@ -323,18 +340,6 @@ def _law_candidates(found: FitResult) -> Iterator[Candidate]:
             yield _of_law(term, path, unit, rotational, has)
 
 
-def _body_candidates(machine: Any) -> Iterator[Candidate]:
-    """Return the forces on bodies."""
-    rubbed = {contact_bodies(machine, path)[0] for path in laws_of(machine)}
-    for body, rotational in bodies_of(machine).items():
-        unit = "N.m" if rotational else "N"
-        for term in () if body in rubbed else _BEARING:
-            yield dataclasses.replace(_of_law(term, body, unit, rotational), kind="force")
-        for term in OF_FORCE:
-            yield _of_force(term, body, unit, rotational)
-        yield Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2)
-
-
 def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
     """Return the parameters of machine and sensors that were not fitted."""
     problem, fitted = found.problem, _fitted_paths(found)
@@ -349,21 +354,16 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         is_gain = p.path.startswith("inputs.") and p.path.endswith(".gain")
         if is_gain and not problem.objective.in_units_of_outputs():
             continue
-        yield _parameter_candidate(p.path, float(p.value), p.declaration, found.unit_of(p))
-
-
-def _compliance_candidates(found: FitResult) -> Iterator[Candidate]:
-    """Return the compliances between bodies and their position sensors."""
-    machine, problem = found.model, found.problem
-    if not (isinstance(machine, Mechanism) and problem.objective.in_units_of_outputs()):
-        return
-    recorded = {n for p in problem.prepared for n in p.names}
-    for body, rotational in bodies_of(machine).items():
-        position, _ = motion_of(machine, body)
-        if position in recorded:
-            size = 1 + bool(drives_of(machine, body))
-            unit = ("rad/(N.m)" if rotational else "m/N") if size > 1 else "s2"
-            yield Candidate(f"compliance at {body}", "compliance", position, "a", unit, size)
+        side, _, rest = p.path.partition(".")
+        channel, _, what = rest.rpartition(".")
+        name, value, domain = p.path, float(p.value), p.declaration.domain
+        if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
+            name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
+        last, most = p.path.rpartition(".")[2], domain.upper()
+        if last == "peak":  # Its derivative at 1 says little about values above 5.
+            most = min(most, 5.0)
+        ends = domain.bound() - value, most - value
+        yield Candidate(name, "held", p.path, last, found.unit_of(p), 1, *ends)
 
 
 def drives_of(machine: Mechanism, body: str) -> list[str]:
@@ -435,14 +435,7 @@ def augmented_setup(
     values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
     held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
     setup = replace(setup, held)
-    machine = _with_law_terms(setup.machine, values, ranges)
-    machine = _with_forces(machine, values, periods, ranges)
-    return Setup(machine, setup.inputs, setup.outputs)
-
-
-def _with_law_terms(machine: Any, values: Mapping[Candidate, Any], ranges: OperatingRange) -> Any:
-    """Return the machine with the terms of its laws."""
-    of_law = [one for one in values if one.kind == "law"]
+    machine, of_law = setup.machine, [one for one in values if one.kind == "law"]
     for path in dict.fromkeys(one.of for one in of_law):
         own = [one for one in of_law if one.of == path]
         coefficients = jnp.concatenate([values[one] for one in own])
@@ -457,7 +450,8 @@ def _with_law_terms(machine: Any, values: Mapping[Candidate, Any], ranges: Opera
         backward = getattr(part, back) if getattr(part, back) is not None else forward
         part = with_fields(part, {field: more.on(forward, 1), back: more.on(backward, -1)})
         machine = _with_part(machine, part_path, part)
-    return machine
+    machine = _with_forces(machine, values, periods, ranges)
+    return Setup(machine, setup.inputs, setup.outputs)
 
 
 def _with_forces(
@@ -510,13 +504,6 @@ def first_columns(tried: tuple[Candidate, ...]) -> list[int]:
     return np.concatenate([[0], np.cumsum([x.size for x in tried])])[:-1].astype(int).tolist()
 
 
-def delayed_channels(tried: tuple[Candidate, ...]) -> frozenset[str]:
-    """Return the channels whose delay is a candidate."""
-    return frozenset(
-        x.of.removesuffix(".delay") for x in tried if x.kind == "held" and x.term == "delay"
-    )
-
-
 def term_name(term: str, of: str) -> str:
     """Return the name of a term of a law or force of `of`."""
     return f"{_NAMES.get(term, term)} {'on' if term in OF_FORCE else 'of'} {of}"
@@ -530,30 +517,6 @@ def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0)
     name, size = term_name(term, path.partition(".")[0]), len(DIP) if term == "Stribeck" else 1
     least = -has if term in _BRAKES else -np.inf
     return Candidate(name, "law", path, term, units.get(term, unit), size, least)
-
-
-def _of_force(term: str, body: str, unit: str, rotational: bool) -> Candidate:
-    place = "rad" if rotational else "m"
-    units = {
-        "spring": f"{unit}/{place}",
-        "cubic spring": f"{unit}/{place}3",
-        "offset drifts": f"{unit}/s",
-        "friction drifts": f"{unit}/s",
-        "friction over position": f"{unit}/{place}",
-        "friction over distance": f"{unit}/{place}",
-    }
-    return Candidate(term_name(term, body), "force", body, term, units.get(term, unit))
-
-
-def _parameter_candidate(path: str, value: float, declaration: Declaration, unit: str) -> Candidate:
-    side, _, rest = path.partition(".")
-    channel, _, what = rest.rpartition(".")
-    name = path
-    if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
-        name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
-    domain, last = declaration.domain, path.rpartition(".")[2]
-    most = min(domain.upper(), _PEAK) if last == "peak" else domain.upper()
-    return Candidate(name, "held", path, last, unit, 1, domain.bound() - value, most - value)
 
 
 def _part(path: str) -> str:

@@ -5,7 +5,6 @@
 """
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,9 +20,6 @@ from ..errors.autoregression import (
 )
 from .sensitivities import Sensitivities
 
-_ROUNDS = 6  # alternations between coefficients and noise
-_ORDER = 12  # largest order of an autoregression
-_RIDGE = 1e-13  # [diagonal] added to normal equations
 DRAWN = np.geomspace(0.1, 1.5, 10)  # [noise read from the inputs] sizes of input noise on the grid
 # Smallest variance over the mean square of the residuals that is not a rounding error.
 _ROUNDING = 1e-12
@@ -80,15 +76,23 @@ class Likelihood:
         table = table / np.where(norms > 0, norms, 1.0)
         table = np.where(np.isfinite(table), table, 0.0)
         size = norms[0] if norms[0] > 0 else 1.0
+        left, walks = left / size, [None] * len(stretches)
         if draws is None:
-            waves = _of_walks(left / size, columns.fitted, stretches)
-        else:
-            waves = (_of_draws(draws[:, np.concatenate(s)] / size) for s in stretches)
-        made = (
-            _Channel(table, channel, left / size, *of)
-            for channel, of in zip(stretches, waves, strict=True)
-        )
-        self.channels = [one for one in made if one.count > 3 * one.order + 3]
+            walks = random_walks(left, columns.fitted, stretches)
+        self.channels: list[_Channel] = []
+        for channel, walk in zip(stretches, walks, strict=True):
+            here = np.concatenate(channel)
+            waves, step, steps = np.zeros((here.size, 0)), 0.0, np.zeros(0)
+            if walk is not None:
+                square = float(np.mean(left[here] ** 2))
+                waves, step = slowest_waves(here.size), walk.step
+                steps = square / here.size * SIZES**2
+            elif draws is not None:  # Draws of input noise have variance 1.
+                own = (draws[:, here] / size).T / np.sqrt(max(len(draws), 1))
+                waves, step, steps = own, 1.0, DRAWN**2
+            one = _Channel(table, channel, left, waves, step, steps)
+            if one.count > 3 * one.order + 3:
+                self.channels.append(one)
         self.before: Fitted | None = None
 
     @property
@@ -134,17 +138,17 @@ class Likelihood:
         states = [one.begin for one in self.channels]
         steps = [None if same is None else s.ratio * s.noise for s in same or states]
         total = effective = 0.0
-        for _ in range(_ROUNDS):  # The first round has white noise.
+        for _ in range(6):  # Coefficients and noise alternate, first with white noise.
             a, rounding = np.zeros((len(whole), len(whole))), np.zeros(len(whole))
             for one, state in zip(self.channels, states, strict=True):
                 a += one._whitened_products(whole, state)
                 # The autoregression may cancel a column except for rounding errors.
                 rounding += _ROUNDING * np.diag(one.gram[0, :, 0, :])[whole] / state.noise
-            ridge = np.diag((_RIDGE * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
+            ridge = np.diag((1e-13 * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
             v = np.concatenate([[1.0], -beta])
             fits = [
-                one.fit(whole, v, state, step)
+                one.fit_noise(whole, v, state, step)
                 for one, state, step in zip(self.channels, states, steps, strict=True)
             ]
             states = [state for state, _, _ in fits]
@@ -167,7 +171,7 @@ class _Channel:
         rest, ratio, self.steps = left[np.concatenate(stretches)], 0.0, steps
         if step > 0:  # The order is that of the residuals without the walk.
             square = float(np.mean(rest**2))
-            ratio = step / max(float(np.var(np.diff(rest))) / 2.0, _RIDGE * square)
+            ratio = step / max(float(np.var(np.diff(rest))) / 2.0, 1e-13 * square)
             gram = waves.T @ waves + np.eye(waves.shape[1]) / ratio
             rest = rest - waves @ np.linalg.solve(gram, waves.T @ rest)
         cuts = np.cumsum([len(s) for s in stretches])[:-1]
@@ -192,7 +196,7 @@ class _Channel:
             a = a - beside @ np.linalg.solve(own, beside.T)
         return a / state.noise
 
-    def fit(
+    def fit_noise(
         self, whole: list[int], v: np.ndarray, state: _State, step: float | None
     ) -> tuple[_State, float, float]:
         """Return the noise that fits the columns times `v`, n*log of its variance, and the
@@ -212,7 +216,10 @@ class _Channel:
         # Columns that explain all of a short record leave rounding errors.
         least = max(_ROUNDING * float(self.gram[0, 0, 0, 0]) / n, 1e-300)
         rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, least)
-        share = _share(phi, rest, max(float(g[0, 0]) / n, least))
+        # The share of independent samples: variance over the maximum of the spectrum.
+        shape = np.abs(np.fft.rfft(np.concatenate([[1.0], -phi]), 1024)) ** 2
+        variance = max(float(g[0, 0]) / n, least)
+        share = float(np.clip(variance * np.min(shape) / rest, 0.0, 1.0))
         if not self.waves:
             return _State(phi, rest), n * np.log(rest), n * share
         a, beside, own = self._whiten(whole, phi)
@@ -238,35 +245,9 @@ class _Channel:
         return a[:k, :k], a[:k, k:], a[k:, k:]
 
 
-def _of_walks(
-    left: np.ndarray, fitted: np.ndarray, stretches: Stretches
-) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
-    """Return for each channel the waves of its walk, the variance of a step, and the grid of
-    variances.
-    """
-    for channel, walk in zip(stretches, random_walks(left, fitted, stretches), strict=True):
-        n = sum(len(s) for s in channel)
-        if walk is None:
-            yield np.zeros((n, 0)), 0.0, np.zeros(0)
-        else:
-            square = float(np.mean(left[np.concatenate(channel)] ** 2))
-            yield slowest_waves(n), walk.step, square / n * SIZES**2
-
-
-def _of_draws(draws: Float[np.ndarray, "k n"]) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return the same for noise of the inputs, whose draws have variance 1."""
-    return draws.T / np.sqrt(max(len(draws), 1)), 1.0, DRAWN**2
-
-
-def _share(phi: np.ndarray, noise: float, variance: float) -> float:
-    """Return the share of independent samples: variance over the maximum of the spectrum."""
-    shape = np.abs(np.fft.rfft(np.concatenate([[1.0], -phi]), 1024)) ** 2
-    return float(np.clip(variance * np.min(shape) / noise, 0.0, 1.0))
-
-
 def highest_order(stretches: list[np.ndarray]) -> int:
     """Return the largest order of the autoregressions of these stretches."""
-    return min(_ORDER, max(len(s) for s in stretches) // 8)
+    return min(12, max(len(s) for s in stretches) // 8)
 
 
 def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
@@ -287,9 +268,6 @@ def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
 
 # REML iterations on windows, and the relative change of the noise at their end
 _WINDOW_ROUNDS, _SETTLED = 15, 1e-3
-_FLOOR = 1e-6  # [variance] white noise that is added, for smooth residuals
-# [largest eigenvalue] smallest eigenvalue of the information on starts and parameters
-_LEAST_INFORMATION = 1e-7
 
 
 def window_autoregression(
@@ -334,7 +312,7 @@ def window_autoregression(
         weight = v[:, :, None] * v[:, None, :]
         weight[:, 1:, 1:] += np.stack([taken[np.ix_(at, at)] for at in places])
         sums = np.einsum("wijab,wab->ij", many, weight)
-        model = select_autoregression(sums, count, _FLOOR)
+        model = select_autoregression(sums, count, 1e-6)  # The floor is for smooth residuals.
         if abs(model.noise - before) < _SETTLED * model.noise:
             break
         before = model.noise
@@ -350,6 +328,6 @@ def window_autoregression(
         square = np.diag(told)
         unit = np.sqrt(np.where(square > 0, square, 1.0))
         scale = np.outer(unit, unit)
-        taken = np.linalg.pinv(told / scale, rcond=_LEAST_INFORMATION, hermitian=True) / scale
+        taken = np.linalg.pinv(told / scale, rcond=1e-7, hermitian=True) / scale
         moved = taken @ pull
     return model

@@ -20,9 +20,8 @@ from frictax.fitting.result.step_error import long_steps, with_shorter_steps
 from frictax.fitting.result.worth import channels
 from frictax.progress import SILENT, Progress, Work, show_progress
 
-from .candidates import Candidate, bodies_of, catalogue, first_columns
+from .candidates import bodies_of, catalogue, first_columns
 from .score_test import (
-    AS_MUCH,
     SURE,
     UNEXPLAINED,
     UNTESTABLE,
@@ -40,26 +39,14 @@ from .sensitivities import (
     sensitivities,
     states_of_windows,
 )
-from .split_bodies import SERIES, refit_by_free_runs, split_bodies
+from .structures import SERIES, refit_by_free_runs, split_bodies
 from .table import Missing, MissingTerm
 
 _PERIODS = 45  # periods of a ripple on each grid that is tried
 _LEAST_PERIODS = 3.0  # periods of a ripple in the travel of a record; fewer are a slope or a bend
 # A refit of a ripple starts from _WAVES periods, which differ by _APART waves over the travel.
 _WAVES, _APART = 3, 1.2
-_STEPS = 25  # largest number of steps of a refit
-_FLAT = 1e-4  # relative decrease of the cost at which a refit ends
 _DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of a refit, and the factor of its changes
-_MOST_DAMPING = 1e3  # damping at which a refit gives up
-_NUDGE = 1e-4  # [waves over the travel] difference for the derivative by the period of a ripple
-# [largest effect on any window] effect of a start on its window below which the start stays.
-_SMALLEST_EFFECT = 1e-3
-_ALIKE = 0.99  # cosine of the angle between columns that a record cannot separate
-_REFITTED = 3  # candidates that are refitted in each round, by Schwarz's criterion and by p value
-_TERMS = 3  # most rounds, each of which adds a term
-_TABLE = "missing_table"  # entry of a fit's `vars` that caches its table
-_FROM_ZERO = 2.58  # [standard errors] half of a 99 % interval, which must not contain 0
-_PROMISED = 0.5  # [predicted gain] smallest gain of a refit that confirms a term
 # Difference of Schwarz's criterion below which a simpler term is preferred. Kass, Raftery, JASA 90
 # (1995) call evidence above it very strong.
 _NEARLY = 10.0
@@ -97,20 +84,16 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
             " sweep. Its `notices` say lack of fit; compare laws by `fx.compare(sweep)`."
         )
     cache = vars(found)  # A print of the fit may have computed the table already.
-    if _TABLE not in cache:
+    if "missing_table" not in cache:
+        # The error of long steps is not a missing term.
+        engine = found.problem.engine
+        for notice in long_steps(found):
+            engine = with_shorter_steps(engine, notice)
+        problem = dataclasses.replace(found.problem, engine=engine)
         with show_progress(progress, "Looking for what is missing") as work:
-            cache[_TABLE] = _Search(_in_short_steps(found)).run(work)
-    return cache[_TABLE]
-
-
-def _in_short_steps(found: FitResult) -> FitResult:
-    """Return `found` with the steps that its notice asks for. The error of long steps is not a
-    missing term.
-    """
-    engine = found.problem.engine
-    for notice in long_steps(found):
-        engine = with_shorter_steps(engine, notice)
-    return dataclasses.replace(found, problem=dataclasses.replace(found.problem, engine=engine))
+            search = _Search(dataclasses.replace(found, problem=problem))
+            cache["missing_table"] = search.run(work)
+    return cache["missing_table"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -157,12 +140,12 @@ class Trials:
         inside = [*self.accepted, *([] if which is None else [which])]
         waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
         here = sensitivities(self.problem, self.tried, at, self.ranges)
-        by_wave = []
+        by_wave, nudge = [], 1e-4  # [waves over the travel] difference for the derivative
         for body in waves:
-            period = 1.0 / (1.0 / at.periods[body] + _NUDGE / self.travel[body])
+            period = 1.0 / (1.0 / at.periods[body] + nudge / self.travel[body])
             nudged = dataclasses.replace(at, periods={**at.periods, body: period})
             then = sensitivities(self.problem, self.tried, nudged, self.ranges)
-            slope = (then.residuals - here.residuals) / _NUDGE
+            slope = (then.residuals - here.residuals) / nudge
             # A run that fails at the other period has no derivative by the period.
             by_wave.append(slope if np.all(np.isfinite(slope)) else np.zeros_like(slope))
         return Evaluation(here, np.reshape(by_wave, (len(waves), len(here.residuals))).T, waves)
@@ -261,7 +244,7 @@ class Trials:
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
         p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.at)
-        for turn in range(_STEPS):
+        for turn in range(25):
             # In the first step the ripple is zero, so its period has no derivative.
             by_wave = seen.by_wave if turn else seen.by_wave[:, :0]
             columns = np.column_stack([seen.at.fitted, seen.at.tried[:, own], by_wave])
@@ -282,14 +265,14 @@ class Trials:
             now = self.cost(then.at)
             derivatives = then.at.fitted, then.at.tried[:, own], then.by_wave
             if now < cost and all(np.all(np.isfinite(d)) for d in derivatives):
-                done = cost - now < _FLAT * cost and (turn > 0 or not seen.waves)
+                done = cost - now < 1e-4 * cost and (turn > 0 or not seen.waves)
                 at, seen, cost = new, then, now
                 damping /= _CAREFUL
                 if done:
                     break
             else:
                 damping *= _CAREFUL
-                if damping > _MOST_DAMPING:
+                if damping > 1e3:
                     break
         return cost, at, seen
 
@@ -332,7 +315,8 @@ class Trials:
             for w in range(len(moved)):
                 mine = window == first + w
                 u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                large = d > _SMALLEST_EFFECT
+                # A start with less than 0.1 % of the largest effect stays.
+                large = d > 1e-3
                 parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
                 out[w] = -(v.T @ parts) / scale
             follow[i] = out
@@ -364,7 +348,7 @@ class _Round:
 class _Search(Trials):
     """Rounds of tests and refits. Each round adds one term to the model."""
 
-    def run(self, work: Work, most: int = _TERMS) -> Missing:
+    def run(self, work: Work, most: int = 3) -> Missing:
         """Search in at most so many rounds."""
         self.settle()
         taken: list[MissingTerm] = []
@@ -424,7 +408,8 @@ class _Search(Trials):
         refits: dict[int, tuple[float, Point, MissingTerm]] = {}
         leaves_white = False
         sure = [i for i in order if p_values[i] < SURE]
-        first = dict.fromkeys([*order[:_REFITTED], *sure[:_REFITTED]])
+        # The best three by Schwarz's criterion and by p value are refitted in any case.
+        first = dict.fromkeys([*order[:3], *sure[:3]])
         queue = list(dict.fromkeys([*first, *sure]))
         square = float(plain.residuals @ plain.residuals)
         for k, i in enumerate(queue):
@@ -438,11 +423,12 @@ class _Search(Trials):
             p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
             rms = float(np.sqrt(after / count))
             term = self.term(i, row, p_value, alike[i], rms, at)
+            # The 99 % interval must not contain 0, and the gain is at least half of the predicted.
             is_confirmed = (
                 p_value < SURE
-                and abs(term.value) > _FROM_ZERO * term.standard_error
+                and abs(term.value) > 2.58 * term.standard_error
                 and self.tried[i].is_possible(at.c[self.places(i)])
-                and square - after > _PROMISED * rows[i].explained * square
+                and square - after > 0.5 * rows[i].explained * square
             )
             refits[i] = rms, at, dataclasses.replace(term, is_significant=is_confirmed)
             tell.count(k + 1, len(queue), f"candidates fitted: {self.tried[i].name}")
@@ -519,7 +505,8 @@ class _Search(Trials):
         n, count = int(np.sum(self.test.counted)), len(one.order) + 1
         share = self.test.correlated_share(best.found.full_residuals[: len(self.test.counted)])
         independent = max(1.0 / share, 8.0)
-        k, dof, each = best.numbers, independent - len(best.found.x), np.log(independent)
+        # A split body has three additional parameters.
+        k, dof, each = 3, independent - len(best.found.x), np.log(independent)
         rivals = [
             independent * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
             for i, (rms, _, _) in one.refits.items()
@@ -556,15 +543,17 @@ class _Search(Trials):
         unit = {i: np.linalg.qr(plain.tried[:, self.places(i)])[0] for i in order}
         groups: list[list[int]] = []
         for i in order:
-            mine = (g for g in groups if _cosine(unit[i], unit[g[0]]) > _ALIKE)
-            group = next(mine, None)
-            if group is None:
-                groups.append([i])
+            for group in groups:  # The cosine of the largest angle between two spans decides.
+                other = unit[group[0]]
+                cosines = np.linalg.svd(unit[i].T @ other, compute_uv=False)
+                if unit[i].shape == other.shape and np.min(cosines) > 0.99:
+                    group.append(i)
+                    break
             else:
-                group.append(i)
+                groups.append([i])
         alike = {}
         for group in groups:
-            near = [i for i in group if rows[i].explained > AS_MUCH * rows[group[0]].explained]
+            near = [i for i in group if rows[i].explained > 0.95 * rows[group[0]].explained]
             leader = min(near, key=lambda i: (self.tried[i].rank, i))
             alike[leader] = [self.tried[i].name for i in group if i != leader]
         return list(alike), alike
@@ -581,15 +570,24 @@ class _Search(Trials):
         """Return candidate i as a row of the table; `at`: the point of its refit, or None."""
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
-        value, error = _amount(one, c, row.covariance)
+        # The amplitude of a ripple, the extra friction at rest of a dip, and the coefficient of the
+        # drive's force of a compliance.
+        if len(c) != one.size or np.shape(row.covariance) != (one.size, one.size):
+            value, error = float(c[0]), np.inf
+        elif one.kind == "wave":
+            value, error = np.hypot(*c), np.sqrt(np.max(np.diag(row.covariance)))
+        elif one.term == "Stribeck":
+            value, error = np.sum(c), np.sqrt(np.sum(row.covariance))
+        else:
+            value, error = c[-1], np.sqrt(row.covariance[-1, -1])
         periods, phase = (self.point if at is None else at).periods, None
         if one.kind == "wave" and len(c) == one.size:
             middle = 2 * np.pi * float(self.ranges.centre[one.of]) / periods[one.of]
             phase = float((np.arctan2(c[1], c[0]) + middle) % (2 * np.pi))
         return MissingTerm(
             one.name,
-            value,
-            error,
+            float(value),
+            float(error),
             one.unit,
             float(periods[one.of]) if one.kind == "wave" else None,
             self.in_units(rms),
@@ -616,24 +614,3 @@ class _Search(Trials):
             return float(rms)
         weight = self.problem.weights()
         return float(rms / np.mean(weight[weight > 0]))
-
-
-def _amount(one: Candidate, c: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
-    """Return the value and standard error of a candidate: the amplitude of a ripple, the extra
-    friction at rest of a dip, and the coefficient of the drive's force of a compliance.
-    """
-    if len(c) != one.size or np.shape(covariance) != (one.size, one.size):
-        return float(c[0]), np.inf
-    errors = np.sqrt(np.diag(covariance))
-    if one.kind == "wave":
-        return float(np.hypot(*c)), float(np.max(errors))
-    if one.term == "Stribeck":
-        return float(np.sum(c)), float(np.sqrt(np.sum(covariance)))
-    return float(c[-1]), float(errors[-1])
-
-
-def _cosine(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the cosine of the largest angle between two spans of one dimension, otherwise 0."""
-    if a.shape[1] != b.shape[1]:
-        return 0.0
-    return float(np.min(np.linalg.svd(a.T @ b, compute_uv=False)))

@@ -32,12 +32,7 @@ Autoregressive = tuple[Float[np.ndarray, " q"], float]
 
 # [1] smallest share of a column's square that the fitted parameters do not explain
 UNEXPLAINED = 1e-5
-AS_MUCH = 0.95  # [largest explained share] explained share that is as good as the best
 SURE = 0.01  # significance level of the tests by likelihood and by blocks
-_SURE_BY_SCORE = 0.001  # significance level of the test by the spread of the score, without windows
-_BLOCKS = 16  # blocks of time whose differences are compared
-# Factor on the p value by blocks if noise of an input may have moved the machine.
-_DOUBT = 10.0
 # A refit reaches the noise if the misfit was above 1.1 times its mean square, and the refit
 # explains 70 % of the difference.
 _ABOVE_NOISE, _MOST = 1.1, 0.7
@@ -50,14 +45,8 @@ _WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
 # For a run: explained share and both p values for which blocks are not compared. A decay may fill a
 # few blocks only.
 _RUN_EXPLAINED, _RUN_BEYOND_DOUBT, _RUN_BEYOND_DOUBT_BY_SCORE = 0.4, 1e-25, 1e-10
-# Cosines per n^(2/3), from Lazarus, Lewis, Stock, Watson, JBES 36 (2018).
-_COSINES = 0.41
 _LOWEST = 8, 32, 128  # numbers of lowest frequencies whose power is compared with the mean
-_UNEVEN = 0.001  # p value below which noise is not white over frequencies or blocks
 _BANDS = 1, 4, 16  # neighbouring frequencies of a peak
-_PEAK = 0.003  # p value of a peak, for each width of the band
-_SLOW_WAVES = 4  # cosines over the record, up to two periods
-_SMALLEST_EIGENVALUE = 1e-8  # smaller eigenvalues of products of unit columns are rounding errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -209,11 +198,11 @@ class ScoreTest:
     def __init__(self, found: FitResult, has_windows: bool) -> None:
         linear = linearize(found)
         self.has_windows, self.counted = has_windows, linear.counted
-        self.limit = 1.0 if has_windows else _SURE_BY_SCORE / SURE
+        self.limit = 1.0 if has_windows else 0.001 / SURE  # 0.1 % without windows
         self.noise = _sensor_noise(found)
         self._found = found
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
-        self.block = time_blocks(linear, _BLOCKS)[0][linear.counted]
+        self.block = time_blocks(linear, 16)[0][linear.counted]
         alone = linear.counted.copy()
         for channel in self.stretches:
             alone[np.concatenate(channel)] = False
@@ -227,9 +216,9 @@ class ScoreTest:
 
     @functools.cached_property
     def doubt(self) -> float:
-        """The factor on p values by blocks."""
+        """The factor on p values by blocks, larger if input noise may have moved the machine."""
         is_noisy = self.has_noisy_inputs or input_noise_exceeds_sensors(self._found)
-        return _DOUBT if is_noisy else 1.0
+        return 10.0 if is_noisy else 1.0
 
     @functools.cached_property
     def input_noise(self) -> Float[np.ndarray, "k n"]:
@@ -390,7 +379,15 @@ class CandidateTests:
         elif out.explained > _RUN_EXPLAINED:
             if first < _RUN_BEYOND_DOUBT and second < _RUN_BEYOND_DOUBT_BY_SCORE:
                 return dataclasses.replace(out, p_values=(first, second, 0.0))
-        by_blocks = test.doubt * _p_by_blocks(self.plain, at, test.block)
+        # By the differences between blocks of time (`Clustered`), with the columns in the model.
+        own = orthonormal_basis(self.plain.tried[:, at])
+        c, k = own.T @ self.plain.residuals, own.shape[1]
+        columns = np.column_stack([self.plain.base, own])
+        covariance, dof = bias_reduced(columns, self.plain.residuals - own @ c, test.block)
+        mine = covariance[-k:, -k:]
+        nu = max(float(np.min(dof(np.eye(columns.shape[1])[-k:]))) - k + 1, 1.0)
+        size = float(c @ np.linalg.solve(mine + 1e-12 * np.trace(mine) * np.eye(k) / k, c))
+        by_blocks = test.doubt * f_test_p(size * nu / (nu + k - 1) / k, k, nu)
         return dataclasses.replace(out, p_values=(first, second, by_blocks))
 
 
@@ -438,7 +435,8 @@ def score_statistics(plain: Projected, white: Projected, at: list[int], before: 
     variance = float(after @ after) / dof
     first = f_test_p(float(z @ z) / variance / k, k, dof)
     scores = u * (r if before else after)[:, None]
-    m = max(int(_COSINES * n ** (2 / 3)), 2 * k)
+    # Cosines per n^(2/3), from Lazarus, Lewis, Stock, Watson, JBES 36 (2018).
+    m = max(int(0.41 * n ** (2 / 3)), 2 * k)
     sums = _cosines(n, m).T @ scores
     spread = n * (sums.T @ sums) / m
     size = float(z @ np.linalg.solve(spread + 1e-12 * np.trace(spread) * np.eye(k) / k, z))
@@ -446,20 +444,6 @@ def score_statistics(plain: Projected, white: Projected, at: list[int], before: 
     to_c = np.linalg.pinv(g) @ u
     covariance = np.maximum(variance, 0.0) * to_c @ to_c.T
     return TestResult(explained, float(rms), c, covariance, own, (first, second, 1.0))
-
-
-def _p_by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) -> float:
-    """Return the p value of the columns `at` by the differences between blocks of time
-    (`Clustered`), with the columns in the model.
-    """
-    own = orthonormal_basis(plain.tried[:, at])
-    c = own.T @ plain.residuals
-    columns = np.column_stack([plain.base, own])
-    covariance, dof = bias_reduced(columns, plain.residuals - own @ c, block)
-    k, mine = len(c), covariance[-len(c) :, -len(c) :]
-    nu = max(float(np.min(dof(np.eye(columns.shape[1])[-k:]))) - k + 1, 1.0)
-    size = float(c @ np.linalg.solve(mine + 1e-12 * np.trace(mine) * np.eye(k) / k, c))
-    return f_test_p(size * nu / (nu + k - 1) / k, k, nu)
 
 
 @functools.lru_cache(4)
@@ -471,9 +455,10 @@ def _cosines(n: int, m: int) -> np.ndarray:
 
 def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
     """Return whether noise is even over low and high frequencies, and over blocks of time."""
+    uneven = 0.001  # p value below which noise is not white over frequencies or blocks
     power = _periodogram(left)
     low = [m for m in _LOWEST if 4 * m < len(power)]
-    if any(chdtrc(2 * m, 2.0 * float(np.sum(power[:m]))) < _UNEVEN for m in low):
+    if any(chdtrc(2 * m, 2.0 * float(np.sum(power[:m]))) < uneven for m in low):
         return False
     groups = [left[block == b] for b in np.unique(block)]
     groups = [x for x in groups if len(x) > 2]
@@ -485,7 +470,7 @@ def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool
     pooled = float(np.sum(dof * variance) / np.sum(dof))
     size = float(np.sum(dof) * np.log(pooled) - np.sum(dof * np.log(variance)))
     fix = 1.0 + (np.sum(1.0 / dof) - 1.0 / np.sum(dof)) / (3.0 * (len(groups) - 1))
-    return bool(chdtrc(len(groups) - 1, size / fix) >= _UNEVEN)
+    return bool(chdtrc(len(groups) - 1, size / fix) >= uneven)
 
 
 def has_peak(left: Float[np.ndarray, " n"]) -> bool:
@@ -501,7 +486,7 @@ def has_peak(left: Float[np.ndarray, " n"]) -> bool:
     sums = np.append(0.0, np.cumsum(power))
     bands = (m for m in _BANDS if 4 * m < len(power))
     most = ((m, float(np.max(sums[m:] - sums[:-m]))) for m in bands)
-    return any(len(power) * chdtrc(2 * m, 2.0 * x) < _PEAK for m, x in most)
+    return any(len(power) * chdtrc(2 * m, 2.0 * x) < 0.003 for m, x in most)
 
 
 def _periodogram(left: Float[np.ndarray, " n"]) -> Float[np.ndarray, " f"]:
@@ -520,15 +505,17 @@ def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "
     84 (1989).
     """
     n, p = fitted.shape
-    slow = np.cos(np.pi * np.outer((np.arange(n) + 0.5) / n, np.arange(1, _SLOW_WAVES + 1)))
+    # Four cosines over the record, up to two periods.
+    slow = np.cos(np.pi * np.outer((np.arange(n) + 0.5) / n, np.arange(1, 5)))
     more = np.reshape(fitted[:, :, None] * slow[:, None, :], (n, -1))
     table = np.column_stack([fitted, left, more])
     table = table / np.maximum(np.linalg.norm(table, axis=0), 1e-300)
     gram = table.T @ table
-    inverse = np.linalg.pinv(gram[:p, :p], _SMALLEST_EIGENVALUE, hermitian=True)
+    smallest = 1e-8  # Smaller eigenvalues of products of unit columns are rounding errors.
+    inverse = np.linalg.pinv(gram[:p, :p], smallest, hermitian=True)
     gram = gram - gram[:, :p] @ inverse @ gram[:p]
     size, turn = np.linalg.eigh(gram[p + 1 :, p + 1 :])
-    large = size > _SMALLEST_EIGENVALUE
+    large = size > smallest
     k, dof = int(np.sum(large)), float(n - p - np.sum(large))
     if not k or dof < 1:
         return 1.0

@@ -5,7 +5,6 @@ the table of a friction law.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,9 +43,6 @@ from .score_test import SURE, ScoreTest, p_of_slow_changes
 from .sensitivities import Sensitivities, directional_sensitivity, operating_range
 
 _STEP = 1e-4  # [drive, or standard deviation of a state] finite difference
-_ROUNDING = 1e-9  # [measured values] residuals of records without noise
-_AT_REST = 1e-6  # [highest speed] speed below which a body is at rest
-_SLOW_CHANGES = 0.001  # p value below which fitted parameters change during the run
 _LONG = 1 / 60  # [run] correlation time that errors of sensors rarely have
 
 # From a changed problem and the size of the change to the derivatives of the residuals.
@@ -81,10 +77,19 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         or not isinstance(found.method, LevenbergMarquardt)
         or problem.loss.rounds > 1
         or len(_records(problem)) < len(problem.prepared)
-        or _is_exact(found)
     ):
         return ()
-    r, moved = found.full_residuals, functools.partial(_finite_difference, found)
+    r = found.full_residuals
+    weighted = [np.sum((p.weight * np.asarray(p.measured)) ** 2) for p in problem.prepared]
+    if float(np.sum(r**2)) <= 1e-18 * sum(map(float, weighted)):  # They are rounding errors.
+        return ()
+
+    def moved(changed: Problem, by: float) -> Float[np.ndarray, " n"]:
+        """Return the derivative of the residuals by a change of the problem of size `by`."""
+        begin = begun(changed, found.z)
+        end = advance_search(changed, found.method, begin, 1, found.noise_scale, found.dof)
+        return (np.asarray(end.residuals)[: found.n] - r) / by
+
     fitted = found.full_jacobian[: found.n, found.shown]
     seen = Sensitivities(r, fitted, np.zeros((found.n, 0)), *_starts(found, moved))
     test = ScoreTest(found, has_windows)
@@ -92,8 +97,8 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     is_white = tests.is_white
     if is_white:
         counted = test.counted
-        if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > _SLOW_CHANGES:
-            return ()
+        if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
+            return ()  # No fitted parameter changes during the run.
     if long_steps(found):  # Long steps have a notice, and their error is not a missing term.
         return ()
     share, tried = tests.correlated_share(), _forces_to_try(found, moved)
@@ -105,7 +110,13 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
             if row.p_values[1] < test.limit * SURE:  # Otherwise no other test can pass.
                 rows[k] = tests.full_test([k])
         if np.any(test.combine(rows, np.ones(len(rows)))[0] < SURE):
-            return _by_missing(found)
+            table = missing(found)
+            if not table.found:
+                return (Notice("residuals-unexplained"),)
+            term = table.found[0]
+            percent = 100 * (1 - (term.misfit / table.misfit) ** 2)
+            numbers = {"percent": percent, "chance": max(term.chance, 1e-9)}
+            return (Notice("term-missing", term.name, numbers),)
     if has_windows or share < _LONG:
         return ()
     allowed = (
@@ -116,30 +127,28 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     return (Notice("remembers", "", {"percent": 100 * share, "allowed": allowed}),)
 
 
-def _by_missing(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice of the term that `missing` names first."""
-    table = missing(found)
-    if not table.found:
-        return (Notice("residuals-unexplained"),)
-    term = table.found[0]
-    percent = 100 * (1 - (term.misfit / table.misfit) ** 2)
-    numbers = {"percent": percent, "chance": max(term.chance, 1e-9)}
-    return (Notice("term-missing", term.name, numbers),)
-
-
-def _finite_difference(found: FitResult, changed: Problem, by: float) -> Float[np.ndarray, " n"]:
-    """Return the derivative of the residuals by a change of the problem of size `by`."""
-    begin = begun(changed, found.z)
-    end = advance_search(changed, found.method, begin, 1, found.noise_scale, found.dof)
-    return (np.asarray(end.residuals)[: found.n] - found.full_residuals) / by
-
-
 def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray, " n"]]:
     """Return the derivatives of the residuals by each force, by its name."""
-    drives = _drives(found.problem)
+    problem, machine, x = found.problem, found.problem.setup.machine, np.asarray(found.x)
+    # The inputs that are forces or torques in all records.
+    prepared = _records(problem)
+    drives = [n for n in prepared[0].inputs if all(n in p.inputs for p in prepared)]
+    if isinstance(machine, Mechanism):
+        kinds = {n: machine[n.partition(".")[0]] for n in drives}
+        drives = [n for n in drives if isinstance(kinds[n], Force | Torque)]
+    elif not bodies_of(machine):
+        drives = []
     tried = dict(pair for drive in drives for pair in _force_columns(found, drive, moved))
-    if not drives:
-        tried = dict(_without_drive(found))
+    # Without a drive, the terms themselves are simulated.
+    all_terms = () if drives else catalogue(found)
+    terms = tuple(one for one in all_terms if one.kind in ("law", "force"))
+    if terms:
+        ranges, _ = operating_range(problem, x)
+        size = sum(one.size for one in terms)
+        for one, at in zip(terms, first_columns(terms), strict=True):
+            way = np.zeros(size)
+            way[at : at + one.size] = 1.0
+            tried[one.name] = directional_sensitivity(problem, terms, x, way, ranges)
     if found.bends is not None:
         tried[SMOOTH] = moved(with_smooth_inputs(found.problem, found.records), 1.0)
     return {name: column for name, column in tried.items() if np.all(np.isfinite(column))}
@@ -155,45 +164,12 @@ def _force_columns(
         if size > 0 and usual > 0:
             by = _STEP * float(usual / size)
             more = [a + by * b for a, b in zip(u, forces, strict=True)]
-            yield name, moved(_driven(found.problem, drive, more), by)
-
-
-def _without_drive(found: FitResult) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
-    """Return the derivatives of the residuals by each term of a friction law or force on a body."""
-    problem, x = found.problem, np.asarray(found.x)
-    tried = tuple(one for one in catalogue(found) if one.kind in ("law", "force"))
-    if not tried:
-        return
-    ranges, _ = operating_range(problem, x)
-    size = sum(one.size for one in tried)
-    for one, at in zip(tried, first_columns(tried), strict=True):
-        way = np.zeros(size)
-        way[at : at + one.size] = 1.0
-        yield one.name, directional_sensitivity(problem, tried, x, way, ranges)
-
-
-def _is_exact(found: FitResult) -> bool:
-    """Return whether the residuals are rounding errors."""
-    prepared = found.problem.prepared
-    size = sum(float(np.sum((p.weight * np.asarray(p.measured)) ** 2)) for p in prepared)
-    return float(np.sum(found.full_residuals**2)) <= _ROUNDING**2 * size
-
-
-def _drives(problem: Problem) -> list[str]:
-    """Return the inputs that are forces or torques in all records."""
-    machine, prepared = problem.setup.machine, _records(problem)
-    names = [n for n in prepared[0].inputs if all(n in p.inputs for p in prepared)]
-    if not isinstance(machine, Mechanism):
-        return names if bodies_of(machine) else []
-    return [n for n in names if isinstance(machine[n.partition(".")[0]], Force | Torque)]
+            at = lambda q: [p.inputs[drive] for p in q.prepared]  # noqa: E731
+            yield name, moved(eqx.tree_at(at, found.problem, more), by)
 
 
 def _records(problem: Problem) -> list[PreparedRecord]:
     return [p for p in problem.prepared if isinstance(p, PreparedRecord)]
-
-
-def _driven(problem: Problem, drive: str, inputs: list[np.ndarray]) -> Problem:
-    return eqx.tree_at(lambda q: [p.inputs[drive] for p in q.prepared], problem, inputs)
 
 
 def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
@@ -218,12 +194,9 @@ def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
         else:
             known = [np.asarray(p.known[name]) for p in _records(problem)]
             by = _STEP * max(float(np.std(np.concatenate(known))), 1e-12)
-            columns.append(moved(_known(problem, name, [x + by for x in known]), by))
+            at = lambda q, name=name: [p.known[name] for p in q.prepared]  # noqa: E731
+            columns.append(moved(eqx.tree_at(at, problem, [x + by for x in known]), by))
     return np.nan_to_num(np.column_stack(columns)), np.concatenate(window)
-
-
-def _known(problem: Problem, name: str, values: list[np.ndarray]) -> Problem:
-    return eqx.tree_at(lambda q: [p.known[name] for p in q.prepared], problem, values)
 
 
 def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray]]]:
@@ -269,7 +242,7 @@ def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
             continue
         s = channels[s] if s in channels else integral(t, channels[v])
         v = channels[v] if v in channels else np.gradient(s, t)
-        v = np.where(np.abs(v) > _AT_REST * np.max(np.abs(v)), v, 0.0)
+        v = np.where(np.abs(v) > 1e-6 * np.max(np.abs(v)), v, 0.0)
         key = body if isinstance(machine, Mechanism) else next(iter(bodies_of(machine)))
         out[key] = _Motion(s, v, t - 0.5 * (t[0] + t[-1]))
     return out
@@ -279,9 +252,22 @@ def check_table_range(found: FitResult) -> tuple[Notice, ...]:
     """Return a notice for each table whose range the motion of the records exceeds by more than a
     tenth.
     """
-    machine, out = found.model, []
+    machine, problem, out = found.model, found.problem, []
     for path, turns in laws_of(machine).items():
-        each = list(_slip(found, path))
+        here, there = contact_bodies(machine, path)
+        ends, each = {body for body in (here, there) if body}, []
+        for i, prepared in enumerate(problem.prepared):  # the slip speeds, where records show them
+            if not isinstance(prepared, PreparedRecord):
+                continue
+            seen: dict[str | None, Any] = {}
+            if isinstance(problem.objective, InverseDynamics):
+                rates = {body: motion_of(machine, body)[1] for body in ends}
+                seen |= {b: prepared.known[n] for b, n in rates.items() if n in prepared.known}
+            elif isinstance(problem.objective, AbstractSimulation):
+                seen |= {body: motion.v for body, motion in motions_of(found, i).items()}
+            if here in seen and ends <= seen.keys():
+                v = np.asarray(seen[here]) - np.asarray(seen.get(there, 0.0))
+                each.append(v[np.isfinite(v)])
         if not each:
             continue
         v, name = np.concatenate(each), path.rpartition(".")[0]
@@ -296,26 +282,3 @@ def check_table_range(found: FitResult) -> tuple[Notice, ...]:
             notice = table_notice(at, law, slowest, fastest, unit)
             out += [] if notice is None else [notice]
     return tuple(out)
-
-
-def _slip(found: FitResult, path: str) -> Iterator[Float[np.ndarray, " n"]]:
-    """Return the slip speeds of the contact whose law is at `path`, in each record that shows
-    them.
-    """
-    problem, machine = found.problem, found.problem.setup.machine
-    here, there = contact_bodies(machine, path)
-    for i, prepared in enumerate(problem.prepared):
-        if not isinstance(prepared, PreparedRecord):
-            continue
-        if isinstance(problem.objective, InverseDynamics):
-            rates = {b: motion_of(machine, b)[1] for b in (here, there) if b}
-            seen = {
-                b: np.asarray(prepared.known[n]) for b, n in rates.items() if n in prepared.known
-            }
-        elif isinstance(problem.objective, AbstractSimulation):
-            seen = {body: motion.v for body, motion in motions_of(found, i).items()}
-        else:
-            continue
-        if here in seen and (there is None or there in seen):
-            v = seen[here] - (seen[there] if there else 0.0)
-            yield v[np.isfinite(v)]

@@ -25,7 +25,6 @@ from .candidates import (
     augmented_setup,
     bodies_of,
     contact_bodies,
-    delayed_channels,
     drives_of,
     first_columns,
     laws_of,
@@ -132,7 +131,8 @@ def _residuals(
     `wave`: another ripple, by body, coefficients (2,) and period.
     """
     prepared, objective = problem.prepared[i], problem.objective
-    late = problem.delayed | delayed_channels(tried)
+    delays = {x.of.removesuffix(".delay") for x in tried if (x.kind, x.term) == ("held", "delay")}
+    late = problem.delayed | delays
     setup = problem.setup_at(at.x, i)
     if isinstance(prepared, PreparedSweep):
         setup = augmented_setup(setup, tried, at.c, at.periods, ranges)
@@ -280,7 +280,13 @@ def operating_range(
         if isinstance(prepared, PreparedSweep):
             continue
         times += [float(prepared.t[0]), float(prepared.t[-1])]
-        seen = _simulated_motion(problem, prepared, x, i)
+        if isinstance(problem.objective, InverseDynamics):  # the measured motion
+            seen = {n: np.asarray(v) for n, v in prepared.known.items()}
+        else:
+            more = [n for b in bodies_of(machine) for n in motion_of(machine, b)]
+            names = (*prepared.names, *(n for n in more if n not in prepared.names))
+            run = np.asarray(_predict_channels(problem, prepared, jnp.asarray(x), names, i)[0])
+            seen = dict(zip(names, np.moveaxis(run, -1, 0), strict=True))
         for body in bodies_of(machine):
             s, v = (seen[name] for name in motion_of(machine, body))
             low[body] = min(low.get(body, np.inf), float(np.nanmin(s)))
@@ -296,21 +302,6 @@ def operating_range(
     middle = jnp.asarray(0.5 * (min(times) + max(times)))
     travel = {b: high[b] - low[b] for b in low}
     return OperatingRange(centre, positive(fast), positive(slip), middle), travel
-
-
-def _simulated_motion(
-    problem: Problem, prepared: PreparedRecord, x: np.ndarray, i: int
-) -> dict[str, np.ndarray]:
-    """Return the positions and speeds of all bodies in record i by channel: measured ones for
-    inverse dynamics, simulated ones for other objectives.
-    """
-    machine = problem.setup.machine
-    if isinstance(problem.objective, InverseDynamics):
-        return {n: np.asarray(v) for n, v in prepared.known.items()}
-    more = [n for b in bodies_of(machine) for n in motion_of(machine, b)]
-    names = (*prepared.names, *(n for n in more if n not in prepared.names))
-    out = np.asarray(_predict_channels(problem, prepared, jnp.asarray(x), names, i)[0])
-    return dict(zip(names, np.moveaxis(out, -1, 0), strict=True))
 
 
 @cached_jit

@@ -1,25 +1,34 @@
-"""The machine with a missing term as a part that a user can write, for `fx.compare`."""
+"""Machines with a missing term: as a part that a user can write, for `fx.compare`, and fits of the
+machine with a body in two halves and a spring between.
+"""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from frictax.contacts import MassWithStopAndFriction
-from frictax.fitting import FitResult
+from frictax.fitting import FitResult, FreeRun, Windows
+from frictax.fitting.fit import fit
+from frictax.fitting.problem.readings import cutoffs_of, known_states
 from frictax.fitting.problem.ties import tied_again
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
+from frictax.measurements.record import Record
 from frictax.mechanism import (
     Force,
     LinearPositionDependentForce,
+    Mass,
     Mechanism,
     PeriodicPositionDependentForce,
     QuadraticSpeedDependentForce,
     QuadraticSpeedDependentTorque,
+    RotationalSpringDamper,
+    SpringDamper,
     Torque,
 )
-from frictax.parameters import LogScale, get, replace
+from frictax.parameters import LogScale, get, parameters, replace
 
 from ..selection.structure import Structure
 from .candidates import (
@@ -30,15 +39,16 @@ from .candidates import (
     bodies_of,
     catalogue,
     contact_bodies,
+    drives_of,
     fitted_instruments,
+    motion_of,
     with_fields,
 )
+from .likelihood import autoregression
 from .sensitivities import operating_range
-from .split_bodies import SERIES, free_parameters, split_body
 from .table import Missing, MissingTerm
 
 _NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # [highest speed] speeds of a table
-_AWAY = 0.02  # [Coulomb friction] smallest start of a dip, whose bound is 0
 
 
 def structures(table: Missing) -> dict[str, Structure]:
@@ -157,8 +167,11 @@ def _with_drag(
 def _with_force(
     machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
 ) -> tuple[Mechanism, list[str]]:
-    """Return the machine with one more part, whose `fields` are free."""
-    name = _unused_name(machine, name)
+    """Return the machine with one more part, whose `fields` are free. Its name gets underscores
+    until no part of the machine has it.
+    """
+    while name in machine.names:
+        name += "_"
     return _with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
 
 
@@ -181,7 +194,8 @@ def _with_law(
         return None
     dry = float(law.F_Coulomb)
     if one.term == "Stribeck":
-        least, fexp = _AWAY * max(dry, 1e-12), 1.0 / (np.sqrt(np.prod(WIDTHS)) * vmax)
+        # The bound of a dip is 0, so it starts from 2 % of the Coulomb friction or more.
+        least, fexp = 0.02 * max(dry, 1e-12), 1.0 / (np.sqrt(np.prod(WIDTHS)) * vmax)
         dip, more = max(value, least), [f"{where}.F_Stribeck", f"{where}.fexp"]
         if of_stops:
             return replace(machine, {more[0]: dip, more[1]: fexp}), [*free, *more]
@@ -213,8 +227,167 @@ def _with_part(machine: Mechanism, name: str, part: Any) -> Mechanism:
     return Mechanism(**{**dict(machine.named_parts()), name: part})
 
 
-def _unused_name(machine: Mechanism, name: str) -> str:
-    """Return `name`, with underscores until no part of the machine has this name."""
-    while name in machine.names:
-        name += "_"
-    return name
+SERIES = "stiffness in series with "
+_FAR, _JOINT = "beyond_{}", "series_{}"  # names of the second half and of the spring
+_PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5  # [samples] periods of the oscillation at the starts
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SplitBody:
+    """A fit with `body` in two halves: the `stiffness` of the spring between and its `error`, in
+    `unit`, and the fit.
+
+    The error is infinite if the search did not converge, or if its residuals are not white: the
+    misfit has many minima, one for each phase of the oscillation.
+    """
+
+    body: str
+    stiffness: float
+    error: float
+    unit: str
+    found: FitResult
+
+    @property
+    def cost(self) -> float:
+        return float(np.sum(self.found.full_residuals**2))
+
+
+def split_bodies(found: FitResult) -> Iterator[SplitBody]:
+    """Return a fit for each body that is driven and measured, with a stiffness between the drive
+    and the rest of the machine. The fit must be of free runs of a mechanism.
+    """
+    machine, problem = found.model, found.problem
+    if not isinstance(problem.objective, FreeRun) or not _is_plain(found):
+        return
+    records: dict[str, Any] = dict(found.records)
+    seen = {name for r in records.values() for name in r.outputs}
+    step = float(np.median([np.median(np.diff(r.t)) for r in records.values()]))
+    for body, rotational in bodies_of(machine).items():
+        inertia, unit = ("J", "N.m/rad") if rotational else ("m", "N/m")
+        if not seen & set(motion_of(machine, body)) or not drives_of(machine, body):
+            continue
+        best = None
+        for samples in _PERIODS:
+            try:
+                w, whole = 2 * np.pi / (samples * step), float(getattr(machine[body], inertia))
+                # Two halves in series move as a quarter of the whole.
+                split = split_body(machine, body, w**2 * 0.25 * whole)
+                refit = fit(
+                    split, records, free=free_parameters(found, split, body),
+                    objective=problem.objective, engine=problem.engine, loss=problem.loss,
+                    instruments=fitted_instruments(found), level=found.level, rounds=0,
+                )  # fmt: skip
+            except ValueError:  # Such a machine cannot be built.
+                continue
+            c = f"{_JOINT.format(body)}.c"
+            at, is_settled = list(refit.names).index(c), refit.converged and _is_white(refit)
+            error = np.sqrt(refit.covariance[at, at]) if is_settled else np.inf
+            new = SplitBody(body, float(refit.values[c]), float(error), unit, refit)
+            is_same = best is not None and abs(new.cost - best.cost) < 1e-4 * best.cost
+            if best is None or new.cost < best.cost:
+                best = new
+            if is_same or _is_white(best.found):  # Two starts with one end suffice.
+                break
+        if best is not None:
+            yield best
+
+
+def refit_by_free_runs(found: FitResult) -> FitResult | None:
+    """Return a fit on windows, refitted by free runs, or None.
+
+    Windows need the measured motion of each body as their start, which a split body does not have.
+    The free runs start from the machine's own start or, if it fits better, from that of the only
+    record.
+    """
+    windows = found.problem.objective
+    if not isinstance(windows, Windows) or windows.free_starts or not _is_plain(found):
+        return None
+    problem, machines, fits = found.problem, [found.model], list[FitResult]()
+    if len(found.records) == 1:
+        (record,) = (r for r in found.records.values() if isinstance(r, Record))
+        known = known_states(found.model, record, cutoffs_of(record, windows.cutoff))
+        begun = {name: x[0] for name, x in known.items() if _has(found.model, name)}
+        machines.append(replace(found.model, begun))
+    for machine in machines:
+        try:
+            new = fit(
+                machine, found.records, free=[u.path for u in problem.unknowns], rounds=0,
+                engine=problem.engine, loss=problem.loss, instruments=fitted_instruments(found),
+                level=found.level,
+            )  # fmt: skip
+        except ValueError:  # The run from this start fails.
+            continue
+        fits += [new] * new.converged
+    return min(fits, key=lambda new: np.sum(new.full_residuals**2), default=None)
+
+
+def _is_plain(found: FitResult) -> bool:
+    """Return whether a mechanism was fitted to records, without parameters of one record or of a
+    sensor.
+    """
+    problem = found.problem
+    return (
+        isinstance(found.model, Mechanism)
+        and all(isinstance(record, Record) for record in found.records.values())
+        and not problem.priors
+        and not problem.ties
+        and all(u.record is None for u in problem.unknowns)
+        and not any(side in u.path for u in problem.unknowns for side in ("inputs.", "outputs."))
+    )
+
+
+def _is_white(found: FitResult) -> bool:
+    return not autoregression([found.full_residuals])[0].size
+
+
+def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
+    """Return the free parameters of `split`, whose `body` is in two: the fitted ones, and
+    those of the spring.
+    """
+    far, joint = _FAR.format(body), _JOINT.format(body)
+    free = [f"{joint}.c", f"{joint}.d"]
+    for u in found.problem.unknowns:
+        part, _, rest = u.path.partition(".")
+        if part == body and rest in ("m", "J"):
+            free += [u.path, f"{far}.{rest}"]
+        elif part == body and not _has(split, u.path):
+            free.append(f"{far}.{rest}")
+        else:
+            free.append(u.path)
+    return free
+
+
+def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
+    """Return `machine` with half of `body` beyond a spring of stiffness `c`. The drives and
+    the name of the body stay with the first half. All other parts are attached to the second
+    half.
+    """
+    rotational = bool(bodies_of(machine)[body])
+    inertia = "J" if rotational else "m"
+    old, far = machine[body], _FAR.format(body)
+    whole = float(getattr(old, inertia))
+    # The damping is 0.3 times the critical one, because a damped oscillation has a smooth misfit.
+    d, half = 2 * 0.3 * np.sqrt(c * 0.25 * whole), jnp.asarray(0.5 * whole)
+    driven = {name.partition(".")[0] for name in drives_of(machine, body)}
+    near: Any = with_fields(old, {inertia: half})
+    if isinstance(old, MassWithStopAndFriction):
+        near = Mass(m=half, s=old.s, v=old.v, L=old.L)
+    parts: dict[str, Any] = {}
+    for name, part in machine.named_parts():
+        if name == body:
+            parts[name] = near
+            parts[far] = with_fields(old, {inertia: half})
+        else:
+            ends = {} if name in driven else vars(part)
+            moved = {
+                field: far + value[len(body) :]
+                for field, value in ends.items()
+                if isinstance(value, str) and value.partition(".")[0] == body
+            }
+            parts[name] = with_fields(part, moved) if moved else part
+    joint = (RotationalSpringDamper if rotational else SpringDamper)(body, far, c=c, d=d)
+    return Mechanism(**parts, **{_JOINT.format(body): joint})
+
+
+def _has(machine: Mechanism, path: str) -> bool:
+    return any(p.path == path for p in parameters(machine))

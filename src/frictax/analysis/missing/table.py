@@ -113,9 +113,11 @@ class Missing(Summarised, MissingVerbs):
         """The missing terms in words."""
         out, left = [], self.above * self.left / self.misfit if self.found else self.above
         for k, term in enumerate(self.found):
-            alike = (
-                f" The record cannot separate it from {_some(term.alike)}." if term.alike else ""
-            )
+            names, alike = term.alike, ""
+            if names:
+                more = f" and {len(names) - 4} more" if len(names) > 5 else ""
+                some = ", ".join(names[:4] if more else names) + more
+                alike = f" The record cannot separate it from {some}."
             out.append(
                 f"{'Then a' if k else 'A'} term is missing: {_name_with_period(term)},"
                 f" {_value_in_words(term)}; with it the misfit is {self._size(term.misfit)}.{alike}"
@@ -147,7 +149,7 @@ class Missing(Summarised, MissingVerbs):
                 self._size(term.misfit) + (" refitted" if term.is_refitted else ""),
                 _value_in_words(term),
                 "< 1e-9" if term.chance < 1e-9 else f"{term.chance:.2g}",
-                _share(term.own),
+                f"{100 * term.own:.0f} %" if term.own > 0.1 else f"{100 * term.own:.2g} %",
             )
             for term in self.terms[:10]
         ]
@@ -159,15 +161,6 @@ class Missing(Summarised, MissingVerbs):
         title = f"Missing terms of the model (misfit {self._size(self.misfit)})"
         untold = (self.untold_in_words,) if self.untold else ()
         return Summary(title, self.rows(), "lllllr", untold, above=self.sentences)
-
-
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - 4} more" if len(names) > 5 else ""
-    return ", ".join(names[:4] if more else names) + more
-
-
-def _share(own: float) -> str:
-    return f"{100 * own:.0f} %" if own > 0.1 else f"{100 * own:.2g} %"
 
 
 def _name_with_period(term: MissingTerm) -> str:

@@ -1,21 +1,27 @@
 """Predict the accuracy of a fit, and the experiments that improve it: `outlook`."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from frictax.arguments import check_names, lists_options
 from frictax.engine import Engine
+from frictax.engine.sensitive import jvp_columns
 from frictax.fitting import (
     AbstractObjective,
     AbstractPrior,
     Data,
+    Estimate,
     FitOptions,
     FitResult,
+    Identifiability,
     Instrument,
+    InverseDynamics,
     Knowledge,
     Law,
     LevenbergMarquardt,
@@ -34,23 +40,110 @@ from frictax.fitting.options import (
     names_of,
     refuse,
 )
-from frictax.fitting.problem.problem import bounds
+from frictax.fitting.problem.problem import bounds, residuals_and_jacobian
+from frictax.fitting.problem.readings import integral
+from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.problem.ties import tied_again
 from frictax.fitting.result.fit_result import make_fit_result
+from frictax.fitting.result.identifiability import join_names, null_directions, null_notice
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.result.spread import inverse_gram
 from frictax.fitting.search.multistart import search
 from frictax.interrupts import nested_work
-from frictax.measurements import Sweep
-from frictax.mechanism import Machine
+from frictax.measurements import Record, Sweep
+from frictax.measurements.filters import smooth
+from frictax.measurements.units import VELOCITY_OF
+from frictax.mechanism import Machine, Mechanism
+from frictax.notice import Notice
 from frictax.progress import SILENT, Progress, Work, show_progress
+from frictax.summary import Summarised, Summary
+from frictax.text import figures, format_estimate
 
 from ..errors.guarded import Guarded
 from ..errors.linearization import NoiseModel, Samples
 from ..errors.resampling import run_search
-from .assessment import assess_parameters
-from .expected import Outlook
-from .experiments import better_motions, better_speeds
+
+# [size of the value, or distance from its bound] error above which a parameter is weak
+_WEAK = 0.5
+
+
+# Factors on the speed of faster and slower motions, and highest over lowest speed of a sweep.
+_FAST, _SLOW, _SPAN = 3.0, 4.0, 100.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Remedy:
+    """An experiment, and the factor [1] by which it reduces the error of a parameter at equal
+    errors of force.
+    """
+
+    says: str
+    gain: float
+
+    @classmethod
+    def from_errors(cls, says: str, here: float, there: float) -> "Remedy":
+        """Compare the errors of a parameter in the record and in the experiment."""
+        return cls(says, float(here / there) if np.isfinite(here) else np.inf)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Outlook(Summarised):
+    """Expected accuracy of the free parameters of a fit. Print it.
+
+    - `names`, `units`, `values` (p,): the free parameters and their start values [SI].
+    - `errors` (p,): the expected standard errors at these values, from the residuals of a first
+      fit.
+    - `relative` (p,): the errors over the sizes of the values, or over the distances from bounds.
+    - `identifiability`: knowledge of each parameter, singular values, null directions. Its
+      `notices` and `sentences` are those of the outlook, and name the remedies.
+    - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.
+    - `cures`: by name, experiments and the factors by which they reduce the error.
+
+    **Example:** at `outlook`.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Float[np.ndarray, " p"]
+    errors: Float[np.ndarray, " p"]
+    relative: Float[np.ndarray, " p"]
+    identifiability: Identifiability
+    cures: Mapping[str, tuple[Remedy, ...]]
+    title: str
+    declared: tuple[tuple[str, float] | None, ...]
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        return self.identifiability.notices
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.identifiability.sentences
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return the head of the table, and its rows."""
+        verdicts = {
+            Knowledge.KNOWN: "",
+            Knowledge.WEAK: "weak",
+            Knowledge.UNKNOWN: "not identifiable",
+            Knowledge.AT_BOUND: "at its bound",
+        }
+        rows = []
+        for i, name in enumerate(self.names):
+            row = format_estimate(
+                self.values[i], self.errors[i], self.units[i], fixed=self.declared[i]
+            )
+            start, share, text = figures(self.values[i] / row.size, 6), self.relative[i], ""
+            if np.isfinite(share):
+                percent = f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+                text = percent if share < 2 else f"{share:.2g} times"
+            verdict = verdicts[self.identifiability.knowledge[name]]
+            rows.append((name, start, row.unit, row.error, text, verdict))
+        return ("parameter", "start", "unit", "expected error", "relative", ""), rows
+
+    def _summary(self) -> Summary:
+        condition = f"condition {self.identifiability.condition:.3g}"
+        return Summary(self.title, self.rows(), "lrlrrl", [condition], self.sentences)
 
 
 class RecordOutlookOptions(ParameterOptions, total=False):
@@ -137,28 +230,30 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     with show_progress(given.progress, "Looking ahead") as work:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
             asked: dict[str, Any] = {**options, "progress": work}
-            return _of_sweep(data, fit(model, data, **asked))
-        return _of_records(model, label_data(data), given, by, work)
-
-
-def _of_records(
-    model: Any,
-    records: Mapping[str, Any],
-    options: FitOptions,
-    by: NoiseModel | None,
-    work: Work,
-) -> Outlook:
-    method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
-    check_data(model, records)
-    problem, _ = build_problem(model, records, dataclasses.replace(options, method=method))
-    parts = work.parts({"first fit": 2.0, "other motions": 1.0})
-    with nested_work():
-        end = search(problem, method, say=parts["first fit"])
-    parts["first fit"].end()
-    raise_if_failed(problem, end.costs, records)
-    first = make_fit_result(model, problem, records, end, method, 0.95, [])
-    instruments = options.instruments or {}
-    return _outlook_at_start(first, options.free, by, instruments, parts["other motions"])
+            found = fit(model, data, **asked)
+            jacobian, known = found.jacobian, found.identifiability
+            norms, seen = np.linalg.norm(jacobian, axis=0), _independent_columns(jacobian)
+            covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, seen)
+            values, lacking = np.asarray([e.value for e in found.estimates]), Knowledge.UNKNOWN
+            unknown = [n for n, k in known.knowledge.items() if k in (lacking, Knowledge.AT_BOUND)]
+            title = f"Expected accuracy of {data.name or 'the sweep'}, at the best fit"
+            # A value near its bound in a sweep is judged by its relative error below.
+            said = tuple(n for n in known.notices if n.code != "near-bound")
+            cures = functools.partial(better_speeds, found)
+            return _assess_parameters(
+                found, title, values, jacobian, covariance, cures, said, unknown
+            )
+        records, method = label_data(data), LevenbergMarquardt(tolerance=1e-2, max_steps=30)
+        check_data(model, records)
+        problem, _ = build_problem(model, records, dataclasses.replace(given, method=method))
+        parts = work.parts({"first fit": 2.0, "other motions": 1.0})
+        with nested_work():
+            end = search(problem, method, say=parts["first fit"])
+        parts["first fit"].end()
+        raise_if_failed(problem, end.costs, records)
+        first = make_fit_result(model, problem, records, end, method, 0.95, [])
+        instruments = given.instruments or {}
+        return _outlook_at_start(first, given.free, by, instruments, parts["other motions"])
 
 
 def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
@@ -208,8 +303,6 @@ def _outlook_at_start(
     )
     by = Guarded() if by is None else by
     covariance = by.spread(here).covariance[np.ix_(shown, shown)]
-    lower = bounds(problem.unknowns)[shown]
-    x0 = np.asarray(problem.x0)[shown]
     columns, starts = jacobian[:, shown], jacobian[:, ~shown]
     columns = columns - starts @ np.linalg.lstsq(starts, columns, rcond=None)[0]
 
@@ -217,55 +310,16 @@ def _outlook_at_start(
         f"Expected accuracy of {', '.join(records)} by {type(problem.objective).__name__}, at the"
         " start values"
     )
+
+    def cures(weak: Sequence[str]) -> Mapping[str, tuple[Remedy, ...]]:
+        tied = tied_again(problem.ties)
+        return better_motions(
+            first.start, records, first.names, weak, free, instruments, tied, work
+        )
+
     said = tuple(standing_still(problem, norms))
-    return assess_parameters(
-        title,
-        first.estimates,
-        x0,
-        lower,
-        columns,
-        covariance,
-        lambda weak: better_motions(
-            first.start,
-            records,
-            first.names,
-            weak,
-            free,
-            instruments,
-            tied_again(problem.ties),
-            work,
-        ),
-        said,
-    )
-
-
-def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
-    jacobian = found.jacobian
-    norms = np.linalg.norm(jacobian, axis=0)
-    covariance = found.noise_scale**2 * inverse_gram(
-        jacobian, norms, _independent_columns(jacobian)
-    )
-    lower, values = bounds(found.problem.unknowns), np.asarray([e.value for e in found.estimates])
-    unknown = [
-        n
-        for n, k in found.identifiability.knowledge.items()
-        if k in (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
-    ]
-
-    title = f"Expected accuracy of {sweep.name or 'the sweep'}, at the best fit"
-    # A value that is near its bound in a sweep is judged by its relative error below.
-    said = tuple(n for n in found.identifiability.notices if n.code != "near-bound")
-    return assess_parameters(
-        title,
-        found.estimates,
-        values,
-        lower,
-        jacobian,
-        covariance,
-        lambda weak: better_speeds(found, weak),
-        said,
-        unknown,
-    )
+    x0 = np.asarray(problem.x0)[shown]
+    return _assess_parameters(first, title, x0, columns, covariance, cures, said)
 
 
 def _independent_columns(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
@@ -279,3 +333,268 @@ def _independent_columns(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
             break
         kept[np.flatnonzero(kept)[np.argmax(np.abs(vt[-1]))]] = False
     return kept
+
+
+def _assess_parameters(
+    found: FitResult,
+    title: str,
+    x: Float[np.ndarray, " p"],
+    jacobian: Float[np.ndarray, "n p"],
+    covariance: Float[np.ndarray, "p p"],
+    cures: Callable[[Sequence[str]], Mapping[str, tuple[Remedy, ...]]],
+    said: tuple[Notice, ...],
+    unknown: Sequence[str] = (),
+) -> Outlook:
+    """Decide which parameters of `found` are identifiable at the values `x` (p,), and find remedies
+    for weak ones.
+
+    - `jacobian` (n, p) of the weighted residuals, `covariance` (p, p) of the expected errors.
+    - `cures`: maps weak parameters to experiments; `said`: notices that precede those found here;
+      `unknown`: parameters without information.
+    """
+    names, lower = list(found.names), bounds(found.problem.unknowns)[found.shown]
+    norms = np.linalg.norm(jacobian, axis=0)
+    seen = norms > 1e-12 * np.max(norms, initial=0.0)
+    s, null = null_directions(jacobian, names, seen)
+    from_bound = np.isfinite(lower) & (x > lower)
+    size = np.where(from_bound, x - np.where(np.isfinite(lower), lower, 0.0), np.abs(x))
+    nulls = [name for direction in null for name in direction]
+    alone = ~np.isin(names, nulls)
+    errors = np.where(seen & alone, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = errors / size
+    # A parameter that may be 0, such as an offset, does not have a relative error.
+    hopeless = ~seen | ~alone | np.isin(names, list(unknown)) | ~(relative < 2.0) & (size > 0)
+    weak = ~hopeless & (relative > _WEAK) & (relative < 2.0)
+    knowledge = {
+        name: Knowledge.UNKNOWN if h else Knowledge.WEAK if w else Knowledge.KNOWN
+        for name, h, w in zip(names, hopeless, weak, strict=True)
+    }
+    notices = [*said, *(null_notice("null-direction-always", direction) for direction in null)]
+    notices += [Notice("no-effect", name) for name, on in zip(names, seen, strict=True) if not on]
+    asked = [names[i] for i in np.flatnonzero((hopeless | weak) & alone)]
+    kept = np.flatnonzero(seen & alone & (size > 0))
+    weakest = None
+    if asked and kept.size and not unknown:
+        mine = [found.estimates[i] for i in kept]
+        weakest = mine, covariance[np.ix_(kept, kept)], size[kept]
+    remedies = cures(asked) if asked else {}
+    notices += _weak_notices(weakest, remedies, asked)
+    condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
+    known = Identifiability(knowledge, tuple(dict.fromkeys(notices)), s, condition, tuple(null))
+    units = tuple(e.unit for e in found.estimates)
+    declared = tuple(e.declared for e in found.estimates)
+    return Outlook(tuple(names), units, x, errors, relative, known, remedies, title, declared)
+
+
+def _weak_notices(
+    weakest: tuple[Sequence[Estimate], np.ndarray, np.ndarray] | None,
+    remedies: Mapping[str, tuple[Remedy, ...]],
+    asked: Sequence[str],
+) -> list[Notice]:
+    """Return notices on the one or two combinations of parameters with the largest relative error,
+    if it is above one half; and for each experiment that is the best for some weak parameters.
+
+    `weakest`: estimates, their covariance, and the sizes of their values.
+    """
+    out = list[Notice]()
+    if weakest is not None:
+        estimates, covariance, size = weakest
+        spread, directions = np.linalg.eigh(covariance / np.outer(size, size))
+        for variance, w in list(zip(spread, directions.T, strict=True))[::-1][:2]:
+            if not np.sqrt(max(variance, 0.0)) > _WEAK:
+                break
+            change = w / np.max(np.abs(w)) * min(np.sqrt(variance) * np.max(np.abs(w)), 1.0)
+            acts = np.abs(w) > 0.1 * np.max(np.abs(w))
+            mine = [(estimates[i], change[i] * size[i]) for i in np.flatnonzero(acts)]
+            changes = ", ".join(f"{e.name} by {moved:+.2g} {e.unit}" for e, moved in mine)
+            names = [e.name for e, _ in mine]
+            if len(mine) > 1:
+                numbers = {"names": join_names(names), "changes": changes}
+                out.append(Notice("hard-to-tell-apart", "", numbers))
+            else:
+                out.append(Notice("hard-to-tell", names[0], {"changes": changes}))
+    best: dict[str, list[tuple[str, float]]] = {}
+    for name in asked:
+        helpful = [one for one in remedies.get(name, ()) if one.gain >= 1.5]
+        if helpful:
+            one = max(helpful, key=lambda one: one.gain)
+            best.setdefault(one.says, []).append((name, one.gain))
+    for says, gains in best.items():
+        errors = [f"{name} {gain:.2g} times" for name, gain in gains if np.isfinite(gain)]
+        unseen = [name for name, gain in gains if not np.isfinite(gain)]
+        effects = [f"errors would be smaller, of {join_names(errors)}"] if errors else []
+        effects += [f"{join_names(unseen)} would show at all"] if unseen else []
+        out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(effects)}))
+    helped = {name for gains in best.values() for name, _ in gains}
+    without = [name for name in asked if name not in helped]
+    if without:
+        out.append(Notice("no-cure", "", {"names": join_names(without)}))
+    return out
+
+
+def better_motions(
+    machine: Any,
+    records: Mapping[str, Any],
+    names: Sequence[str],
+    weak: Sequence[str],
+    free: Any,
+    instruments: Mapping[str, Any],
+    tied: Any = None,
+    work: Work = SILENT,
+) -> dict[str, tuple[Remedy, ...]]:
+    """Return the tried motions for each weak parameter. All are variations of the first record.
+
+    Sliding does not identify `peak`. Its remedy is a breakaway.
+    """
+    hold = (
+        "let it come to rest and hold it there, then raise the force slowly until it breaks away,"
+        " several times"
+    )
+    out: dict[str, tuple[Remedy, ...]] = {
+        name: (Remedy(hold, np.inf),) for name in weak if name.endswith(".peak")
+    }
+    record = next((r for r in records.values() if isinstance(r, Record)), None)
+    if record is None or not isinstance(machine, Mechanism):
+        return out
+    # The measured position of the only body.
+    bodies = [n for n, part in machine.named_parts() if hasattr(part, "inertia")]
+    motion: dict[str, np.ndarray] = {}
+    for s, v in VELOCITY_OF.items() if len(bodies) == 1 else ():
+        position, velocity = f"{bodies[0]}.{s}", f"{bodies[0]}.{v}"
+        if position in record.outputs:
+            motion = {position: record.outputs[position]}
+        elif velocity in record.outputs:
+            motion = {position: integral(record.t, record.outputs[velocity])}
+        if motion:
+            break
+    else:
+        return out
+    here = _errors(machine, record, motion, names, free, instruments, tied)
+    if here is None:
+        return out
+    motions = _motions(record, motion)
+    for k, (says, tried) in enumerate(motions):
+        there = _errors(machine, record, tried, names, free, instruments, tied)
+        work.count(k + 1, len(motions), "tried")
+        for i, name in enumerate(names):
+            if there is not None and name in weak and not name.endswith(".peak") and there[i] > 0:
+                out[name] = (*out.get(name, ()), Remedy.from_errors(says, here[i], there[i]))
+    return out
+
+
+def _motions(
+    record: Record, motion: Mapping[str, np.ndarray]
+) -> list[tuple[str, dict[str, np.ndarray]]]:
+    """Return other motions of the same length, each with the sentence that asks for it."""
+    t = record.t - record.t[0]
+    ((name, s),) = motion.items()
+    v = smooth(record.t, s, min(20.0, 0.2 * record.rate)).v
+    top = float(np.max(np.abs(v)))
+    unit = "rad/s" if name.endswith("phi") else "m/s"
+    tried = [
+        (
+            f"move it faster, at up to {_FAST * top:.2g} {unit} in place of {top:.2g}",
+            s[0] + _FAST * (s - s[0]),
+        ),
+        (
+            f"move it more slowly, at up to {top / _SLOW:.2g} {unit} in place of {top:.2g}, with"
+            " slow ramps",
+            np.interp(t / _SLOW, t, s),
+        ),
+    ]
+    if np.min(v) > -0.05 * top or np.max(v) < 0.05 * top:
+        half = 0.5 * t[-1]
+        there = np.interp(np.where(t <= half, 2 * t, 2 * (t[-1] - t)), t, s)
+        tried.append(("let it reverse: move to and fro, not one way only", there))
+    # Exponentially from `top`/`_SPAN` to `top` and back, first forward and then backward.
+    phase = 4.0 * t / t[-1]
+    speed = np.where(phase < 2, 1.0, -1.0) * top * _SPAN ** -np.abs(np.mod(phase, 2.0) - 1.0)
+    low = top / _SPAN
+    tried.append(
+        (
+            f"sweep the speed slowly from {low:.2g} to {top:.2g} {unit} and back, both ways",
+            s[0] + np.concatenate([[0.0], np.cumsum(speed[1:] * np.diff(t))]),
+        )
+    )
+    half = len(s) // 2
+    fast, slow = _FAST * (s[:half] - s[0]), np.interp(t[: len(s) - half] / _SLOW, t, s) - s[0]
+    tried.append(
+        (
+            f"record both slow and fast motion, at {top / _SLOW:.2g} and {_FAST * top:.2g} {unit}",
+            np.concatenate([fast, fast[-1] + slow]),
+        )
+    )
+    return [(says, {name: x}) for says, x in tried]
+
+
+def _errors(
+    machine: Mechanism,
+    record: Record,
+    motion: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    free: Any,
+    instruments: Mapping[str, Any],
+    tied: Any = None,
+) -> np.ndarray | None:
+    """Return the standard error of each parameter from the forces along a motion, at unit errors of
+    force; nan if the forces do not depend on it.
+    """
+    try:
+        other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)
+        objective = InverseDynamics(min(20.0, 0.2 * record.rate), at_samples=True)
+        given = {k: v for k, v in instruments.items() if k.startswith("inputs.")}
+        options = FitOptions(objective=objective, instruments=given, free=free, tied=tied)
+        problem, _ = build_problem(machine, {record.name: other}, options)
+        _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
+    except (ValueError, KeyError):  # some free parameter does not change the forces
+        return None
+    mine = [name for u in problem.unknowns for name in u.names]
+    norms = np.linalg.norm(jacobian, axis=0)
+    covariance = inverse_gram(jacobian, norms, norms > 0)
+    error = dict(zip(mine, np.sqrt(np.where(norms > 0, np.diag(covariance), np.nan)), strict=True))
+    return np.asarray([error.get(name, np.nan) for name in names])
+
+
+def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Remedy, ...]]:
+    """Return the tried sweeps for each weak parameter: other speeds, direction, breakaway rows."""
+    sweep, problem, x = found.sweep, found.problem, jnp.asarray(found.x)
+    v, way, breakaway = (jnp.asarray(a) for a in (sweep.velocity, sweep.direction, sweep.breakaway))
+    unit = "rad/s" if sweep.rotational else "m/s"
+    sliding = np.abs(sweep.velocity[~sweep.breakaway])
+    top, slowest = float(np.max(sliding)), float(np.min(sliding))
+
+    def errors(v: Array, breakaway: Array, way: Array) -> np.ndarray:
+        def forces(x: Array) -> Array:
+            return as_steady(problem.setup_at(x, None).machine).predict(v, breakaway, way)
+
+        jacobian = np.asarray(jvp_columns(forces, (x,), (jnp.eye(x.size),))[1])
+        norms = np.linalg.norm(jacobian, axis=0)
+        return np.sqrt(
+            np.where(norms > 0, np.diag(inverse_gram(jacobian, norms, norms > 0)), np.inf)
+        )
+
+    here = errors(v, breakaway, way)
+    half = jnp.arange(v.shape[0]) % 2 == 0
+    tried = [
+        (
+            f"measure faster too, up to {_FAST * top:.2g} {unit} in place of {top:.2g}",
+            (jnp.where(half, _FAST * v, v), breakaway, way),
+        ),
+        (
+            f"measure more slowly too, down to {slowest / _SLOW:.2g} {unit} in place of"
+            f" {slowest:.2g}",
+            (jnp.where(half, v / _SLOW, v), breakaway, way),
+        ),
+        ("measure the force at which motion begins too", (v, breakaway | half, way)),
+    ]
+    if not sweep.both_directions:
+        turned = (jnp.where(half, -v, v), breakaway, jnp.where(half, -way, way))
+        tried.append(("measure the other direction too", turned))
+    out: dict[str, tuple[Remedy, ...]] = {}
+    for says, rows in tried:
+        there = errors(*rows)
+        for i, name in enumerate(found.names):
+            if name in weak and there[i] > 0 and np.isfinite(there[i]):
+                out[name] = (*out.get(name, ()), Remedy.from_errors(says, here[i], there[i]))
+    return out

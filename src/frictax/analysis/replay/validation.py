@@ -24,7 +24,7 @@ from frictax.text import align_columns, prefix_unit, round_by_error
 
 from ..errors.linearization import Samples
 from ..errors.resampling import refit_with_counts
-from .motion import find_record
+from .free_run import find_record
 
 
 def score(
@@ -104,12 +104,12 @@ class Validation:
                 f" start, {given} from the machine's start"
             )
         if self.start:
-            named = [(e.name.partition("@")[0], e) for e in self.start]
-            found = [
-                f"{n} = {e.shown.value} {e.shown.unit}"
-                f" ({_measured_text(e, self.measured.get(n, np.nan))} measured)"
-                for n, e in named
-            ]
+            found = []
+            for e in self.start:  # The measured value has the same unit and the same figures.
+                n, shown = e.name.partition("@")[0], e.shown
+                value, error = self.measured.get(n, np.nan), e.standard_error
+                measured = round_by_error(value / shown.size, error / shown.size)
+                found.append(f"{n} = {shown.value} {shown.unit} ({measured} measured)")
             lines.append(f"  its start, the only numbers fitted: {', '.join(found)}")
         return "\n".join(lines)
 
@@ -361,12 +361,6 @@ def _combined_rms(all_of_them: Mapping[str, Validation]) -> dict[str, float]:
     names = dict.fromkeys(n for one in all_of_them.values() for n in one.rms)
     each = {n: [one.rms[n] for one in all_of_them.values() if n in one.rms] for n in names}
     return {n: float(np.sqrt(np.mean(np.square(x)))) for n, x in each.items()}
-
-
-def _measured_text(e: Estimate, value: float) -> str:
-    """Return another value of the estimated quantity, in the same unit and to the same figures."""
-    size = e.shown.size
-    return round_by_error(value / size, e.standard_error / size)
 
 
 def _texts(unit: str, *values: float) -> list[str]:

@@ -120,7 +120,7 @@ def finding_of(
     )  # fmt: skip
 
 
-def direction(x: Series, c: Columns) -> Finding:
+def direction_means(x: Series, c: Columns) -> Finding:
     """Find means forward and backward. Equal means are an offset of the force, or friction that
     differs by direction. Opposite means are friction.
     """
@@ -169,7 +169,7 @@ def direction(x: Series, c: Columns) -> Finding:
     return dataclasses.replace(finding, y_label=("mean", x.unit))
 
 
-def time(x: Series, c: Columns) -> Finding:
+def time_drift(x: Series, c: Columns) -> Finding:
     """Find a straight line in time. It is equal in both directions if an offset drifts, and
     opposite if friction changes.
     """
@@ -253,7 +253,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
     return finding_of("speed", x, sentence, (size, error), found, numbers, curves, label)
 
 
-def position(x: Series, c: Columns) -> Finding:
+def position_curve(x: Series, c: Columns) -> Finding:
     """Find a slope or a slow curve over position: piecewise linear with nine corners over the
     travel.
     """
@@ -294,9 +294,6 @@ def position(x: Series, c: Columns) -> Finding:
     return finding_of("position", x, sentence, (size, error * travel), best, numbers, curves, label)
 
 
-_LAGS = 20  # lags of Ljung and Box's test; more lags reduce its power
-
-
 def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Return the autocorrelation of x at lags 0 to n - 1; 1 at lag 0.
 
@@ -307,20 +304,6 @@ def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     spectrum = np.fft.rfft(x, 1 << (2 * x.size - 1).bit_length())
     products = np.fft.irfft(np.abs(spectrum) ** 2)[: x.size]
     return products / products[0] if products[0] > 0 else np.eye(1, x.size)[0]
-
-
-def predictable(rho: Float[np.ndarray, " k"], order: int) -> float:
-    """Return the share of the variance that the last `order` values predict (Levinson and
-    Durbin).
-    """
-    left, a = 1.0, np.zeros(0)
-    for k in range(1, order + 1):
-        new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / left if k > 1 else rho[1]
-        a = np.concatenate([a - new * a[::-1], [new]])
-        left *= 1.0 - new**2
-        if left <= 1e-12:
-            break
-    return float(1.0 - left)
 
 
 def whiteness(
@@ -342,14 +325,22 @@ def whiteness(
 
     n, step = e.size, float(np.median(np.diff(np.sort(t))))
     rho = autocorrelation(e)
-    lags = min(_LAGS, n // 5)
+    lags = min(20, n // 5)  # More lags reduce the power of the test.
     q = n * (n + 2) * float(np.sum(rho[1 : lags + 1] ** 2 / (n - np.arange(1, lags + 1))))
     p = float(chi2.sf(q, lags))
     sums = 1.0 + 2.0 * np.cumsum(rho[1:])
     inside = np.flatnonzero(np.arange(1, n) >= 5.0 * sums)
     times = max(float(sums[inside[0] if inside.size else -1]), 1e-3)
     independent = float(min(n / times, n))
-    share = max(0.0, predictable(rho, lags) - lags / n)
+    # The share of the variance that the last `lags` values predict (Levinson and Durbin).
+    rest, a = 1.0, np.zeros(0)
+    for k in range(1, lags + 1):
+        new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / rest if k > 1 else rho[1]
+        a = np.concatenate([a - new * a[::-1], [new]])
+        rest *= 1.0 - new**2
+        if rest <= 1e-12:
+            break
+    share = max(0.0, float(1.0 - rest) - lags / n)
     strong, lasts = is_strong(share, p), 0.5 * times * step
     reach = int(min(max(6 * times, 40), n - 1, 3000))
     band = 1.96 / np.sqrt(n)
@@ -383,11 +374,6 @@ def whiteness(
     )  # fmt: skip
 
 
-_FINER = 8  # steps of the scan for one independent frequency
-_NEAR = 41  # independent frequencies whose median is the background
-_FEWEST = 40  # samples of a direction
-
-
 def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     """Find the strongest sine and cosine over position. Each direction has its own amplitude and
     phase.
@@ -411,7 +397,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     shortest = max(
         4.0 * step * float(np.median(speeds)), float(np.quantile(speeds, 0.25)) / x.cutoff
     )
-    ways = [w for w in c.ways if np.sum(np.sign(x.v) == w) >= _FEWEST]
+    ways = [w for w in c.ways if np.sum(np.sign(x.v) == w) >= 40]
     count = int(travel / shortest)
     if count < 8 or not ways:
         return without_information("ripple", x, "it moves too little for a period", label), c
@@ -419,7 +405,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     known = orthonormal_basis(others)
     e = x.e - known @ (known.T @ x.e)
     masks = [np.sign(x.v) == w for w in ways]
-    k, amplitude, above = _scan(s, e, masks, travel, count)
+    k, amplitude, above, shown = _scan(s, e, masks, travel, count)
     # Power that decreases from the longest period on belongs to a longer period, or to none.
     rises = int(np.argmax(np.diff(above) > 0))
     best = rises + int(np.argmax(above[rises:]))
@@ -488,7 +474,6 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     numbers |= {WAYS[w]: a for w, a in amplitudes.items()}
     if x.place == "rad":
         numbers["per turn"] = 2 * np.pi * f
-    shown = _thin_out(k, amplitude)
     curves = (
         Curve(1.0 / k[shown], amplitude[shown], None, 0, "line"),
         Curve(np.array([1 / f]), np.array([size]), np.array([error])),
@@ -504,42 +489,31 @@ def _scan(
     masks: list[np.ndarray],
     travel: float,
     count: int,
-) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return frequencies [1/m], their amplitudes, and their powers over the background, added
-    over the directions.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return frequencies [1/m] (k,), their amplitudes (k,), their powers over the background (k,),
+    added over the directions, and the places of the largest amplitudes for a picture (m,).
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)
-    length, power, above = cells * _FINER, 0.0, 0.0
-    keep = np.arange(2 * _FINER, count * _FINER + 1)
+    finer = 8  # steps of the scan for one independent frequency
+    length, power, above = cells * finer, 0.0, 0.0
+    keep = np.arange(2 * finer, count * finer + 1)
     for mine in masks:
         sums = np.bincount(place[mine], e[mine] - e[mine].mean(), minlength=cells)
-        own = np.abs(np.fft.rfft(sums, length)[: count * _FINER + 1]) ** 2
+        own = np.abs(np.fft.rfft(sums, length)[: count * finer + 1]) ** 2
         power = power + own[keep] * (2.0 / mine.sum()) ** 2
-        above = above + own[keep] / _background(own, count)[keep]
-    return keep / (_FINER * travel), np.sqrt(power / len(masks)), np.asarray(above)
-
-
-def _background(power: np.ndarray, count: int) -> np.ndarray:
-    """Return the mean power of noise near each frequency: the median of independent neighbours over
-    log 2, because powers have an exponential distribution.
-    """
-    independent = np.arange(1, count + 1)
-    values, middle = power[independent * _FINER], np.empty(count)
-    for j in range(count):
-        # Long periods have fewer neighbours, because the background is steep there.
-        reach = min(_NEAR // 2, max(j // 2, 3))
-        middle[j] = np.median(values[max(j - reach, 0) : j + reach + 1])
-    return np.maximum(
-        np.interp(np.arange(power.size) / _FINER, independent, middle / np.log(2.0)), 1e-300
-    )
-
-
-def _thin_out(k: np.ndarray, amplitude: np.ndarray) -> np.ndarray:
-    """Return the places of the largest values in equal intervals of the log frequency, for a
-    picture.
-    """
+        # The background is the mean power of noise near each frequency: the median of 41
+        # independent neighbours over log 2, because powers have an exponential distribution. Long
+        # periods have fewer neighbours, because the background is steep there.
+        values, middle = own[np.arange(1, count + 1) * finer], np.empty(count)
+        for j in range(count):
+            reach = min(20, max(j // 2, 3))
+            middle[j] = np.median(values[max(j - reach, 0) : j + reach + 1])
+        near = np.interp(keep / finer, np.arange(1, count + 1), middle / np.log(2.0))
+        above = above + own[keep] / np.maximum(near, 1e-300)
+    k, amplitude = keep / (finer * travel), np.sqrt(power / len(masks))
     stretch = np.floor(np.log(k / k[0]) / np.log(k[-1] / k[0]) * 800).astype(int)
     starts = np.flatnonzero(np.concatenate([[True], stretch[1:] != stretch[:-1]]))
-    ends = np.append(starts[1:], k.size)
-    return np.array([a + int(np.argmax(amplitude[a:b])) for a, b in zip(starts, ends, strict=True)])
+    pairs = zip(starts, np.append(starts[1:], k.size), strict=True)
+    shown = np.array([a + int(np.argmax(amplitude[a:b])) for a, b in pairs])
+    return k, amplitude, np.asarray(above), shown

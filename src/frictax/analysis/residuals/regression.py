@@ -11,8 +11,7 @@ from jaxtyping import Float
 
 from frictax.text import format_estimate, prefix_unit
 
-from ..errors.hac_covariance import long_run_covariance
-from ..errors.linearization import orthonormal_basis
+from ..errors.linearization import long_run_covariance, orthonormal_basis
 
 # A strong finding explains more than this share of the mean square, and its p value is smaller.
 SHARE, CHANCE = 0.005, 0.005
@@ -84,7 +83,10 @@ def amount(value: float, unit: str, figures: int = 3) -> str:
     if not math.isfinite(value):
         return f"unknown {unit}"
     name, size = prefix_unit(unit, value, plain=(0.1, 1e3))
-    return f"{_figures(value / size, figures)} {name}"
+    x = value / size
+    digits = figures - 1 - (math.floor(math.log10(abs(x))) if x else 0)
+    rounded = f"{x:.{min(max(digits, 0), 12)}f}" if -6 < digits < 12 else f"{x:.{figures}g}"
+    return f"{rounded} {name}"
 
 
 def with_error(value: float, error: float, unit: str) -> str:
@@ -99,11 +101,6 @@ def with_error(value: float, error: float, unit: str) -> str:
     return f"{row.value} {row.unit} (std. error {row.error} {row.unit})"
 
 
-def _figures(x: float, figures: int) -> str:
-    digits = figures - 1 - (math.floor(math.log10(abs(x))) if x else 0)
-    return f"{x:.{min(max(digits, 0), 12)}f}" if -6 < digits < 12 else f"{x:.{figures}g}"
-
-
 def percent(share: float) -> str:
     """Return a share in per cent.
 
@@ -111,10 +108,6 @@ def percent(share: float) -> str:
     ('19 %', 'less than 0.1 %')
     """
     return "less than 0.1 %" if share < 1e-3 else f"{100 * share:.2g} %"
-
-
-_LEAST = 1e-6  # [norm of a column] smallest part of a column that the others do not explain
-_RARE = 6.0  # chi-square beyond 1 for each column, which noise exceeds in about 1 % of records
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -144,7 +137,8 @@ class Regressed:
         """The share below which noise hides an effect: approximately its 1 % quantile for
         this number of independent samples.
         """
-        usual = (self.values.size + _RARE) / max(self.independent, 1.0)
+        # Noise exceeds a chi-square of 6 beyond 1 for each column in about 1 % of records.
+        usual = (self.values.size + 6.0) / max(self.independent, 1.0)
         return float(np.clip(usual, self.share, 1.0))
 
 
@@ -168,7 +162,7 @@ def regress(
     known = orthonormal_basis(others)
     own = columns - known @ (known.T @ columns)
     size, before = np.linalg.norm(own, axis=0), np.linalg.norm(columns, axis=0)
-    told = size > _LEAST * np.maximum(before, 1e-300)
+    told = size > 1e-6 * np.maximum(before, 1e-300)  # not explained by the others
     target = e - known @ (known.T @ e)
     basis = orthonormal_basis(own * told)
     k, n = basis.shape[1], e.size

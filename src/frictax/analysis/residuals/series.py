@@ -22,9 +22,6 @@ from frictax.programs import interruptible_jit
 
 from ..errors.linearization import Samples
 
-_MOST = 12_000  # samples of one record that are used
-_V_MIN = 0.01  # [highest speed] speed below which a body is at rest
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Series:
@@ -68,7 +65,21 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     if isinstance(setup.machine, AbstractAxis):
         return [_axis_series(setup, record, label, cutoff)]
-    seen = _with_positions(setup, record)
+    if not isinstance(setup.machine, Mechanism):
+        raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
+    # The record with the position of each body, corrected for the fitted sensors; an integral if
+    # only the speed is measured.
+    outputs = {name: _ideal_values(setup, record, name) for name in record.outputs}
+    for i in MechanicalSystem(setup.machine).layout.bodies:
+        body, part = setup.machine.names[i], setup.machine.parts[i]
+        s, v = ("phi", "w") if part.rotational else ("s", "v")
+        position, speed = f"{body}.{s}", f"{body}.{v}"
+        if position in outputs:
+            continue
+        if speed not in outputs:
+            raise ValueError(f"the record measures neither {position} nor {speed}")
+        outputs[position] = float(getattr(part, s)) + integral(record.t, outputs[speed])
+    seen = Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
     objective = InverseDynamics(cutoff, v_min=0.0, at_samples=True)
     prepared = objective.prepare(setup.machine, seen)
     at_rest = {
@@ -76,8 +87,9 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     }
     exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))  # `seen` is corrected already.
     perfectly = dataclasses.replace(setup, outputs=exact)
-    lacking = -_predict(objective, perfectly, prepared)
-    force = _predict(objective, perfectly, dataclasses.replace(prepared, known=at_rest))
+    lacking = -np.asarray(_predict(objective, perfectly, prepared))
+    prepared_at_rest = dataclasses.replace(prepared, known=at_rest)
+    force = np.asarray(_predict(objective, perfectly, prepared_at_rest))
     out = []
     for c, name in enumerate(prepared.names):
         body = name.removeprefix("force on ")
@@ -153,13 +165,14 @@ def _moving_part(whole: Series) -> Series:
     keep = np.ones(t.size, bool)
     edge = int(np.ceil(2 * reach / step)) if reach else 0
     if v is not None:
-        slow = np.abs(v) < _V_MIN * np.max(np.abs(v))
+        slow = np.abs(v) < 0.01 * np.max(np.abs(v))
         slow |= np.concatenate([[False], np.sign(v[1:]) != np.sign(v[:-1])])
         near = int(np.ceil(reach / step))
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
-    # Three samples a period of the cutoff contain everything that passes the filter.
-    thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / _MOST)), 1)
+    # Three samples a period of the cutoff contain everything that passes the filter; 12,000 are
+    # enough.
+    thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / 12_000)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:
         raise ValueError(
@@ -176,26 +189,6 @@ def _smooth_varying(t: np.ndarray, x: np.ndarray, cutoff: float) -> np.ndarray:
     return x if np.ptp(x) <= 1e-12 * np.max(np.abs(x), initial=1e-300) else smooth(t, x, cutoff).x
 
 
-def _with_positions(setup: Setup, record: Record) -> Record:
-    """Return the record with the position of each body, corrected for the fitted sensors; an
-    integral if only the speed is measured.
-    """
-    if not isinstance(setup.machine, Mechanism):
-        raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
-    outputs = {name: _ideal_values(setup, record, name) for name in record.outputs}
-    lay = MechanicalSystem(setup.machine).layout
-    for i in lay.bodies:
-        body, part = setup.machine.names[i], setup.machine.parts[i]
-        s, v = ("phi", "w") if part.rotational else ("s", "v")
-        position, speed = f"{body}.{s}", f"{body}.{v}"
-        if position in outputs:
-            continue
-        if speed not in outputs:
-            raise ValueError(f"the record measures neither {position} nor {speed}")
-        outputs[position] = float(getattr(part, s)) + integral(record.t, outputs[speed])
-    return Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
-
-
 def _ideal_values(setup: Setup, record: Record, name: str) -> np.ndarray:
     """Return the values that an ideal sensor of channel `name` would have recorded."""
     sensor, t = setup.outputs.at(name), record.t
@@ -206,14 +199,10 @@ def _ideal_values(setup: Setup, record: Record, name: str) -> np.ndarray:
 
 
 @interruptible_jit
-def _predict_compiled(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
+def _predict(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
     return objective.predict(
         setup, prepared, None, frozenset(f"inputs.{n}" for n in prepared.inputs)
     )
-
-
-def _predict(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> np.ndarray:
-    return np.asarray(_predict_compiled(objective, setup, prepared))
 
 
 def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Series:

@@ -12,7 +12,15 @@ from frictax.parameters import UnknownName
 from frictax.summary import Summarised, Summary
 from frictax.verbs import ResidualStudyVerbs
 
-from .patterns import Columns, direction, position, ripple, speed_curve, time, whiteness
+from .patterns import (
+    Columns,
+    direction_means,
+    position_curve,
+    ripple,
+    speed_curve,
+    time_drift,
+    whiteness,
+)
 from .regression import Finding
 from .series import Series, channel_series, force_series, left, sweep_series
 
@@ -129,7 +137,7 @@ def residual_study(
             columns = Columns.from_series(x)
             findings.append(speed_curve(x, columns))
             if record.both_directions:
-                findings.append(direction(x, columns))
+                findings.append(direction_means(x, columns))
             studied.append(x)
             continue
         for channel, at, e in left(found, name):
@@ -146,7 +154,7 @@ def residual_study(
                 series = []
         for x in series:
             of_ripple, columns = ripple(x, Columns.from_series(x), 1.0 / record.rate)
-            kinds = (speed_curve, position, direction, time)
+            kinds = (speed_curve, position_curve, direction_means, time_drift)
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     strong = {f.name for f in findings if f.strong}

@@ -25,10 +25,13 @@ from frictax.summary import Summarised, Summary
 from frictax.text import figures as shortly
 
 from ..errors.resampling import refit_with_counts
-from .directions import with_directions
+from .directions import (
+    autocorrelation_of,
+    criteria_with,
+    with_directions,
+)
 from .nested import from_contained
-from .plausibility import UNENDED
-from .row_autocorrelation import autocorrelation_of, criteria_with, weights_left_out
+from .selection_rule import UNENDED
 from .structure import Structure, StructureComparison, row_named
 from .structures import Criteria, StructureOptions, compare_structures
 
@@ -56,7 +59,8 @@ class ComparedLaw:
     def __repr__(self) -> str:
         force, count = self.found.shown_force, len(self.found.estimates)
         left_out = f"left out {self.left_out / force.si:.4g} {force.name}"
-        return f"ComparedLaw({self.name}: {count} numbers, {left_out}{_also(self.remark)})"
+        remark = f"; {self.remark}" if self.remark else ""
+        return f"ComparedLaw({self.name}: {count} numbers, {left_out}{remark})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -109,10 +113,6 @@ class Comparison(Summarised):
 
     def _summary(self) -> Summary:
         return Summary("", self.as_table(), "lrrrrrl", [self.reason], chosen=self.best.name)
-
-
-def _also(remark: str) -> str:
-    return f"; {remark}" if remark else ""
 
 
 class LawOptions(TypedDict, total=False):
@@ -214,7 +214,10 @@ def _compare_laws(
         for name, found in fits.items():
             aicc, bic = criteria_with(found, rho)
             left_out = _left_out(found, rho)
-            rows.append(ComparedLaw(name, found, left_out, aicc, bic, _remark(found)))
+            unknown = ", ".join(found.identifiability.unknown)
+            remark = f"not identifiable: {unknown}" if unknown else ""
+            remark = remark if found.converged else UNENDED
+            rows.append(ComparedLaw(name, found, left_out, aicc, bic, remark))
             if name in parts:
                 parts[name]("fitted without each of its rows", 1.0)
     if not rows:
@@ -231,18 +234,19 @@ def _compare_laws(
             f"The errors of neighbouring rows have an autocorrelation of up to {rho:.2g}. The"
             " criteria allow for that, and each prediction leaves out neighbouring rows together."
         )
-    said += _other_verdict(candidates, best)
+    near = min(candidates, key=lambda row: row.left_out)
+    if np.isfinite(best.aicc) and near.left_out < best.left_out * (1 - 1e-6):
+        force, less = best.found.shown_force, 100 * (1 - near.left_out / best.left_out)
+        errors = " and ".join(f"{row.left_out / force.si:.4g}" for row in (near, best))
+        said.append(
+            f"The two criteria disagree: the error of {near.name} on rows left out is {less:.2g} %"
+            f" smaller ({errors} {force.name}). AICc decides, because it uses the likelihood of"
+            " every row, while the mean square of rows left out depends on a few of them; look at"
+            " both laws."
+        )
     if best.name in differences:
         said.insert(1, f"The two directions differ: {differences[best.name]}.")
     return Comparison(sweep, tuple(rows), best, " ".join(said), rho)
-
-
-def _remark(found: FitResult) -> str:
-    """Return why a law is not chosen although its criterion is good."""
-    if not found.converged:
-        return UNENDED
-    unknown = ", ".join(found.identifiability.unknown)
-    return f"not identifiable: {unknown}" if unknown else ""
 
 
 def _refuse(options: Mapping[str, Any], known: Iterable[str], of: str, here: str) -> None:
@@ -274,46 +278,27 @@ def _left_out(found: FitResult, rho: float) -> float:
     """
     if found.dof < 2:
         return float("inf")
-    start = np.asarray(found.problem.coordinates(_move_inside(found)))
-    ends, _ = refit_with_counts(found, weights_left_out(found.n, rho), start)
-    label = next(iter(found.records))
-    predicted = [
-        np.ravel(dataclasses.replace(found, x=x).predicted(label))[i] for i, x in enumerate(ends)
-    ]
-    return float(np.sqrt(np.mean((np.array(predicted) - found.sweep.force) ** 2)))
-
-
-def _move_inside(found: FitResult) -> np.ndarray:
-    """Return the fitted values. Entries at their bound are moved inside by a hundredth of the
-    force, or by 1 % for a ratio.
-    """
+    # Values at their bound are moved inside by a hundredth of the force, or by 1 % for a ratio.
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
     step: dict[str, float] = dict.fromkeys(("N", "N.m"), force)
     step |= dict.fromkeys(("N.s/m", "N.m.s/rad"), force / speed)
     step |= dict.fromkeys(("s/m", "s/rad"), 1 / speed)
-    return np.asarray(
-        [
-            e.value + (0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0)
-            for e in found.estimates
-        ]
-    )
-
-
-def _other_verdict(candidates: list[ComparedLaw], best: ComparedLaw) -> list[str]:
-    """Return a sentence if another law predicts rows that were left out better, and why it is not
-    chosen.
-    """
-    near = min(candidates, key=lambda row: row.left_out)
-    if not np.isfinite(best.aicc) or not near.left_out < best.left_out * (1 - 1e-6):
-        return []
-    force, less = best.found.shown_force, 100 * (1 - near.left_out / best.left_out)
-    errors = " and ".join(f"{row.left_out / force.si:.4g}" for row in (near, best))
-    return [
-        f"The two criteria disagree: the error of {near.name} on rows left out is {less:.2g} %"
-        f" smaller ({errors} {force.name}). AICc decides, because it uses the likelihood of every"
-        " row, while the mean square of rows left out depends on a few of them; look at both laws."
+    inside = [
+        e.value + (0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0)
+        for e in found.estimates
     ]
+    start = np.asarray(found.problem.coordinates(np.asarray(inside)))
+    # The prediction of a row leaves out this row and the rows with a correlation above 0.3.
+    reach = int(np.ceil(np.log(0.3) / np.log(rho))) if rho > 0.3 else 0
+    away = np.abs(np.arange(found.n)[:, None] - np.arange(found.n))
+    kept = (away > min(reach, found.n // 8)).astype(float)
+    ends, _ = refit_with_counts(found, kept, start)
+    label = next(iter(found.records))
+    predicted = [
+        np.ravel(dataclasses.replace(found, x=x).predicted(label))[i] for i, x in enumerate(ends)
+    ]
+    return float(np.sqrt(np.mean((np.array(predicted) - found.sweep.force) ** 2)))
 
 
 def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:

@@ -1,7 +1,9 @@
-"""Test whether a sweep of both directions needs an offset, or a law for each direction."""
+"""Autocorrelated errors of the rows of a sweep, ``e[i] = rho*e[i-1] + w[i]`` with w white noise;
+and tests whether a sweep of both directions needs an offset, or a law for each direction.
+"""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -11,7 +13,6 @@ from jaxtyping import Array, Float
 from scipy.special import fdtrc
 
 from frictax.fitting import FitResult, SteadyFriction, fit
-from frictax.fitting.problem.problem import Unknown
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.sweep_checks import independent, outliers
 from frictax.fitting.steady_model import movable
@@ -19,14 +20,87 @@ from frictax.notice import Notice
 from frictax.parameters import parameters
 from frictax.text import format_estimate
 
-from .row_autocorrelation import restricted_likelihood, whiten_rows
+
+def autocorrelation_of(fits: Iterable[FitResult]) -> float:
+    """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. It is 0 if
+    white noise explains the sweep as well, or if there are too few rows.
+
+    It is estimated by restricted maximum likelihood from the law with the least AICc for white
+    noise, because a law that lacks a term has autocorrelated residuals. The result is the upper end
+    of the 68 % interval: with too small a value a law with many parameters follows the errors.
+
+    **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
+    """
+    from scipy.optimize import minimize_scalar
+
+    found = min(fits, key=lambda one: one.aicc)
+    r, J = _linearise(found)
+    free = r.size - J.shape[1]
+    if found.loss.rounds > 1 or found.problem.priors or free < 10:
+        return 0.0
+
+    minus2log = restricted_likelihood(r, J)
+    best: Any = minimize_scalar(minus2log, bounds=(0.0, 0.98), method="bounded")
+    if not minus2log(0.0) - best.fun > 2.7:  # Chance exceeds 2.7 in 1 of 20 sweeps of white noise.
+        return 0.0
+    farther = np.linspace(best.x, 0.98, 100)
+    return float(max(x for x in farther if minus2log(x) <= best.fun + 1.0))
+
+
+def restricted_likelihood(
+    r: Float[np.ndarray, " n"], J: Float[np.ndarray, "n p"]
+) -> Callable[[float], float]:
+    """Return a function of the autocorrelation: -2 times the log of the restricted likelihood of
+    residuals `r` of a fit with the Jacobian `J`, up to a constant.
+    """
+
+    def minus2log(rho: float) -> float:
+        a, b = whiten_rows(J, rho), whiten_rows(r, rho)
+        q, triangle = np.linalg.qr(a)
+        left, least = b - q @ (q.T @ b), np.finfo(float).tiny
+        size = 2.0 * np.sum(np.log(np.maximum(np.abs(np.diag(triangle)), least)))
+        free = r.size - J.shape[1]
+        return float(free * np.log(max(left @ left, least)) - np.log(1.0 - rho**2) + size)
+
+    return minus2log
+
+
+def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
+    """Return AICc and BIC of the fit for errors with this autocorrelation, which counts as one
+    parameter.
+
+    The law is fitted again by generalised least squares, to first order about the fit. This is
+    exact for laws that are linear in their parameters.
+    """
+    if rho == 0.0:
+        return found.aicc, found.bic
+    sweep, (r, J), n = found.sweep, _linearise(found), found.n
+    weight = np.broadcast_to(1.0 if sweep.sigma is None else 1.0 / sweep.sigma, n)
+    a, b = whiten_rows(J, rho), whiten_rows(r, rho)
+    left = b - a @ np.linalg.lstsq(a, b, rcond=None)[0]
+    squares = max(float(left @ left), 1e-24 * float(np.sum((sweep.force * weight) ** 2)))
+    misfit = squares if sweep.sigma_known else n * (np.log(squares / n) + 1.0)
+    constant = n * np.log(2 * np.pi) - 2.0 * np.sum(np.log(weight))
+    minus2log = misfit + constant - np.log(1.0 - rho**2)
+    k = len(found.estimates) + 2 - sweep.sigma_known
+    aicc = minus2log + 2 * k * n / (n - k - 1) if n > k + 1 else np.inf
+    return float(aicc), float(minus2log + k * np.log(n))
+
+
+def _linearise(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n p"]]:
+    n = found.n
+    return found.full_residuals[:n], found.full_jacobian[:n, found.active]
+
+
+def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
+    """Return the rows of `x` as combinations whose errors are independent."""
+    first = np.sqrt(1.0 - rho**2) * x[:1]
+    return np.concatenate([first, x[1:] - rho * x[:-1]])
+
 
 OFFSET, EACH = "offset", "each direction"
 # p values below which the two directions differ, and differ by more than an offset.
 _DIFFERENT, _MORE = 0.002, 0.02
-_EXACT = 1e-9  # largest ratio of residuals to forces that is a rounding error
-_UNSEEN = 1e-6  # ratio of singular values below which the rows do not identify a direction
-_SPEEDS = 7  # number of speeds at which the forces of both directions are compared
 # A test must be significant at each autocorrelation whose restricted likelihood (twice its
 # logarithm) is within _NEARLY of the largest. With these numbers 0 of 384 symmetric sweeps with
 # white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
@@ -49,26 +123,6 @@ class Difference:
     unit: str
 
 
-def difference_of(found: FitResult) -> Difference | None:
-    """Return how the two directions of a fitted sweep differ beyond its model, or None.
-
-    F tests of an offset and of a law for each direction, to first order about the fit, find a
-    difference. The model is then fitted, and has to have a lower AICc and an interval of the
-    difference without 0. A law for each direction is tried after an offset if the same tests of
-    that fit ask for it. Fits with priors, ties, bounds or logarithmic scales are not examined.
-    """
-    best, least = None, found.aicc
-    kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]
-    for kind in kinds if _different(found) else ():
-        other = _difference(found, kind)
-        if other is None or not other.found.aicc < least or not 0 < other.lower * other.upper:
-            continue
-        best, least = other, other.found.aicc
-        if kind == OFFSET and not _different(other.found):
-            break
-    return best
-
-
 def _difference(found: FitResult, kind: str) -> Difference | None:
     """Return the fit of this kind with the size of the difference, None if it has no end.
 
@@ -79,10 +133,21 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
         call, better = _fit_kind(found, kind)
     except ValueError:  # too few rows for the parameters of both directions
         return None
-    found_apart = list(_of_parameters(better, kind))
+    found_apart = []
+    for i, name in enumerate(better.names):
+        row = np.eye(len(better.names))[i : i + 1]
+        what = "the offset is"
+        if kind == EACH and name.startswith("f_pos.") and better.active[i]:
+            row[0, better.names.index(name.replace("f_pos.", "f_neg."))] = -1.0
+            what = f"f_pos.{name[6:]} is larger than f_neg.{name[6:]} by"
+        elif kind == EACH or name != "offset":
+            continue
+        half = float(better.spread.half_width(better.level, row)[0])
+        size = float(row[0] @ better.x)
+        found_apart.append(_SizedDifference(what, size, half, better[name].unit))
     if kind == EACH and all(one.clearness() < 1 for one in found_apart):
         # Parameters can be strongly correlated although the laws differ.
-        found_apart += _of_forces(better)
+        found_apart += _force_differences(better)
     if not found_apart:
         return None
     best = max(found_apart, key=_SizedDifference.clearness)
@@ -106,47 +171,33 @@ class _SizedDifference:
         return abs(self.size) / max(self.half, 1e-300)
 
 
-def _of_parameters(better: FitResult, kind: str) -> Iterator[_SizedDifference]:
-    """Yield the offset, or each parameter of the law forward minus that of the law backward."""
-    for i, name in enumerate(better.names):
-        row = np.eye(len(better.names))[i : i + 1]
-        what = "the offset is"
-        if kind == EACH and name.startswith("f_pos.") and better.active[i]:
-            row[0, better.names.index(name.replace("f_pos.", "f_neg."))] = -1.0
-            what = f"f_pos.{name[6:]} is larger than f_neg.{name[6:]} by"
-        elif kind == EACH or name != "offset":
-            continue
-        half = float(better.spread.half_width(better.level, row)[0])
-        yield _SizedDifference(what, float(row[0] @ better.x), half, better[name].unit)
-
-
-def _of_forces(better: FitResult) -> Iterator[_SizedDifference]:
-    """Yield friction forward minus friction backward, at speeds that were measured both ways, with
+def _force_differences(better: FitResult) -> list[_SizedDifference]:
+    """Return friction forward minus friction backward, at speeds that were measured both ways, with
     intervals for white errors.
     """
-    sweep, machine_at = better.sweep, better.problem.setup_at
+    sweep, out = better.sweep, []
     speeds = [np.abs(sweep.velocity[sweep.velocity * way > 0]) for way in (1.0, -1.0)]
     ends = max(v.min() for v in speeds), min(v.max() for v in speeds)
     if not ends[0] < ends[1]:
-        return
-    v, unit = np.linspace(*ends, _SPEEDS), sweep.velocity_unit
+        return []
+    v, x, unit = np.linspace(*ends, 7), jnp.asarray(better.x), sweep.velocity_unit
 
     def difference(x: Array) -> Array:
-        law = as_steady(machine_at(x, None).machine)
+        law = as_steady(better.problem.setup_at(x, None).machine)
         assert law.f_neg is not None
         return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
 
-    x = jnp.asarray(better.x)
-    size, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
+    sizes, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
     # A direction that the rows do not identify changes forces at these speeds by rounding only.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
-    root = (rows / norms) @ np.linalg.pinv(j / norms, rcond=_UNSEEN)
+    root = (rows / norms) @ np.linalg.pinv(j / norms, rcond=1e-6)
     half = better.quantile * better.noise_scale * np.linalg.norm(root, axis=1)
-    for speed, this, h in zip(v / unit.si, size, half, strict=True):
+    for speed, size, h in zip(v / unit.si, sizes.tolist(), half.tolist(), strict=True):
         what = f"at {speed:.3g} {unit.name} friction forward is larger than backward by"
-        yield _SizedDifference(what, float(this), float(h), better.shown_force.si_name)
+        out.append(_SizedDifference(what, size, h, better.shown_force.si_name))
+    return out
 
 
 def with_directions(
@@ -168,8 +219,22 @@ def with_directions(
 
 
 def direction_notices(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice if the two directions of a sweep differ beyond the model of the fit."""
-    other = difference_of(found)
+    """Return a notice if the two directions of a sweep differ beyond the model of the fit.
+
+    F tests of an offset and of a law for each direction, to first order about the fit, find a
+    difference. The model is then fitted, and has to have a lower AICc and an interval of the
+    difference without 0. A law for each direction is tried after an offset if the same tests of
+    that fit ask for it. Fits with priors, ties, bounds or logarithmic scales are not examined.
+    """
+    other, least = None, found.aicc
+    kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]
+    for kind in kinds if _different(found) else ():
+        new = _difference(found, kind)
+        if new is None or not new.found.aicc < least or not 0 < new.lower * new.upper:
+            continue
+        other, least = new, new.found.aicc
+        if kind == OFFSET and not _different(new.found):
+            break
     if other is None:
         return ()
     numbers = {"difference": other.words, "call": other.call, "gain": found.aicc - other.found.aicc}
@@ -194,8 +259,8 @@ def _different(found: FitResult) -> str:
         return ""
     r, jacobian = found.full_residuals, found.full_jacobian[: found.n]
     weight = problem.weights()
-    if np.linalg.norm(r) < _EXACT * np.linalg.norm(weight * found.sweep.force):
-        return ""
+    if np.linalg.norm(r) < 1e-9 * np.linalg.norm(weight * found.sweep.force):
+        return ""  # The residuals are rounding errors.
     law = np.array([name not in ("offset", "peak") for name in found.names])
     base = jacobian[:, found.active]
     each = jacobian[:, found.active & law] * found.sweep.direction[:, None]
@@ -210,7 +275,21 @@ def _different(found: FitResult) -> str:
     correlations = _CORRELATIONS[levels <= levels.min() + _NEARLY]
 
     def chance_of(smaller: np.ndarray, larger: np.ndarray) -> float:
-        return max(_chance(r, smaller, larger, rho) for rho in correlations)
+        """Return the largest p value of the F test of the larger model against the smaller."""
+        chances = []
+        for rho in correlations:
+            y, squares, ranks = whiten_rows(r, rho), [], []
+            for columns in (smaller, larger):
+                basis = independent(whiten_rows(columns, rho))
+                squares.append(float(np.sum((y - basis @ (basis.T @ y)) ** 2)))
+                ranks.append(basis.shape[1])
+            more, dof = ranks[1] - ranks[0], len(r) - ranks[1]
+            if more < 1 or dof < 2:
+                return 1.0
+            least = max(squares[1], 1e-24 * squares[0])
+            gain = max(squares[0] - squares[1], 0.0)
+            chances.append(float(fdtrc(more, dof, gain / more / least * dof)))
+        return max(chances)
 
     of_offset = chance_of(base, with_offset)
     if of_offset < _DIFFERENT and chance_of(with_offset, all_columns) >= _MORE:
@@ -219,31 +298,15 @@ def _different(found: FitResult) -> str:
     return EACH if of_each < _DIFFERENT else OFFSET if of_offset < _DIFFERENT else ""
 
 
-def _chance(
-    r: Float[np.ndarray, " n"],
-    smaller: Float[np.ndarray, "n p"],
-    larger: Float[np.ndarray, "n q"],
-    correlation: float,
-) -> float:
-    """Return the p value of the F test of the larger model against the smaller."""
-    y, squares, ranks = whiten_rows(r, correlation), [], []
-    for columns in (smaller, larger):
-        basis = independent(whiten_rows(columns, correlation))
-        squares.append(float(np.sum((y - basis @ (basis.T @ y)) ** 2)))
-        ranks.append(basis.shape[1])
-    more, dof = ranks[1] - ranks[0], len(r) - ranks[1]
-    if more < 1 or dof < 2:
-        return 1.0
-    least = max(squares[1], 1e-24 * squares[0])
-    return float(fdtrc(more, dof, max(squares[0] - squares[1], 0.0) / more / least * dof))
-
-
 def _fit_kind(found: FitResult, kind: str) -> tuple[str, FitResult]:
     """Return the call for the model of this kind, and its fit."""
     bare = not isinstance(found.start, SteadyFriction)
     law = found.start if bare else found.start.f_pos
-    own = [_paths(u, kind) for u in found.problem.unknowns if u.path != "offset"]
-    free = [path for paths in own for path in paths]
+    free = []
+    for path in (u.path for u in found.problem.unknowns if u.path != "offset"):
+        last = path.removeprefix("f_pos.")
+        free += [path] if path == "peak" else [f"f_pos.{last}"]
+        free += [f"f_neg.{last}"] if path != "peak" and kind == EACH else []
     options: dict[str, Any] = {"offset": 0.0} if kind == OFFSET else {"f_neg": law}
     usual, _ = movable(found.start, found.sweep, None)
     name = "found.start" if bare else "found.start.f_pos"
@@ -255,11 +318,3 @@ def _fit_kind(found: FitResult, kind: str) -> tuple[str, FitResult]:
         said += ", loss=found.loss"
     made = fit(law, found.sweep, **options, loss=found.loss, method=found.method, level=found.level)
     return f"fx.fit({name}, found.sweep, {said})", made
-
-
-def _paths(unknown: Unknown, kind: str) -> list[str]:
-    path = unknown.path
-    if path == "peak":
-        return [path]
-    path = path.removeprefix("f_pos.")
-    return [f"f_pos.{path}", *([f"f_neg.{path}"] if kind == EACH else [])]

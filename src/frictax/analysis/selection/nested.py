@@ -1,6 +1,6 @@
 """Nested models: search the larger model also from the fit of the model that it contains."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,9 +15,6 @@ from frictax.parameters import parameters
 
 from ..errors.resampling import run_search
 
-_INSIDE = 1e-9  # [distance of the start] distance from a bound that counts as at the bound
-_SAME = 1e-3  # largest relative difference of the misfits of a nested pair
-
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     """Search each model also from the best fit that it contains, and return the better fits.
@@ -28,33 +25,29 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
         smaller = (other for other in out.values() if other.x.size < found.x.size)
-        for other in sorted(smaller, key=misfit):
-            z = _image(other, found)
-            if z is not None:
-                found = resume_search(found, z)
-                break
-        out[name] = found
+        images = (x for other in sorted(smaller, key=misfit) for x in _images(other, found))
+        z = next(images, None)
+        out[name] = found if z is None else resume_search(found, z)
     return {name: out[name] for name in fits}
 
 
-def _image(small: FitResult, large: FitResult) -> np.ndarray | None:
-    """Return coordinates at which `large` equals the fit `small`, or None."""
+def _images(small: FitResult, large: FitResult) -> Iterator[np.ndarray]:
+    """Yield coordinates at which `large` equals the fit `small`."""
     problem = large.problem
     low, high = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    inside = _INSIDE * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
-    edge = _INSIDE * np.abs(np.where(np.isfinite(high), high, 0.0) - problem.x0)
-    for x in _images(small, problem):
-        x = np.clip(x, low + inside, high - edge)
-        z = np.asarray(problem.coordinates(x))
+    # At a bound means within 1e-9 of the distance of the start from it.
+    inside = 1e-9 * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
+    edge = 1e-9 * np.abs(np.where(np.isfinite(high), high, 0.0) - problem.x0)
+    for x in _trial_values(small, problem):
+        z = np.asarray(problem.coordinates(np.clip(x, low + inside, high - edge)))
         end = run_search(problem, large.method, z, 1, large.noise_scale, large.dof)
         squares = float(np.sum(np.asarray(end.residuals)[: large.n] ** 2))
         least = float(np.sum(small.full_residuals**2))
-        if np.all(np.isfinite(z)) and squares <= least * (1 + _SAME):
-            return z
-    return None
+        if np.all(np.isfinite(z)) and squares <= least * (1 + 1e-3):
+            yield z
 
 
-def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
+def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
     """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` lacks
     are at their bound or 0: those of one field while others stay at their start, or all of them.
     """
@@ -68,7 +61,13 @@ def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
             (values[path] for path in (u.path, _mirror_path(u.path)) if path in values), None
         )
         if value is None or np.shape(value) != u.shape:
-            value = _of_table(u, problem, setup.machine)
+            # The forces, at the speeds of a table, of the law that the other machine has there.
+            place, _, field = u.path.rpartition(".")
+            table, law = _part(problem.setup.machine, place), setup.machine
+            if not isinstance(law, AbstractLaw):
+                law = _part(law, place) or _part(law, _mirror_path(place))
+            is_table = field == "f" and isinstance(table, Table) and isinstance(law, AbstractLaw)
+            value = np.asarray(law(jnp.asarray(table.v))) if is_table else None
         if value is None:
             lacking.append(u)
         else:
@@ -78,8 +77,8 @@ def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
     ends = np.where(np.isfinite(low), low, 0.0)
     if not lacking:
         yield known
-    for some in ([kind] for kind in kinds) if len(kinds) > 1 else ():
-        yield _with(known, ends, [u for u in lacking if u.path.rpartition(".")[2] in some])
+    for kind in kinds if len(kinds) > 1 else ():
+        yield _with(known, ends, [u for u in lacking if u.path.rpartition(".")[2] == kind])
     if lacking:
         yield _with(known, ends, lacking)
 
@@ -93,18 +92,6 @@ def _with(x: np.ndarray, ends: np.ndarray, moved: list[Unknown]) -> np.ndarray:
 
 def _mirror_path(path: str) -> str:
     return path.replace("_neg", "_pos")
-
-
-def _of_table(u: Unknown, problem: Problem, machine: Any) -> np.ndarray | None:
-    """Return the forces, at the speeds of a table, of the law that `machine` has in its place."""
-    place, _, field = u.path.rpartition(".")
-    table = _part(problem.setup.machine, place)
-    law: Callable[..., Any] | None = _part(machine, place) or _part(machine, _mirror_path(place))
-    if isinstance(machine, AbstractLaw):
-        law = machine
-    if field != "f" or not isinstance(table, Table) or not isinstance(law, AbstractLaw):
-        return None
-    return np.asarray(law(jnp.asarray(table.v)))
 
 
 def _part(model: Any, place: str) -> Any:

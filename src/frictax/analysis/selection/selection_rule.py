@@ -1,12 +1,26 @@
-"""The rule that chooses one of several structures, and the sentence on its reason."""
+"""The rule that chooses one of several structures, the sentence on its reason, and the checks
+whether a fitted law is plausible over the speeds of its records.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
+
+from frictax.bristles import MaxwellSlip
+from frictax.contacts import AbstractContact, MassWithStopAndFriction
+from frictax.contacts.contact import AbstractPressed
+from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.result.identifiability import join_names
+from frictax.measurements import Record
+from frictax.mechanism import Mechanism
+from frictax.text import WAYS
 
-from .presliding import presliding_sentences
-from .ratios import EQUAL, worst_ratios
+from ..friction_curve import law_values
+from .cross_validation import body_speeds, root_mean, sliding_speed
 from .structure import ComparedStructure
+
+EQUAL = 1.05  # ratio up to which two errors count as equal
 
 _WORDS = {
     "repeats": "of repeats left out",
@@ -33,7 +47,7 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     (1951).
     """
     candidates = [row for row in rows if not row.implausible] or list(rows)
-    ratio = dict(zip([row.name for row in candidates], worst_ratios(candidates), strict=True))
+    ratio = dict(zip([row.name for row in candidates], _worst_ratios(candidates), strict=True))
     least = min(ratio.values())
     equal = [row for row in candidates if ratio[row.name] <= EQUAL * least] or candidates
     best = min(equal, key=lambda row: (row.numbers, round(ratio[row.name], 6)))
@@ -76,7 +90,7 @@ def _reason(
     if others and len(out) == 1:
         near = min(others, key=lambda row: ratio[row.name])
         out.append(f"{near.name} comes next: {_transfer(near, best, False)}")
-    return " ".join([*out, *presliding_sentences(rows)])
+    return " ".join([*out, *_presliding_sentences(rows)])
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
@@ -92,3 +106,152 @@ def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> st
         return f" {says[0].upper()}{says[1:]}" if also else says
     chance = f"no prediction of it is better than that of {best.name} by more than chance."
     return "" if also else chance
+
+
+def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
+    """Return for each structure the largest ratio of a held-out error to the least of its kind."""
+    out = np.ones(len(rows))
+    for by in rows[0].held_out:
+        for kind in ("trajectory_squares", "force_squares"):
+            squares = [getattr(row.held_out[by], kind) for row in rows]
+            size = np.asarray([root_mean(s) for s in squares])
+            # The error of a failed fit is inf. NaN: one structure does not have this error.
+            if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
+                continue
+            first = int(np.argmin(size))
+            ratios = size / max(size[first], 1e-150)
+            for i, (s, ratio) in enumerate(zip(squares, ratios, strict=True)):
+                d = s - squares[first]
+                d = d[~np.isnan(d)]
+                within_one_error = (
+                    np.all(np.isfinite(d))
+                    and d.size > 1
+                    and d.mean() <= d.std(ddof=1) / np.sqrt(d.size)
+                )
+                if ratio > EQUAL and not within_one_error:
+                    out[i] = max(out[i], ratio)
+    return out.tolist()
+
+
+def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
+    """Return sentences on the bristles of these structures, judged by the data left out: whether a
+    bristle improves the prediction, and how many springs and sliders are identifiable. An
+    implausible structure is not an improvement.
+    """
+    both = {row.name: _count_bristles(row) for row in rows}
+    bristles, counts = ({name: pair[k] for name, pair in both.items()} for k in (0, 1))
+    rigid = [row for row in rows if not bristles[row.name] and not row.implausible]
+    bent = [row for row in rows if bristles[row.name]]
+    out = []
+    if rigid and bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
+        out.append(
+            "A bristle does not improve the prediction: none predicts the data left out better than"
+            " rigid friction by more than 5 %, or by more than chance."
+        )
+    springs = sorted((row for row in bent if counts[row.name]), key=lambda row: counts[row.name])
+    more = [row for row in springs if counts[row.name] > counts[springs[0].name]]
+    if more and not springs[0].implausible and not any(_is_better(row, springs[0]) for row in more):
+        n = counts[springs[0].name]
+        said = "One spring and one slider are" if n == 1 else f"{n} springs and sliders are"
+        out.append(
+            f"{said} enough for these records. With more of them"
+            f" ({join_names(row.name for row in more)}), parameters are not identifiable, or the"
+            " prediction of the data left out does not improve by more than 5 %, or by more than"
+            " chance."
+        )
+    return out
+
+
+def _count_bristles(row: ComparedStructure) -> tuple[int, int]:
+    """Return the number of bristles, and of their springs with sliders: 0 with another kind of
+    bristle.
+    """
+    machine = row.found.problem.setup.machine
+    parts = machine.parts if isinstance(machine, Mechanism) else ()
+    found = [b for part in parts if (b := getattr(part, "bristle", None)) is not None]
+    springs = [bristle.k.shape[0] for bristle in found if isinstance(bristle, MaxwellSlip)]
+    return len(found), sum(springs) if len(springs) == len(found) else 0
+
+
+def _is_better(row: ComparedStructure, other: ComparedStructure) -> bool:
+    """Return whether a structure is plausible and predicts better than another."""
+    mine, its = _worst_ratios([row, other])
+    return not row.implausible and its > mine
+
+
+UNENDED = "its search did not converge"
+
+
+def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
+    """Return the reasons why a fit cannot describe the machine.
+
+    - Friction that drives: the law falls to 0 at a speed of the record.
+    - A law that rises too steeply, as a table that stores a speed of the record. Its slope exceeds
+      5 times that of the straight line through the law, and the mean force over the highest speed.
+    - Parameters that the records do not identify, or a search that did not converge.
+
+    Only contacts with a measured motion are checked. A steep fall is plausible (Stribeck).
+    """
+    out: list[str] = []
+    for contact, way, v, f, units in visited_laws(found, cutoff):
+        force, slope, speed = units
+        where = f"{contact} {WAYS[way]}"
+        low = int(np.argmin(f))
+        if f[low] <= 0 < f[0]:
+            out.append(
+                f"{where}: the friction is 0 {force} at {v[low]:.3g} {speed}, where its law is"
+                " below 0 and would drive"
+            )
+        local = np.diff(f) / np.diff(v)
+        line = abs(float(np.polyfit(v, f, 1)[0]))
+        limit = max(5.0 * line, float(np.mean(np.abs(f))) / v[-1])
+        steep = int(np.argmax(local))
+        if local[steep] > limit:
+            out.append(
+                f"{where}: the law rises by {local[steep]:.3g} {slope} at {v[steep]:.3g} {speed},"
+                f" {local[steep] / max(line, 1e-300):.3g} times as steeply as the straight line"
+                f" through it ({line:.3g})"
+            )
+    if found.identifiability.unknown:
+        out.append(f"not identifiable: {join_names(list(found.identifiability.unknown))}")
+    if not found.converged:
+        out.append(UNENDED)
+    return tuple(dict.fromkeys(out))
+
+
+def doubts(found: FitResult) -> tuple[str, ...]:
+    """Return doubts about a fit that do not make it implausible: values at their bounds."""
+    at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
+    return (f"at its bound: {join_names(at_bound)}",) if at_bound else ()
+
+
+def visited_laws(
+    found: FitResult, cutoff: float
+) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
+    """Yield for each contact and direction: its name, the direction (1 or -1), speeds, friction,
+    and the units of friction, slope and speed. The speeds begin at a hundredth of the highest.
+    """
+    seen: dict[tuple[str, int], Any] = {}
+    for label, record in found.records.items():
+        machine = found.model_for(label)
+        if not isinstance(machine, Mechanism) or not isinstance(record, Record):
+            continue
+        speeds = body_speeds(record, cutoff)
+        for name, part in machine.named_parts():
+            if not isinstance(part, AbstractContact):
+                continue
+            own = isinstance(part, MassWithStopAndFriction)  # This body is its own contact.
+            v = sliding_speed((name, None) if own else part.between(), speeds)
+            if v is None:
+                continue
+            for way in (1, -1):
+                top = float(np.max(way * v))
+                if top > 0.05 * float(np.max(np.abs(v))) and top > seen.get((name, way), (0.0,))[0]:
+                    seen[name, way] = (top, part)
+    for (name, way), (top, part) in seen.items():
+        v = np.linspace(0.01 * top, top, 401)
+        turns = getattr(type(part), "rotational", False)
+        units = ("N.m", "N.m.s/rad", "rad/s") if turns else ("N", "N.s/m", "m/s")
+        if isinstance(part, AbstractPressed):  # its law is a coefficient of friction
+            units = ("", "s/rad" if turns else "s/m", units[2])
+        yield name, way, v, law_values(part.law(way), v), units

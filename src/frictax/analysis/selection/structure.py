@@ -1,20 +1,36 @@
-"""A machine as a hypothesis, and the results of a comparison of several."""
+"""A machine as a hypothesis, the usual structures of a machine, and the result of a comparison."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
 from frictax.annotations import Checked
-from frictax.fitting import AbstractPrior, Bounds, FitOptions, FitResult, Instrument, Own
+from frictax.arguments import check_count
+from frictax.contacts import AbstractContact
+from frictax.fitting import AbstractPrior, Bounds, FitOptions, FitResult, Instrument, Own, Smooth
 from frictax.fitting.problem.ties import Tied
 from frictax.handover import Verb
+from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements import Record
-from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
-from frictax.parameters import UnknownName
-from frictax.summary import Summarised
+from frictax.mechanism import (
+    AbstractHybridSystem,
+    LinearPositionDependentForce,
+    Machine,
+    Mechanism,
+    PeriodicPositionDependentForce,
+    QuadraticSpeedDependentForce,
+    QuadraticSpeedDependentTorque,
+)
+from frictax.parameters import UnknownName, select
+from frictax.summary import Summarised, Summary
+from frictax.text import figures
 from frictax.verbs import StructureComparisonVerbs
 
-from .cross_validation import HeldOut
+from .cross_validation import HeldOut, body_speeds, sliding_speed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,4 +175,183 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
 
     _repr_html_ = Verb("frictax.report.cards:structures_html")
 
-    _summary = Verb("frictax.analysis.selection.structures_text:structures_summary")
+    def _summary(self) -> Summary:
+        """Return the table, with a line for each remark and the reason."""
+        head, rows = structures_rows(self)
+        sides = "l" + "r" * (len(head) - 2) + "l"
+        sentences = [*(f"! {remark}" for remark in remarks(self)), self.reason]
+        title = structures_title(self, ", ".join(self.records))
+        return Summary(title, (head, rows), sides, sentences, chosen=self.best.name)
+
+
+def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the head and the cells of the table."""
+    unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
+    left_out = [held.trajectory_rms for row in made.rows for held in row.held_out.values()]
+    as_output = made.best.found.problem.objective.in_units_of_outputs()
+    out_unit, out_size = _handy(made.unit, left_out) if as_output else (made.force_unit, 1.0)
+    schemes = list(made.rows[0].held_out)
+    head = [
+        "structure", "numbers", f"free run {unit}", f"force {made.force_unit}",
+        *(f"{by} {u}" for by in schemes for u in (out_unit, made.force_unit)), "AIC", "BIC", "",
+    ]  # fmt: skip
+    rows = []
+    for row in made.rows:
+        left = [
+            x
+            for by in schemes
+            for x in (row.held_out[by].trajectory_rms / out_size, row.held_out[by].force_rms)
+        ]
+        mark = "<- chosen" if row is made.best else "implausible" if row.implausible else ""
+        cells = [
+            figures(row.trajectory / size),
+            figures(row.force),
+            *(figures(x, 3) for x in left),
+            f"{row.aic:.1f}",
+            f"{row.bic:.1f}",
+        ]
+        rows.append((row.name, str(row.numbers), *(c.replace("nan", "-") for c in cells), mark))
+    return tuple(head), rows
+
+
+def remarks(made: StructureComparison) -> list[str]:
+    """Return the doubts about each structure."""
+    return [f"{row.name}: {x}" for row in made.rows for x in (*row.implausible, *row.doubts)]
+
+
+def structures_title(made: StructureComparison, records: str) -> str:
+    """Return the title: records, objective, and the kinds of data left out."""
+    return (
+        f"Structures fitted to {records} by"
+        f" {type(made.best.found.problem.objective).__name__};"
+        f" {', '.join(made.rows[0].held_out)}: errors on the data left out"
+    )
+
+
+def _handy(unit: str, values: list[float]) -> tuple[str, float]:
+    """Return the unit with a prefix that suits the least value, and its size."""
+    if unit == "sd":
+        return "x sd", 1.0
+    known = [v for v in values if np.isfinite(v) and v > 0]
+    least = min(known, default=1.0)
+    sizes = (("", 1.0), ("m", 1e-3), ("µ", 1e-6))
+    prefix, size = next(((p, s) for p, s in sizes if least >= 0.01 * s), sizes[-1])
+    return f"{prefix}{unit}", size
+
+
+def default_structures(
+    model: Mechanism,
+    contact: str,
+    record: Record,
+    free: Iterable[str] = (),
+    *,
+    nodes: int = 8,
+    cutoff: float = 50.0,
+) -> dict[str, Structure]:
+    """Return structures for `compare` at one contact of a machine, the simplest first.
+
+    1. Coulomb friction, symmetric and by direction.
+    2. Coulomb friction by direction with one further force, if the machine has that part:
+       `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
+       `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`.
+    3. By direction: Stribeck with exponent 1 and 2, and a table, free and smooth.
+
+    **Arguments:**
+
+    - `model`: the machine. Its law in `contact` gives the start values. `contact`: the name of a
+      contact with a law for each direction, such as `f_pos` and `f_neg`.
+    - `record`: its highest speed, smoothed at `cutoff` [Hz], is the last node of the tables.
+    - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
+    - `nodes` >= 3: number of evenly spaced speeds of a table. Its smoothness prior has the scale of
+      a tenth of the friction for second differences.
+
+    **Returns:** structures by name, for `compare`.
+
+    **Raises:** `KeyError` for an unknown contact, `ValueError` for a part that is not a contact, or
+    whose speed is not measured.
+
+    >>> import frictax as fx, numpy as np
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.1)),
+    ...     drive=fx.Force("mass", 0.0),
+    ... )
+    >>> t = np.linspace(0.0, 5.0, 501)
+    >>> record = fx.Record(t, {"drive": np.sin(t)}, {"mass.v": 0.1 * np.sin(t)})
+    >>> list(fx.default_structures(block, "friction", record, ["mass.m"]))
+    ['symmetric', 'by direction', 'Stribeck, exponent 1', 'Stribeck, exponent 2', 'table of 8',
+    'smooth table of 8']
+    """
+    if not isinstance(model, Mechanism):
+        raise ValueError(
+            f"`default_structures` needs a `Mechanism`, got {model!r}. Write the structures of a"
+            " machine of your own yourself."
+        )
+    part: Any = model[contact]
+    laws = [f.name for f in dataclasses.fields(part) if f.name.endswith("_pos")]
+    both = bool(laws) and hasattr(part, laws[0].replace("_pos", "_neg"))
+    if not isinstance(part, AbstractContact) or not both:
+        raise ValueError(
+            f"`default_structures`: {contact!r} must be a contact with a law for each direction,"
+            f" got {part!r}."
+        )
+    pos = laws[0]
+    neg = pos.replace("_pos", "_neg")
+    law, free = part.law(1), [p.path for p in select(model, list(free))] if free else []
+    if any(path.startswith((f"{contact}.{pos}", f"{contact}.{neg}")) for path in free):
+        raise ValueError(
+            f"`default_structures` frees the laws of {contact!r} itself. Leave them out of `free`."
+        )
+    check_count("`default_structures`: `nodes`", nodes, 3)
+    if not isinstance(record, Record):
+        raise ValueError(
+            f"`default_structures` takes the record whose speeds it reads, got {record!r}."
+        )
+    ends = part.between()
+    speed = sliding_speed(ends, body_speeds(record, cutoff))
+    if speed is None:
+        raise ValueError(
+            "`default_structures`: the record must measure the speed or position of the bodies of"
+            f" {contact!r}, {ends[0].split('.')[0]}."
+        )
+    top = float(np.max(np.abs(speed)))
+    force = lambda v: float(law(jnp.asarray(float(v))))  # noqa: E731
+    rest, end = force(0.0), force(top)
+    least = 0.01 * max(abs(rest), abs(end))
+    straight = {"F_Coulomb": max(rest, least), "F_prop": max((end - rest) / top, least / top)}
+
+    def with_laws(f_pos: AbstractLaw, f_neg: AbstractLaw | None) -> Mechanism:
+        both = lambda m: (getattr(m[contact], pos), getattr(m[contact], neg))  # noqa: E731
+        return eqx.tree_at(both, model, (f_pos, f_neg), is_leaf=lambda x: x is None)
+
+    def each(made: AbstractLaw, more: Iterable[str] = (), **options: Any) -> Structure:
+        return Structure(
+            with_laws(made, made), [*free, f"{contact}.{pos}", f"{contact}.{neg}", *more], **options
+        )
+
+    line = Coulomb(**straight)
+    out = {
+        "symmetric": Structure(with_laws(line, None), [*free, f"{contact}.{pos}"]),
+        "by direction": each(line),
+    }
+    # For each force: the name of the structure that frees it, and the fields that are freed.
+    forces: dict[type, tuple[str, tuple[str, ...]]] = {
+        LinearPositionDependentForce: ("linear in position", ("slope",)),
+        PeriodicPositionDependentForce: ("periodic in position", ("f_cos", "f_sin")),
+        QuadraticSpeedDependentForce: ("quadratic in speed", ("f_nominal",)),
+        QuadraticSpeedDependentTorque: ("quadratic in speed", ("tau_nominal",)),
+    }
+    for name, other in model.named_parts():
+        called, fields = forces.get(type(other), ("", ()))
+        more = [f"{name}.{field}" for field in fields if f"{name}.{field}" not in free]
+        if more:
+            out[called] = each(line, more)
+    dip = {**straight, "F_Stribeck": 0.2 * straight["F_Coulomb"], "fexp": 5.0 / top}
+    for exponent in (1.0, 2.0):
+        out[f"Stribeck, exponent {exponent:g}"] = each(Stribeck(**dip, exponent=exponent))
+    v = np.linspace(0.0, top, nodes)
+    rows = Table(np.column_stack([v, straight["F_Coulomb"] + straight["F_prop"] * v]))
+    out[f"table of {nodes}"] = each(rows)
+    priors = [Smooth(f"{contact}.{way}.f", 0.1 * max(abs(end), abs(rest))) for way in (pos, neg)]
+    out[f"smooth table of {nodes}"] = each(rows, priors=priors)
+    return out

@@ -1,5 +1,6 @@
 """Compare structures of a machine by their predictions of data that were left out."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypedDict
@@ -23,23 +24,18 @@ from frictax.fitting import (
 from frictax.fitting.build_problem import shared_limits
 from frictax.fitting.checks import label_data
 from frictax.fitting.problem.initial_state import begun_at
-from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.problem.simulations import in_turn
 from frictax.interrupts import Workers, processors
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.progress import Progress, Work, show_progress
+from frictax.progress import Progress, show_progress
 
 from ..errors.linearization import effective_sample_size
-from .cross_validation import HeldOut, Refits, root_mean, unfinished_refits, weights
-from .folds import Folds
+from .cross_validation import Folds, Refits, root_mean, unfinished_refits, weights
 from .nested import from_contained
-from .plausibility import doubts, implausible
-from .selection_rule import choose_structure
+from .selection_rule import choose_structure, doubts, implausible
 from .structure import ComparedStructure, Structure, StructureComparison
-
-_STEPS = 60  # most steps of a search; a table that stores speeds would take hundreds
 
 
 class StructureOptions(TypedDict, total=False):
@@ -129,122 +125,107 @@ def compare_structures(
     by direction is chosen: it predicts the data left out best, in trajectory and in force.
     symmetric comes next: its error of ...
     """
-    cutoff, repeats, bands = criteria.cutoff, criteria.repeats, criteria.bands
-    objective, start = criteria.objective, criteria.start
-    records, structures = _records(data), check_structures(structures, objective, repeats, bands)
+    objective, cutoff = criteria.objective, criteria.cutoff
+    records = label_data(data)
+    for label, r in records.items():
+        if not isinstance(r, Record):
+            raise ValueError(
+                f"`compare` of structures takes records, got {r!r} under {label!r}. A sweep alone"
+                " is compared by laws."
+            )
+    if not records:
+        raise ValueError(
+            "`compare` needs at least one record, got none. Read one with Record.from_csv(...)."
+        )
+    structures = check_structures(structures, objective, criteria.repeats, criteria.bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
     # Residuals at samples: the weak form has another covariance, and scale, for each structure.
     objective, start = (
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
-        for one in (objective, start)
+        for one in (objective, criteria.start)
     )
-    settings = {"objective": objective, "start": start, "engine": criteria.engine}
-
     # A record that is left out does not identify parameters of its own.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
-        found = _fit_structure(structures[name], records, settings, parts[name])
+        """Return the fit of a structure, and the fit by `start` before it."""
+        structure, before = structures[name], None
+        common = {"free": structure.free, "instruments": structure.instruments}
+        common |= {"engine": criteria.engine, "tied": structure.tied}
+        common |= {"log_scale": structure.log_scale, "rounds": 0}
+        model, limits = structure.model, shared_limits(structure.bounds, structure.own)
+        first, last, _ = parts[name].parts({" start": 1.0, " fit": 2.0, " rest": 3.0}).values()
+        if start is not None:
+            how = {"objective": start, "bounds": limits, "progress": first}
+            before = fit(model, records, **how, **common)
+            model = begun_at(before.model, model, before.problem)
+        # A table that stores speeds would take hundreds of steps.
+        method = LevenbergMarquardt(tolerance=1e-3, max_steps=60)
+        how = {"objective": objective, "method": method, "own": structure.own, "progress": last}
+        how |= {"priors": structure.priors, "bounds": structure.bounds}
+        found = fit(model, records, **how, **common)
         parts[name]("fitted", 0.5)
-        return found
+        return found, before
 
-    def judge_one(name: str) -> _Judged:
-        made = _judge(fits[name], befores[name], records, cutoff, repeats, bands, by_record)
+    def judge_one(name: str) -> ComparedStructure:
+        """Return a structure with its errors, without AIC and BIC."""
+        found, before = fits[name], both[name][1]
+        # The same machine judged by inverse dynamics, if the records have the necessary channels. A
+        # record of a closed loop has a reference instead of a force.
+        by_force, problem, machine = InverseDynamics(cutoff, at_samples=True), None, found.problem
+        if not isinstance(machine.objective, ClosedLoop):
+            with contextlib.suppress(ValueError):
+                setup = machine.setup.machine
+                prepared = tuple(by_force.prepare(setup, r) for r in records.values())
+                problem = dataclasses.replace(
+                    machine, prepared=prepared, priors=(), objective=by_force
+                )
+        cuts = Folds(found.problem, records, cutoff)
+        refits = Refits(found, before, problem, cuts)
+        folds = {"repeats": cuts.repeats(criteria.repeats), "speeds": cuts.bands(criteria.bands)}
+        if by_record:
+            folds["records"] = cuts.records(list(records))
+        held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
+        force = np.nan
+        if problem is not None:
+            r = refits.residuals(problem, found.x)
+            force = root_mean(r[weights(problem) > 0] ** 2)
+        square = np.sum(found.full_residuals**2) / np.sum(weights(found.problem) > 0)
+        trajectory = _trajectory(refits, records)
         parts[name]("fitted without each part", 1.0)
-        return made
+        return ComparedStructure(
+            name, found, trajectory, force, max(float(square), 1e-300), np.nan, np.nan, held_out,
+            implausible(found, cutoff), (*doubts(found), *unfinished_refits(held_out)),
+        )  # fmt: skip
 
     # Most of the time goes into compiling, which leaves Python to others.
     most = min(len(structures), 2 * processors())
     with show_progress(progress, "Comparing structures") as work, Workers(most) as pool:
         parts = work.parts(dict.fromkeys(structures, 1.0))
         both = dict(zip(structures, pool.map(fit_one, structures), strict=True))
-        befores = {name: before for name, (_, before) in both.items()}
         fits = from_contained({name: found for name, (found, _) in both.items()})
-        all_judged = dict(zip(structures, pool.map(judge_one, structures), strict=True))
-    closest = min(all_judged.values(), key=lambda j: j.mean_square)
-    n_eff = effective_sample_size(closest.found)
+        judged = list(pool.map(judge_one, structures))
+    n_eff = effective_sample_size(min(judged, key=lambda row: row.mean_square).found)
     rows = tuple(
-        ComparedStructure(
-            name, j.found, j.trajectory, j.force, j.mean_square,
-            n_eff * np.log(j.mean_square) + 2 * len(j.found.estimates),
-            n_eff * np.log(j.mean_square) + len(j.found.estimates) * np.log(n_eff),
-            j.held_out, implausible(j.found, cutoff),
-            (*doubts(j.found), *unfinished_refits(j.held_out)),
+        dataclasses.replace(
+            row,
+            aic=n_eff * np.log(row.mean_square) + 2 * row.numbers,
+            bic=n_eff * np.log(row.mean_square) + row.numbers * np.log(n_eff),
         )
-        for name, j in all_judged.items()
-    )  # fmt: skip
+        for row in judged
+    )
     best, reason = choose_structure(rows)
+    unit, force_unit = _units_of(records)
+    return StructureComparison(records, rows, best, reason, n_eff, unit, force_unit, cutoff)
+
+
+def _units_of(records: Mapping[str, Record]) -> tuple[str, str]:
+    """Return the units of the errors of a trajectory and of a force."""
     known = [r.units[n] for r in records.values() for n in r.outputs if n in r.units]
     units = {unit.si_name for unit in known}
     weighed = any(r.sd.get(n) is not None for r in records.values() for n in r.outputs)
     single = all(len(r.outputs) == 1 for r in records.values()) and len(units) == 1 and not weighed
-    unit, force = (
-        units.pop() if single else "sd",
-        "N.m" if all(u.rotational for u in known) else "N",
-    )
-    return StructureComparison(records, rows, best, reason, n_eff, unit, force, cutoff)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Judged:
-    found: FitResult
-    trajectory: float
-    force: float
-    mean_square: float
-    held_out: Mapping[str, HeldOut]
-
-
-def _fit_structure(
-    structure: Structure, records: Mapping[str, Record], settings: Any, work: Work
-) -> tuple[FitResult, FitResult | None]:
-    """Return the fit of a structure, and the fit by `start` before it."""
-    objective, start, engine = settings["objective"], settings["start"], settings["engine"]
-    common = {"free": structure.free, "instruments": structure.instruments, "engine": engine}
-    common |= {"tied": structure.tied, "log_scale": structure.log_scale}
-    limits = shared_limits(structure.bounds, structure.own)
-    model, before = structure.model, None
-    first, last, _ = work.parts({" start": 1.0, " fit": 2.0, " rest": 3.0}).values()
-    if start is not None:
-        how = {"objective": start, "bounds": limits, "progress": first}
-        before = fit(model, records, rounds=0, **how, **common)
-        model = begun_at(before.model, model, before.problem)
-    found = fit(
-        model,
-        records,
-        objective=objective,
-        method=LevenbergMarquardt(tolerance=1e-3, max_steps=_STEPS),
-        own=structure.own,
-        priors=structure.priors,
-        bounds=structure.bounds,
-        rounds=0,
-        progress=last,
-        **common,
-    )
-    return found, before
-
-
-def _judge(
-    found: FitResult,
-    before: FitResult | None,
-    records: Mapping[str, Record],
-    cutoff: float,
-    repeats: int,
-    bands: int,
-    by_record: bool,
-) -> _Judged:
-    cuts = Folds(found.problem, records, cutoff)
-    refits = Refits(found, before, _force_problem(found, records, cutoff), cuts)
-    folds = {"repeats": cuts.repeats(repeats), "speeds": cuts.bands(bands)}
-    if by_record:
-        folds["records"] = cuts.records(list(records))
-    held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
-    force = np.nan
-    if refits.force is not None:
-        r = refits.residuals(refits.force, found.x)
-        force = root_mean(r[weights(refits.force) > 0] ** 2)
-    counted = weights(found.problem) > 0
-    mean_square = float(np.sum(found.full_residuals**2) / counted.sum())
-    return _Judged(found, _trajectory(refits, records), force, max(mean_square, 1e-300), held_out)
+    return units.pop() if single else "sd", "N.m" if all(u.rotational for u in known) else "N"
 
 
 def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
@@ -283,37 +264,6 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
             sd = r.sd.get(name)
             squares.append((value / (1.0 if sd is None else float(np.mean(sd)))) ** 2)
     return root_mean(np.asarray(squares))
-
-
-def _force_problem(
-    found: FitResult, records: Mapping[str, Record], cutoff: float
-) -> Problem | None:
-    """Return the problem with inverse dynamics as objective, or None if the records do not have the
-    necessary channels.
-    """
-    problem, judge = found.problem, InverseDynamics(cutoff, at_samples=True)
-    if isinstance(problem.objective, ClosedLoop):  # the record has a reference instead of a force
-        return None
-    try:
-        prepared = tuple(judge.prepare(problem.setup.machine, r) for r in records.values())
-    except ValueError:
-        return None
-    return dataclasses.replace(problem, prepared=prepared, priors=(), objective=judge)
-
-
-def _records(data: Any) -> dict[str, Record]:
-    records = label_data(data)
-    for label, r in records.items():
-        if not isinstance(r, Record):
-            raise ValueError(
-                f"`compare` of structures takes records, got {r!r} under {label!r}. A sweep alone"
-                " is compared by laws."
-            )
-    if not records:
-        raise ValueError(
-            "`compare` needs at least one record, got none. Read one with Record.from_csv(...)."
-        )
-    return records
 
 
 def check_structures(
