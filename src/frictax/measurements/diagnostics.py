@@ -218,7 +218,7 @@ def _lone_samples(
         lone = np.union1d(lone, glitches)
     if lone.size:
         i, *others = lone.tolist()
-        count = "One sample" if lone.size == 1 else f"{lone.size} samples"
+        count = "one sample" if lone.size == 1 else f"{lone.size} samples"
         more = "".join(f", {t[k]:.6g} s" for k in others[:_NAMED])
         more += f" and {len(others) - _NAMED} other times" * (len(others) > _NAMED)
         numbers = {"count": count, "value": y[i] / unit.si, "unit": unit.name, "time": t[i]}

@@ -112,9 +112,9 @@ def _advice(cures: Mapping[str, tuple[Remedy, ...]], weak: Sequence[str]) -> lis
     for says, gains in best.items():
         errors = [f"{name} {gain:.2g} times" for name, gain in gains if np.isfinite(gain)]
         unseen = [name for name, gain in gains if not np.isfinite(gain)]
-        effects = [f"errors would be smaller, of {join_names(errors)}"] if errors else []
-        effects += [f"{join_names(unseen)} would show at all"] if unseen else []
-        out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(effects)}))
+        effects = [f"the errors are smaller ({join_names(errors)})"] if errors else []
+        effects += [f"the data identify {join_names(unseen)}"] if unseen else []
+        out.append(Notice("cure", "", {"experiment": says, "gains": ", and ".join(effects)}))
     if without:
         out.append(Notice("no-cure", "", {"names": join_names(without)}))
     return out

@@ -204,14 +204,14 @@ def _find_edge(
 
 
 def _verdict(found: Certificate | None) -> str:
-    """Return a sentence that says if an end at an edge is an answer."""
+    """Return a sentence that says whether an end at an edge is valid."""
     if found is None:
         return "No noise can be read from the residuals, so a lower misfit may exist."
     if found.at_noise:
-        return "The residuals are white noise, so this end is an answer."
+        return "The residuals are white noise, so this end is valid."
     return (
         f"The misfit is {found.ratio:.3g} times the noise of {found.subject} or is not white, so"
-        " this end is not an answer."
+        " this end is not valid."
     )
 
 
