@@ -196,8 +196,8 @@ def _losses(table: Table, channel: Channel, times: np.ndarray, t: np.ndarray) ->
         i = int(wide[np.argmax(np.diff(times)[wide])])
         yield (
             f"{this} has {wide.size} gaps, the longest of {times[i + 1] - times[i]:.3g} s at"
-            f" {times[i]:.6g} s, where it is joined by a straight line: trim the record if that is"
-            " not what happened."
+            f" {times[i]:.6g} s, where it is joined by a straight line: if the channel differed"
+            " from this, trim the record."
         )
 
 

@@ -51,7 +51,7 @@ def record_notices(record: Any) -> tuple[Notice, ...]:
             found += _saturation("Input", name, t, u, units[name], then)
     for name, y in record.outputs.items():
         unit = units[name]
-        then = "trim the record, if that is the end of the sensor's range and no stop"
+        then = "if this is the end of the sensor's range and not a hard stop, trim the record"
         found += _saturation("Output", name, t, y, unit, then)
         found += [] if name in record.ticks else _resolution(name, y, record.sd.get(name), unit)
         found += [] if name in declared else _size(name, y, unit)
@@ -79,7 +79,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
             "the input's last value is held" if hold else "inputs are joined by a straight line"
         )
         then = (
-            f"where {between}: trim the record if that is not what happened"
+            f"where {between}: if the input differed from this, trim the record"
             if driven
             else "where nothing was recorded: check the clock"
         )
