@@ -343,7 +343,7 @@ def _free_parameters(setup: Setup, free: str | Iterable[str] | None) -> list[Par
     chosen = [p for p in chosen if p not in edge]
     if not chosen:
         raise ValueError(
-            "`design` has nothing to find out: name parameters in `free`, such as free=['mass.m',"
+            "`design` has no parameters to identify: name some in `free`, such as free=['mass.m',"
             " 'friction.f_pos']."
         )
     return chosen

@@ -173,7 +173,7 @@ def _of_sweep(found: FitResult, v_max: float | None) -> _Steady:
     offset = 0.0 if friction.offset is None else float(friction.offset)
     top = float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max)
     unit = "N.m" if sweep.rotational else "N"
-    lost = f"Lost: a constant force of {offset:.3g} {unit} beside the friction."
+    lost = f"Lost: a constant force of {offset:.3g} {unit} in addition to the friction."
     return _Steady(friction, sweep.rotational, top, (lost,) if offset else ())
 
 
@@ -191,7 +191,7 @@ def _of_contact(found: FitResult, contact: str | None, v_max: float | None) -> _
     part = parts[contact]
     if hasattr(part, "f_normalized"):
         raise ValueError(
-            f"{contact!r} is pressed on by a normal force, which a robot's joint does not know."
+            f"{contact!r} has a normal force, which a joint of this format cannot have."
             " Name another contact."
         )
     if v_max is None:

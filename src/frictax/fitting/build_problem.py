@@ -392,8 +392,8 @@ def _choose_parameters(
     both = [path for path in own_paths if path in free_paths]
     if both:
         raise ValueError(
-            f"{both[0]!r} stands in `free` and in `own`: it is shared by all records, or each has"
-            " its own. Name it in one."
+            f"{both[0]!r} is in `free` and in `own`: either all records share it, or each record"
+            " has its own value. Name it in one of the two."
         )
     mine = {p.path for p in each}
     mine = mine.union(tied)
@@ -405,7 +405,7 @@ def _choose_parameters(
         check_not_on_edge(edge[0].path, edge[0].value, edge[0].declaration.domain)
     if not shared and not each:
         raise ValueError(
-            "`fit` has nothing to move: name parameters in `free`, such as free=['mass.m',"
+            "`fit` has no free parameters: name some in `free`, such as free=['mass.m',"
             " 'friction.f_pos']."
         )
     return shared, each, notes

@@ -61,8 +61,8 @@ def on_log_scale(
             domain = p.declaration.domain
             if p.path in declared:
                 raise ValueError(
-                    f"{p.path!r} stands in `bounds` and in `log_scale`: between two bounds it has a"
-                    " scale of its own. Name it in one."
+                    f"{p.path!r} is in `bounds` and in `log_scale`: between two bounds it has"
+                    " another scale. Name it in one of the two."
                 )
             if not (domain.entry_by_entry and domain.bound() == 0.0 and domain.upper() == np.inf):
                 raise ValueError(

@@ -147,6 +147,6 @@ def check_determined(problem: Problem, data: Sweep) -> None:
                 else "Leave out `offset`, or measure both directions"
             )
             raise ValueError(
-                f"`offset` (the payload's weight) cannot be told from {why} here: both shift the"
-                f" curve alike. {remedy}."
+                f"`offset` (the payload's weight) and {why} cannot be separated here: both shift"
+                f" the curve equally. {remedy}."
             )

@@ -106,22 +106,23 @@ def _motions(
     unit = "rad/s" if name.endswith("phi") else "m/s"
     tried = [
         (
-            f"move it faster, at up to {FAST * top:.2g} {unit} in place of {top:.2g}",
+            f"move the body faster, at up to {FAST * top:.2g} {unit} instead of {top:.2g}",
             s[0] + FAST * (s - s[0]),
         ),
         (
-            f"move it more slowly, at up to {top / SLOW:.2g} {unit} in place of {top:.2g}, with"
-            " slow ramps",
+            f"move the body more slowly, at up to {top / SLOW:.2g} {unit} instead of {top:.2g},"
+            " with slow ramps",
             np.interp(t / SLOW, t, s),
         ),
     ]
     if np.min(v) > -0.05 * top or np.max(v) < 0.05 * top:
         half = 0.5 * t[-1]
         there = np.interp(np.where(t <= half, 2 * t, 2 * (t[-1] - t)), t, s)
-        tried.append(("let it reverse: move to and fro, not one way only", there))
+        tried.append(("let the motion reverse, instead of moving in one direction only", there))
     tried.append(
         (
-            f"sweep the speed slowly from {top / SPAN:.2g} to {top:.2g} {unit} and back, both ways",
+            f"sweep the speed slowly from {top / SPAN:.2g} to {top:.2g} {unit} and back, in both"
+            " directions",
             s[0] + np.concatenate([[0.0], np.cumsum(_sweep_speed(t, top)[1:] * np.diff(t))]),
         )
     )
@@ -195,11 +196,11 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Reme
     half = jnp.arange(v.shape[0]) % 2 == 0
     tried = [
         (
-            f"measure faster too, up to {FAST * top:.2g} {unit} in place of {top:.2g}",
+            f"measure faster too, up to {FAST * top:.2g} {unit} instead of {top:.2g}",
             (jnp.where(half, FAST * v, v), breakaway, way),
         ),
         (
-            f"measure more slowly too, down to {slowest / SLOW:.2g} {unit} in place of"
+            f"measure more slowly too, down to {slowest / SLOW:.2g} {unit} instead of"
             f" {slowest:.2g}",
             (jnp.where(half, v / SLOW, v), breakaway, way),
         ),

@@ -193,8 +193,8 @@ def _checked_limits(name: str, pair: Any) -> tuple[float, float]:
     high = np.inf if upper is None else float(upper)
     if not low < high or (np.isinf(low) and np.isinf(high)):
         raise ValueError(
-            f"`limits` of {name} hold nothing: the lower must lie below the upper, and one of them"
-            f" be given, got {pair!r}."
+            f"`limits` of {name} must have a lower limit below the upper limit, or one limit only,"
+            f" got {pair!r}."
         )
     return low, high
 

@@ -13,8 +13,8 @@ from frictax.measurements import Sweep
 from ..tables import to_xarray, xarray
 
 _SAYS = {
-    "lp": "log density, but for a constant; before draws were widened",
-    "diverging": "whether the draw ends a path that the sampler could not follow",
+    "lp": "log density except for a constant, before draws were widened",
+    "diverging": "whether the sampler diverged in this draw",
     "acceptance_rate": "mean probability of acceptance along the path",
     "tree_depth": "doublings of the path",
     "n_steps": "steps of the path",
