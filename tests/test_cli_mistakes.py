@@ -40,7 +40,7 @@ WRONG = [
     (
         ["fit", "line.csv", *COLUMNS, "--law", "coulomb", "--offset"],
         1,
-        ["--offset (the payload's weight) cannot be told"],
+        ["--offset (the payload's weight) and Coulomb friction cannot be"],
     ),
     (
         ["fit", "line.csv", *COLUMNS, "--law", "table", "--where", "omega=1"],

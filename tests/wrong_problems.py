@@ -74,7 +74,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "tied and free": (
         "[uncertainty]",
         'tied = { "mass.m" = "2 * friction.f_pos.F_Coulomb" }\n[uncertainty]',
-        ("fit cannot be", "stands in `free` and in `tied`"),
+        ("fit cannot be", "is in `free` and in `tied`"),
     ),
     "tied by code": (
         "[uncertainty]",
@@ -346,7 +346,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a structure that changes nothing": (
         "[fit]",
         '[structures.same]\nfree = ["mass.m", "friction.f_pos.F_Coulomb"]\n[fit]',
-        ("structures.same", "changes nothing", "leave it out"),
+        ("structures.same", "does not change the machine", "leave it out"),
     ),
     "a structure without a part that there is not": (
         "[fit]",
@@ -356,12 +356,12 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a structure with nothing that can be fitted": (
         "[fit]",
         "[structures.none]\nfree = []\n[fit]",
-        ("structures.none", "nothing to move"),
+        ("structures.none", "no free parameters"),
     ),
     "nothing that can be fitted": (
         'free = ["mass.m", "friction.f_pos.F_Coulomb"]',
         "free = []",
-        ("fit", "nothing to move"),
+        ("fit", "no free parameters"),
     ),
     "a prior on what is not fitted": (
         "[uncertainty]",
@@ -390,13 +390,13 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         'errors = "Jackknife"',
         ("uncertainty", "leaves out whole records", "there is one"),
     ),
-    "errors that cannot draw priors anew": (
+    "errors that cannot resample priors": (
         '[uncertainty]\nerrors = "HAC"',
         (
             'priors = [{ kind = "Normal", path = "mass.m", mean = 2.0, sd = 0.1'
             ' }]\n[uncertainty]\nerrors = "BlockBootstrap"'
         ),
-        ("uncertainty", "cannot draw priors anew"),
+        ("uncertainty", "cannot resample priors"),
     ),
     "a structure that cannot be": (
         "[fit]",

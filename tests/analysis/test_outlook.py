@@ -45,7 +45,7 @@ def test_a_sine_that_hardly_moves_the_mass_tells_no_term_of_its_friction_and_fas
         "friction.f_pos.F_Stribeck and friction.f_pos.fexp are strongly correlated: changing"
         in text
     )
-    assert "Remedy: move it faster, at up to 0.37 m/s in place of 0.12" in text
+    assert "Remedy: move the body faster, at up to 0.37 m/s instead of 0.12" in text
     assert all(max(cure.gain for cure in cures) > 5 for cures in poor.cures.values())
     # The cure is no guess: where the mass does move faster, all four are known.
     rich = fx.outlook(block(peak=1.0, **AWAY_LAW), recorded(RICH), free=LAW)
@@ -74,7 +74,9 @@ def test_the_law_of_a_direction_that_never_moved_would_show_if_the_motion_revers
         "friction.f_neg.F_prop",
     }
     assert any(
-        "let it reverse" in s or "both ways" in s for s in told.sentences if s.startswith("Remedy")
+        "the motion reverse" in s or "both directions" in s
+        for s in told.sentences
+        if s.startswith("Remedy")
     )
     assert any("friction.f_neg.F_Coulomb has no effect" in s for s in told.sentences)
 
@@ -161,7 +163,8 @@ def test_a_machine_that_turns_gets_the_same_advice() -> None:
     turned = fx.Record(T, {"drive": POOR}, {"wheel.w": record.outputs["mass.v"]}, name="run")
     told = fx.outlook(wheel, turned, free=["friction.tau_pos"])
     assert any(
-        "Remedy: move it faster, at up to 0.37 rad/s in place of 0.12" in s for s in told.sentences
+        "Remedy: move the body faster, at up to 0.37 rad/s instead of 0.12" in s
+        for s in told.sentences
     )
 
 

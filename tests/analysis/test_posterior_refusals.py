@@ -62,8 +62,8 @@ def test_what_has_no_end_is_refused() -> None:
     with pytest.raises(
         ValueError,
         match=(
-            r"neither data nor priors tell friction\.peak, .* as fx\.Normal\(\"friction\.peak\","
-            r" mean, sd\)"
+            r"neither data nor priors identify friction\.peak, .* as "
+            r"fx\.Normal\(\"friction\.peak\", mean, sd\)"
         ),
     ):
         found.posterior(samples=100)
@@ -77,13 +77,13 @@ def test_more_numbers_than_the_residuals_are_worth_are_refused(
     )
     with pytest.raises(
         ValueError,
-        match=r"worth 2\.5 independent samples, no more than the 3 numbers that were fitted",
+        match=r"2\.5 effective samples for 3 fitted parameters",
     ):
         fitted().posterior()
 
 
 def test_a_robust_loss_is_no_likelihood() -> None:
-    with pytest.raises(ValueError, match="needs a likelihood, and Huber is none"):
+    with pytest.raises(ValueError, match="needs a likelihood, and Huber does not"):
         fitted(loss=fx.Huber()).posterior()
 
 

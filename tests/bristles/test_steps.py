@@ -220,7 +220,7 @@ def test_machines_of_one_s_own_refuse_a_bristle() -> None:
         def states(self) -> tuple[str, ...]:
             return ("s", "v")
 
-    with pytest.raises(ValueError, match=r"`Axis.friction` must do without a bristle"):
+    with pytest.raises(ValueError, match=r"`Axis.friction` must not have a bristle"):
         Axis(fx.SupportFriction("x", bristle=fx.Dahl(1e5)))
 
 

@@ -72,7 +72,7 @@ def test_print_says_what_is_expected_and_what_others_leave(experiment):
     text = str(experiment)
     assert "drive [N] for 4 s at 50 Hz, 201 samples" in text
     assert "friction.f_pos.F_Coulomb" in text
-    assert "beside it: chirp, " in text
+    assert "compared with: chirp, " in text
     assert "; staircase of speeds, held by a controller" in text
     assert "asks for travel" in text
 

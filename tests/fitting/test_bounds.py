@@ -136,7 +136,7 @@ def test_a_law_on_a_log_scale_is_each_of_its_numbers() -> None:
         ),
         (
             {"log_scale": ["F_prop"], "bounds": {"F_prop": (0.01, 1.0)}},
-            "stands in `bounds` and in `log_scale`",
+            "is in `bounds` and in `log_scale`",
         ),
     ],
 )

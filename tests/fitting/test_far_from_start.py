@@ -23,7 +23,9 @@ def test_a_number_a_hundred_times_its_start_is_named_and_one_that_is_not_is_not(
     assert far.values["mass.m"] == pytest.approx(1e3, rel=0.05)
     assert named(far) == set(FREE)
     (said,) = [n for n in far.notices if n.code == "far-from-start" and n.subject == "mass.m"]
-    assert str(said).startswith("mass.m is 1e+03 times its start, 1e+03 for 1 kg. Look at the")
+    assert str(said).startswith(
+        "mass.m is 1e+03 times its start value, 1e+03 instead of 1 kg. Check the"
+    )
 
 
 @pytest.mark.slow

@@ -282,7 +282,7 @@ def test_inverse_dynamics_leaves_samples_at_hard_stops_out() -> None:
         mass=fx.MassWithStopAndFriction(**{**stops, "smin": -5e-7, "smax": 5e-7}),
         drive=fx.Force("mass", 0.0),
     )
-    with pytest.raises(ValueError, match="leaves `InverseDynamics` no sample"):
+    with pytest.raises(ValueError, match="has no samples for `InverseDynamics`"):
         fx.fit(rest, run, free=["mass.m"], objective=fx.InverseDynamics(30.0))
 
 

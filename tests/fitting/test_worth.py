@@ -92,7 +92,7 @@ def test_a_machine_that_lacks_a_spring_is_told_by_the_noise_of_its_record() -> N
 def test_a_misfit_counts_from_three_times_the_noise_and_what_it_makes_of_starts() -> None:
     def above(misfit: float, by_starts: float = 1.0) -> bool:
         sizes = misfit, 1.0, np.inf, 1.0, 1e-3
-        told = True, 0.9, True, "its spread about its mean"
+        told = True, 0.9, True, "the deviation from its mean"
         return Channel("mass.s", "run", "m", *sizes, *told, by_starts=by_starts).is_above_noise
 
     assert [above(2.9e-3), above(3.1e-3)] == [False, True]

@@ -161,7 +161,7 @@ def test_what_is_missing_is_said() -> None:
         fx.drift(fleet, log=NAME)
     with pytest.raises(KeyError, match="no drift of"):
         found.told("joint.G", 1.0)
-    with pytest.raises(ValueError, match="never told"):
+    with pytest.raises(ValueError, match="never detected"):
         found.told(NAME, 0.0)
 
 

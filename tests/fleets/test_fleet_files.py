@@ -72,7 +72,7 @@ def test_a_long_table_is_read_record_by_record(folder: Path, records: list[fx.Re
     assert made.table[NAME][9] == pytest.approx(e.value, abs=1e-6 * e.standard_error)
     mixed = long_table(records).sample(frac=1.0, random_state=0)
     mixed.to_parquet(table)
-    with pytest.raises(ValueError, match="do not stand together"):
+    with pytest.raises(ValueError, match="are not consecutive"):
         fx.fleet(folder, table, jobs=1)
     mixed.rename(columns={"record_id": "run"}).to_parquet(table)
     with pytest.raises(ValueError, match=r"no column 'record_id'.*fleet\.record"):

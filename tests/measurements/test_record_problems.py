@@ -175,8 +175,8 @@ def test_a_value_that_went_all_the_way_to_a_bound_that_was_given_is_said_to_lie_
         start, seen, free=["mass.m"], objective=fx.InverseDynamics(15.0), bounds={"mass.m": bounds}
     )
     assert (
-        f"mass.m is at its bound {bound:g}, and the data ask for a {asks} value. It has no"
-        " symmetric interval." in found.warnings
+        f"mass.m is at its bound {bound:g}, and a {asks} value fits the data better. Therefore"
+        " it has no symmetric interval." in found.warnings
     )
 
 

@@ -52,23 +52,23 @@ SUSPICIOUS: dict[str, tuple[fx.Record, list[str]]] = {
     ),
     "coarse": (
         record(outputs={"mass.s": Q}),
-        ["only", "steps of 0.01 m", "sd is 0.0029 m at least"],
+        ["only", "steps of 0.01 m", "standard deviation is at least 0.0029 m"],
     ),
     "sd below resolution": (
         record(outputs={"mass.s": np.round(S, 3)}, sd={"mass.s": 1e-6}),
-        ["steps of 0.001 m", "give sd >= 0.00029"],
+        ["steps of 0.001 m", "Give an `sd` of at least 0.00029 m"],
     ),
     "sd above motion": (
         record(sd={"mass.s": 1.0}),
-        ["sd of 1 m, more than it moves", "unit of the sd"],
+        ["`sd` of 1 m, too large for", "unit of the `sd`"],
     ),
     "lone sample": (
         record(outputs={"mass.s": np.where(T == 1.0, 3.0, S)}),
-        ["One sample", "3 m at 1 s", "delete"],
+        ["one sample", "3 m at 1 s", "Delete"],
     ),
     "rate in mm": (
         record(outputs={"mass.s": S, "mass.v": 1000 * FRAME.qd}),
-        ["0.001 times", "'mass.v'", "m and mm", "units"],
+        ["0.001 times", "'mass.v'", "m and mm", "Correct the unit"],
     ),
     "rate in rpm": (
         record(outputs={"arm.phi": S, "arm.w": FRAME.qd * 30 / np.pi}),
@@ -76,11 +76,11 @@ SUSPICIOUS: dict[str, tuple[fx.Record, list[str]]] = {
     ),
     "sign": (
         record(outputs={"mass.s": S, "mass.v": -FRAME.qd}),
-        ["moves against 'mass.v'", "sign=-1"],
+        ["moves against the integral of 'mass.v'", "sign=-1"],
     ),
     "unrelated": (
         record(outputs={"mass.s": S, "mass.v": np.sin(40 * T)}),
-        ["does not follow 'mass.v'", "correlation"],
+        ["does not follow the integral of 'mass.v'", "correlation"],
     ),
 }
 
@@ -189,7 +189,7 @@ def test_a_unit_that_was_declared_is_not_asked_for(channel: str, si: str, other:
     asked = fx.Record(T, outputs={channel: LONG[channel]})
     (warning,) = asked.warnings
     assert f'declare unit="{other}"' in warning
-    assert f'else "{si}"' in warning
+    assert f'Otherwise declare unit="{si}"' in warning
     assert fx.Record(T, outputs={channel: LONG[channel]}, units={channel: si}).warnings == ()
     frame = pd.DataFrame({"t": T, "y": LONG[channel]})
     declared = fx.Record.from_pandas(frame, time="t", outputs={channel: fx.Column("y", unit=si)})

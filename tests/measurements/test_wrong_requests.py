@@ -67,7 +67,7 @@ BAD = [
         ask(free=["friction.f_pos.F_coulomb"]),
         ["F_coulomb", "Did you mean 'friction.f_pos.F_Coulomb'?"],
     ),
-    ("free empty", ask(free=[]), ["nothing to move", "mass.m"]),
+    ("free empty", ask(free=[]), ["no free parameters", "mass.m"]),
     ("own unknown", ask(own=["mass.w"]), ["mass.w"]),
     ("own and free", ask(free=["mass.v"], own=["mass.v"]), ["'mass.v'", "`free` and in `own`"]),
     ("a number for free", ask(free=3), ["`free` must name parameters", "got 3", "'mass.m'"]),

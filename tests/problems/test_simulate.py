@@ -89,7 +89,7 @@ def test_a_sweep_has_nothing_to_simulate(tmp_path: Path) -> None:
     )
     done = frictax("simulate", str(tmp_path))
     assert done.exit_code == 1
-    assert "is a table of steady speeds, of which nothing is simulated" in done.stderr
+    assert "is a table of steady speeds, which cannot be simulated" in done.stderr
 
 
 def test_a_channel_that_the_machine_lacks_is_named(problem: Callable[..., Path]) -> None:

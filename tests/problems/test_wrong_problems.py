@@ -39,7 +39,7 @@ TOLD_BY_CHECK = (
     "a score that needs longer records",
     "starts for other records than there are",
     "errors by repeats of one record",
-    "errors that cannot draw priors anew",
+    "errors that cannot resample priors",
 )
 
 

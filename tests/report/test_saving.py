@@ -182,8 +182,8 @@ def test_own_code_is_never_looked_up_by_a_name_in_the_file(own_file: Path) -> No
     with pytest.raises(ValueError) as said:
         fx.load_fit(own_file)
     assert re.fullmatch(
-        r"\S+own.fit holds what is not frictax's own, and no code: Drag of \S*saved_fits, pull of"
-        r" \S*saved_fits, <lambda> of \S*saved_fits. Hand it over: load_fit\('\S+own.fit',"
+        r"\S+own.fit needs code that is not part of frictax: Drag of \S*saved_fits, pull of"
+        r" \S*saved_fits, <lambda> of \S*saved_fits. Pass it: load_fit\('\S+own.fit',"
         r" known=<the machine fitted>\).",
         str(said.value),
     )
@@ -197,7 +197,7 @@ def test_own_code_that_predicts_something_else_is_refused(own_file: Path) -> Non
         def __call__(self, v: Any) -> Any:
             return self.F + 0.5 * self.c * v**2
 
-    with pytest.raises(ValueError, match=r"differs by .* times the noise. Hand over the code that"):
+    with pytest.raises(ValueError, match=r"differ by .* times the noise. Pass the code that"):
         fx.load_fit(own_file, known=[Drag, pull, lambda t: -0.2 * t])
 
 

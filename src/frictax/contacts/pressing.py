@@ -57,5 +57,6 @@ class MotionDependent(OnePiece):
 
     def on_piece(self, t: Number, k: Integer) -> Number:
         raise ValueError(
-            "A `MotionDependent` has no value over time alone. It presses a brake or a clutch on."
+            "A `MotionDependent` depends on the motion, so it is not a signal. Use it as the normal"
+            " force of a brake or clutch."
         )

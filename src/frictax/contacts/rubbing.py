@@ -127,7 +127,7 @@ def no_bristle(machine: object, name: str, contact: object) -> None:
     """Raise `ValueError` if the friction in the field `name` of a user's machine has a bristle."""
     if bristle_of(contact) is not None:
         raise ValueError(
-            f"`{type(machine).__name__}.{name}` must do without a bristle, got"
+            f"`{type(machine).__name__}.{name}` must not have a bristle, got"
             f" {bristle_of(contact)!r}. Build the machine as a `Mechanism` of parts, or leave the"
             " bristle out."
         )

@@ -284,7 +284,7 @@ def continued(
     if first is None:
         raise CycleError(
             f"No branch: the cycle's state does not return to itself at {path} = {figures(begins)}."
-            " Find the cycle anew by `limit_cycle`."
+            " Find the cycle again by `limit_cycle`."
         )
     first = first.orient(direction * by_parameter)
     points, folds, ended = _follow_curve(

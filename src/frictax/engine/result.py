@@ -7,9 +7,9 @@ CHATTER = 30
 NONFINITE = 2  # status in addition to those of `jump`: a margin or a deadline is NaN
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
-    " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the slope of"
-    " what a run tells of its parameters, or central differences of `jax.grad`, which leave out"
-    " what an event adds when it passes a sample."
+    " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the"
+    " derivative of the information in a run, or central differences of `jax.grad`, which omit the"
+    " effect of an event that passes a sample."
 )
 
 

@@ -247,7 +247,7 @@ def _machine_under_test(
     free = [p for p in free if p not in edge]
     if not free:
         raise ValueError(
-            "`design` has nothing to find out: name parameters in `free`, such as free=['mass.m',"
+            "`design` has no parameters to identify: name some in `free`, such as free=['mass.m',"
             " 'friction.f_pos']."
         )
     inputs |= {drive: jnp.zeros(t.size)}

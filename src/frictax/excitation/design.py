@@ -229,15 +229,15 @@ class Design(Summarised, DesignVerbs):
         ]
         lines = [f"asks for {', '.join(loads)}"]
         if self.beside:
-            lines.append(f"beside it: {'; '.join(self.beside)}")
+            lines.append(f"compared with: {'; '.join(self.beside)}")
         if self.drawn:
             own, *others = [
                 error_in_words(self.worst_of_most(says)) for says in (None, *self.beside)
             ]
-            beside = f" (beside it {'; '.join(others)})" if others else ""
+            beside = f" (compared with {'; '.join(others)})" if others else ""
             lines.append(
-                f"limits are kept by {100 * self.kept:.0f} % of {len(self.drawn)} machines drawn;"
-                f" in 9 of 10 of them the worst error is at most {own}{beside}"
+                f"{100 * self.kept:.0f} % of {len(self.drawn)} machines drawn stay within the"
+                f" limits; in 9 of 10 machines the worst error is at most {own}{beside}"
             )
         return tuple(lines)
 
@@ -274,8 +274,8 @@ class Design(Summarised, DesignVerbs):
         weak = [self.names[i] for i in problem.wanted if self.relative[i] > 0.5]
         if weak:
             out.append(
-                f"{', '.join(weak)} would still be known worse than by 50 %: let it last longer, or"
-                " allow for more."
+                f"{', '.join(weak)}: the expected error is above 50 %. Let the experiment last"
+                " longer, or widen its limits."
             )
         return tuple(out)
 

@@ -109,7 +109,7 @@ def joint_friction(
         v_max = float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max)
         unit = "N.m" if sweep.rotational else "N"
         if friction.offset is not None and (offset := float(friction.offset)):
-            beside = [f"Lost: a constant force of {offset:.3g} {unit} beside the friction."]
+            beside = [f"Lost: a constant force of {offset:.3g} {unit} in addition to the friction."]
     else:
         name, part, beside = _find_contact(found.model, contact)
         if v_max is None:
@@ -179,7 +179,7 @@ def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str
     part = parts[contact]
     if hasattr(part, "f_normalized"):
         raise ValueError(
-            f"{contact!r} is pressed on by a normal force, which a robot's joint does not know."
+            f"{contact!r} has a normal force, which a joint of this format cannot have."
             " Name another contact."
         )
     ends = (contact,) if isinstance(part, MassWithStopAndFriction) else part.between()

@@ -349,8 +349,8 @@ def _choose_parameters(
     both = [path for path in own_paths if path in free_paths]
     if both:
         raise ValueError(
-            f"{both[0]!r} stands in `free` and in `own`: it is shared by all records, or each has"
-            " its own. Name it in one."
+            f"{both[0]!r} is in `free` and in `own`: either all records share it, or each record"
+            " has its own value. Name it in one of the two."
         )
     mine = tied.union(p.path for p in each)
     shared = [p for p in select(setup, free) if p.path not in mine]
@@ -360,7 +360,7 @@ def _choose_parameters(
         check_not_on_edge(edge[0].path, edge[0].value, edge[0].declaration.domain)
     if not shared and not each:
         raise ValueError(
-            "`fit` has nothing to move: name parameters in `free`, such as free=['mass.m',"
+            "`fit` has no free parameters: name some in `free`, such as free=['mass.m',"
             " 'friction.f_pos']."
         )
     return shared, each, [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
@@ -452,8 +452,8 @@ def on_log_scale(
             domain = p.declaration.domain
             if p.path in declared:
                 raise ValueError(
-                    f"{p.path!r} stands in `bounds` and in `log_scale`: between two bounds it has a"
-                    " scale of its own. Name it in one."
+                    f"{p.path!r} is in `bounds` and in `log_scale`: between two bounds it has"
+                    " another scale. Name it in one of the two."
                 )
             if not (domain.entry_by_entry and domain.bound() == 0.0 and domain.upper() == np.inf):
                 raise ValueError(

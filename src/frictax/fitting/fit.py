@@ -230,9 +230,9 @@ def fit_records(
     rounds = _rounds(options) if rounds is None else rounds
     if start is not None and objective.drives() != start.drives():
         raise ValueError(
-            f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the"
-            " record's inputs for different things, a force and a controller's reference. Leave"
-            " `start` out, or let both be `ClosedLoop`."
+            f"`start` {type(start).__name__} and `objective` {type(objective).__name__} use the"
+            " record's inputs differently, one as a force and one as a controller's reference."
+            " Leave `start` out, or use `ClosedLoop` for both."
         )
     if start is not None:
         parts = work.parts({type(start).__name__: 1.0, type(objective).__name__: 2.0})

@@ -155,7 +155,7 @@ def starting_bristle(
         )
     if elements < 1 or (elements > 1 and kind is not MaxwellSlip):
         raise ValueError(
-            f"`elements` must be 1 or more, and 1 but for MaxwellSlip, got {elements} for {name}."
+            f"`elements` must be >= 1, and 1 except for MaxwellSlip, got {elements} for {name}."
         )
     s, f = np.asarray(motion, dtype=float), np.asarray(friction, dtype=float)
     found = rises(s, f, (1 - np.exp(-1.0),))
@@ -332,6 +332,6 @@ def check_determined(problem: Problem, data: Sweep) -> None:
                 else "Leave out `offset`, or measure both directions"
             )
             raise ValueError(
-                f"`offset` (the payload's weight) cannot be told from {why} here: both shift the"
-                f" curve alike. {remedy}."
+                f"`offset` (the payload's weight) and {why} cannot be separated here: both shift"
+                f" the curve equally. {remedy}."
             )

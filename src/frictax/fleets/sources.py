@@ -111,8 +111,8 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
     stems = [p.stem for p in paths]
     if (duplicate := _first_duplicate(stems)) is not None:
         raise ValueError(
-            f"The folder {folder} has two files called {duplicate!r} but for their"
-            " endings. Rename one: a record is known by its file's name."
+            f"The folder {folder} has two files called {duplicate!r} with different"
+            " endings. Rename one: the name of the file names its record."
         )
     out = []
     for path in paths:
@@ -155,7 +155,7 @@ def sources_in_table(path: Path, column: str) -> list[TableSource]:
         raise ValueError(f"{path.name} has no rows.")
     if (duplicate := _first_duplicate(keys)) is not None:
         raise ValueError(
-            f"The rows of record {duplicate!r} of {path.name} do not stand together."
+            f"The rows of record {duplicate!r} of {path.name} are not consecutive."
             f" Sort the table by {column!r} and time."
         )
     sizes = np.diff([*begins, rows])
@@ -214,9 +214,7 @@ def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, 
         if not isinstance(about, pd.DataFrame):
             path = Path(about)
             if not path.is_file():
-                raise FileNotFoundError(
-                    f"There is no file {path}, which is to tell about the records."
-                )
+                raise FileNotFoundError(f"There is no file {path} with the data on the records.")
             if path.suffix.lower() == ".parquet":
                 check_parquet(path)
                 frame = pd.read_parquet(path)
@@ -260,7 +258,7 @@ def _standardize_columns(frame: Any) -> Any:
         out["date"] = pd.to_datetime(dates).astype("datetime64[us]")  # the resolution of Parquet
     except (ValueError, TypeError):
         raise ValueError(
-            "The dates of the records are no dates that can be read: got"
+            "The dates of the records cannot be read as dates: got"
             f" {frame['date'].iloc[0]!r}. Write them as 2026-05-31 or 2026-05-31 14:00."
         ) from None
     try:

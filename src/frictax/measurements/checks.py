@@ -347,7 +347,7 @@ def check_moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
     if np.all(values == values[0]):
         raise ValueError(
             f"{label} must change, got {values[0] / unit.si:.6g} {unit.name} in all {values.size}"
-            " samples: it tells nothing. Check the column, or leave it out."
+            " samples: it has no information. Check the column, or leave it out."
         )
 
 

@@ -164,8 +164,8 @@ def _resample(
         i = int(wide[np.argmax(np.diff(times)[wide])])
         notes.append(
             f"{this} has {wide.size} gaps, the longest of {times[i + 1] - times[i]:.3g} s at"
-            f" {times[i]:.6g} s, where it is joined by a straight line: trim the record if that is"
-            " not what happened."
+            f" {times[i]:.6g} s, where it is joined by a straight line: if the channel differed"
+            " from this, trim the record."
         )
     back = np.flatnonzero(np.diff(times) <= 0)
     if back.size:

@@ -45,7 +45,7 @@ def record_notices(record: Any) -> tuple[Notice, ...]:
             found += _saturation("Input", name, t, u, units[name], then)
     for name, y in record.outputs.items():
         unit = units[name]
-        then = "trim the record, if that is the end of the sensor's range and no stop"
+        then = "if this is the end of the sensor's range and not a hard stop, trim the record"
         found += _saturation("Output", name, t, y, unit, then)
         found += [] if name in record.ticks else _resolution(name, y, record.sd.get(name), unit)
         found += _size(name, t, y, unit, name in declared)
@@ -72,7 +72,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
             "the input's last value is held" if hold else "inputs are joined by a straight line"
         )
         then = (
-            f"where {between}: trim the record if that is not what happened"
+            f"where {between}: if the input differed from this, trim the record"
             if driven
             else "where nothing was recorded: check the clock"
         )
@@ -205,7 +205,7 @@ def _lone_samples(
     named = 20  # most times in a notice
     if lone.size:
         i, *others = lone.tolist()
-        count = "One sample" if lone.size == 1 else f"{lone.size} samples"
+        count = "one sample" if lone.size == 1 else f"{lone.size} samples"
         more = "".join(f", {t[k]:.6g} s" for k in others[:named])
         more += f" and {len(others) - named} other times" * (len(others) > named)
         numbers = {"count": count, "value": y[i] / unit.si, "unit": unit.name, "time": t[i]}

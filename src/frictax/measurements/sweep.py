@@ -515,7 +515,7 @@ def _check_rows(sweep: Sweep, sign: int) -> None:
         if b.any() and own.any() and np.mean(f[own]) * way < 0:
             raise ValueError(
                 f"`Sweep` force has the other sign for {text}: a constant force is greater than"
-                " friction, so that no breakaway row tells its direction. Subtract the constant"
+                " friction, so the direction of breakaway rows is unknown. Subtract the constant"
                 " force first."
             )
 

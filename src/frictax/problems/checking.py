@@ -132,8 +132,8 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
         same = same and not structure.priors and not given.priors
         if same and eqx.tree_equal(structure.model, given.model):
             raise here.error(
-                "changes nothing of the machine, nor of what is free. Say what differs, or leave it"
-                " out."
+                "does not change the machine or the free parameters. Write what differs, or leave"
+                " it out."
             )
         out[name] = (here, structure)
     return out

@@ -32,8 +32,8 @@ def simulate(problem: Problem) -> list[Preview]:
     """
     if isinstance(problem.data, fx.Sweep):
         raise problem.place.below("sweep").error(
-            "is a table of steady speeds, of which nothing is simulated. Ask `frictax identify"
-            " --check` what it can tell."
+            "is a table of steady speeds, which cannot be simulated. `frictax identify --check`"
+            " prints what it identifies."
         )
     settings = problem.settings()
     asked = settings["objective"]

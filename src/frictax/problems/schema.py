@@ -300,7 +300,7 @@ class ProblemFile(Strict):
         for name in ("compare", "uncertainty", "validation"):
             if self.sweep is not None and name in self.model_fields_set:
                 raise ValueError(
-                    f"has [{name}] beside a [sweep], which has no such thing: leave it out"
+                    f"has [{name}] beside a [sweep], which does not use it: leave it out"
                 )
         of_records = sorted(
             self.fit.model_fields_set - {"free", "tied", "log_scale", "loss", "level"}
@@ -315,7 +315,7 @@ class ProblemFile(Strict):
                 "has records and no [machine] that explains them: give its parts as [machine.NAME]"
             )
         if self.records and self.law is not None:
-            raise ValueError("has a [law] beside records: laws stand in the parts of [machine]")
+            raise ValueError("has a [law] beside records: laws belong into the parts of [machine]")
         return self
 
 

@@ -151,8 +151,8 @@ def to_arviz(drawn: Posterior) -> Any:
     about = {"inference_library": "frictax", "inference_library_version": frictax.__version__}
     draws = {"chain": np.arange(drawn.draws.shape[0]), "draw": np.arange(drawn.draws.shape[1])}
     meaning = {
-        "lp": "log density, but for a constant; before draws were widened",
-        "diverging": "whether the draw ends a path that the sampler could not follow",
+        "lp": "log density except for a constant, before draws were widened",
+        "diverging": "whether the sampler diverged in this draw",
         "acceptance_rate": "mean probability of acceptance along the path",
         "tree_depth": "doublings of the path",
         "n_steps": "steps of the path",

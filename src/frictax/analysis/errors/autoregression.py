@@ -422,8 +422,8 @@ def _walk_waves(n: int) -> _Waves:
 _LEAST_INFORMATION = 1e-9  # [information of white residuals] added in all directions
 # REML iterations, and the relative change of the covariance at the end
 _ROUNDS, _SETTLED = 12, 3e-3
-_IN_TIME = ("s", "record", "Record longer, or repeat the run and take Jackknife")
-_IN_ROWS = ("rows", "sweep", "Measure the sweep again, its speeds in another order")
+_IN_TIME = ("s", "record", "Record longer, or repeat the run and use the errors of Jackknife")
+_IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
 # Correlation times in a record, and degrees of freedom, below which errors are rough and useless.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 

@@ -474,9 +474,9 @@ def posterior(
     n = posterior_sample_size(found) if samples is None else float(samples)
     if n <= len(found.x):
         raise ValueError(
-            f"`posterior`: the residuals are worth {n:.3g} independent samples, no more than the"
-            f" {len(found.x)} numbers that were fitted: the density has no end. Fit fewer, as"
-            " without `free_starts`, or record for longer."
+            f"`posterior`: the residuals have {n:.3g} effective samples for {len(found.x)} fitted"
+            " parameters, so the density is not finite. Fit fewer parameters, for example without"
+            " `free_starts`, or record for longer."
         )
     # The first frame of the chains is the covariance of the fit. Parameters at a bound are moved
     # inside by about as much as the data allow.
@@ -633,8 +633,8 @@ def _check(
         )
     if found.problem.loss.rounds > 1:
         raise ValueError(
-            f"`posterior` needs a likelihood, and {type(found.problem.loss).__name__} is none. Fit"
-            " with `Squares()`, and leave out what is wrong."
+            f"`posterior` needs a likelihood, and {type(found.problem.loss).__name__} does not"
+            " define one. Fit with `Squares()`, and delete outliers."
         )
     told = {p.path for p in found.problem.priors}
     told |= {u.path for u in found.problem.unknowns if np.isfinite(u.declaration.domain.upper())}
@@ -645,8 +645,8 @@ def _check(
     ]
     if untold:
         raise ValueError(
-            f"`posterior`: neither data nor priors tell {join_names(untold)}, so that the density"
-            " has no end there. Give `bounds` on both "
-            f'sides or, to what all records share, priors, as fx.Normal("{untold[0]}", mean, sd),'
-            " or leave them out of `free`."
+            f"`posterior`: neither data nor priors identify {join_names(untold)}, so the density is"
+            " not finite. Give `bounds` on both sides, or leave them out of `free`. For parameters"
+            f' that all records share, you can give priors, such as fx.Normal("{untold[0]}", mean,'
+            " sd)."
         )

@@ -194,13 +194,13 @@ class Jackknife(NoiseModel):
         _refuse(problem, "Jackknife")
         if self.repeats is None and len(problem.prepared) < 2:
             raise ValueError(
-                "`Jackknife()` leaves out whole records, and there is one. Say how often its motion"
-                " repeats: Jackknife(4)."
+                "`Jackknife()` leaves out whole records, and there is one. Give the number of"
+                " repeats of its motion: Jackknife(4)."
             )
         if self.repeats is None and varies_by_record(problem):
             raise ValueError(
-                "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often"
-                " each repeats: Jackknife(4)."
+                "`Jackknife()` cannot leave out a record that has parameters of its own. Give the"
+                " number of repeats of each motion: Jackknife(4)."
             )
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
@@ -240,11 +240,11 @@ def _refuse(problem: Problem, kind: str) -> None:
     """Raise `ValueError` for a problem whose errors refits with other weights do not show."""
     if problem.priors:
         raise ValueError(
-            f"`{kind}` cannot draw priors anew, so that its errors would be too small. Take"
-            " `HAC()`."
+            f"`{kind}` cannot resample priors, so its errors are too small for fits with priors."
+            " Take `HAC()`."
         )
     if problem.loss.rounds > 1 and kind == "BlockBootstrap":
-        raise ValueError(f"`{kind}` knows `Squares()` only. Take `HAC()` or `Jackknife(...)`.")
+        raise ValueError(f"`{kind}` accepts `Squares()` only. Take `HAC()` or `Jackknife(...)`.")
 
 
 def _ends_at_kinks(settled: np.ndarray) -> str:

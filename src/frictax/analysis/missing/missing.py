@@ -80,8 +80,8 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
     """
     if found.of_sweep:
         raise ValueError(
-            "`missing` asks what the simulation of a machine lacks, and this fit is of a law to a"
-            " sweep. Its `notices` say lack of fit; compare laws by `fx.compare(sweep)`."
+            "`missing` needs a fit of a machine to records, and this is a fit of a law to a sweep."
+            " Look for its notice `lack-of-fit`, and compare laws by `fx.compare(sweep)`."
         )
     cache = vars(found)  # A print of the fit may have computed the table already.
     if "missing_table" not in cache:

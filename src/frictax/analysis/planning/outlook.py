@@ -423,9 +423,9 @@ def _weak_notices(
     for says, gains in best.items():
         errors = [f"{name} {gain:.2g} times" for name, gain in gains if np.isfinite(gain)]
         unseen = [name for name, gain in gains if not np.isfinite(gain)]
-        effects = [f"errors would be smaller, of {join_names(errors)}"] if errors else []
-        effects += [f"{join_names(unseen)} would show at all"] if unseen else []
-        out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(effects)}))
+        effects = [f"the errors are smaller ({join_names(errors)})"] if errors else []
+        effects += [f"the data identify {join_names(unseen)}"] if unseen else []
+        out.append(Notice("cure", "", {"experiment": says, "gains": ", and ".join(effects)}))
     helped = {name for gains in best.values() for name, _ in gains}
     without = [name for name in asked if name not in helped]
     if without:
@@ -494,26 +494,27 @@ def _motions(
     unit = "rad/s" if name.endswith("phi") else "m/s"
     tried = [
         (
-            f"move it faster, at up to {_FAST * top:.2g} {unit} in place of {top:.2g}",
+            f"move the body faster, at up to {_FAST * top:.2g} {unit} instead of {top:.2g}",
             s[0] + _FAST * (s - s[0]),
         ),
         (
-            f"move it more slowly, at up to {top / _SLOW:.2g} {unit} in place of {top:.2g}, with"
-            " slow ramps",
+            f"move the body more slowly, at up to {top / _SLOW:.2g} {unit} instead of {top:.2g},"
+            " with slow ramps",
             np.interp(t / _SLOW, t, s),
         ),
     ]
     if np.min(v) > -0.05 * top or np.max(v) < 0.05 * top:
         half = 0.5 * t[-1]
         there = np.interp(np.where(t <= half, 2 * t, 2 * (t[-1] - t)), t, s)
-        tried.append(("let it reverse: move to and fro, not one way only", there))
+        tried.append(("let the motion reverse, instead of moving in one direction only", there))
     # Exponentially from `top`/`_SPAN` to `top` and back, first forward and then backward.
     phase = 4.0 * t / t[-1]
     speed = np.where(phase < 2, 1.0, -1.0) * top * _SPAN ** -np.abs(np.mod(phase, 2.0) - 1.0)
     low = top / _SPAN
     tried.append(
         (
-            f"sweep the speed slowly from {low:.2g} to {top:.2g} {unit} and back, both ways",
+            f"sweep the speed slowly from {low:.2g} to {top:.2g} {unit} and back, in both"
+            " directions",
             s[0] + np.concatenate([[0.0], np.cumsum(speed[1:] * np.diff(t))]),
         )
     )
@@ -578,7 +579,7 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Reme
     half = jnp.arange(v.shape[0]) % 2 == 0
     tried = [
         (
-            f"measure faster too, up to {_FAST * top:.2g} {unit} in place of {top:.2g}",
+            f"measure faster too, up to {_FAST * top:.2g} {unit} instead of {top:.2g}",
             (jnp.where(half, _FAST * v, v), breakaway, way),
         ),
         (

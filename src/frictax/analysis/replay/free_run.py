@@ -324,7 +324,7 @@ def free_run(
         )
     i, data = find_record(found, record)
     if not isinstance(data, Record):
-        raise ValueError(f"`free_run` runs beside records, and {record!r} is a sweep.")
+        raise ValueError(f"`free_run` simulates a record, and {record!r} is a sweep.")
     x = np.asarray(found.x)
     machine = objective.machine(found.problem.setup_at(jnp.asarray(x), i).machine)
     prepared = divide_gaps(objective.prepare(machine, data), found.problem.engine)

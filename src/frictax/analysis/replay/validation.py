@@ -224,8 +224,8 @@ def validate(
     if not isinstance(objective, FreeRun | ClosedLoop):
         raise ValueError(
             "`validate` runs from one start, by FreeRun(...) or ClosedLoop(...), got"
-            f" {objective!r}. On windows, which begin at the measurement, `score` says what is"
-            " left."
+            f" {objective!r}. For windows, which start from the measurement, use"
+            " `score`."
         )
     i, data = find_record(found, record)
     if not isinstance(data, Record):

@@ -324,6 +324,6 @@ def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:
         near = min(others, key=lambda row: row.aicc)
         text += f"; {near.name} comes next ({near.aicc:.1f})."
         if abs(near.aicc - best.aicc) < 2:
-            text += " The two differ by less than 2, which says little."
+            text += " The two differ by less than 2, which is not significant."
         return text
     return text + "."

@@ -154,7 +154,7 @@ class InverseDynamics(AbstractObjective):
                 keep &= ~(at_stop[wide : wide + s.size] > 0.5)
         if not keep.any():
             raise ValueError(
-                f"Record {record.name!r} leaves `InverseDynamics` no sample: all are slow, at the"
+                f"Record {record.name!r} has no samples for `InverseDynamics`: all are slow, at the"
                 " ends or at a stop. Take `FreeRun()` or `Windows()`."
             )
         nothing = np.zeros((record.n, len(bodies)))

@@ -71,7 +71,8 @@ class ByPath(Mapping[str, Any]):
             value = get(self._setup, path)
         if isinstance(value, eqx.Module | tuple) or value is None:
             below = [p.path for p in parameters(self._setup) if p.path.startswith(f"{path}.")]
-            raise UnknownName(f"{path!r} is no number. Name one of {', '.join(below) or 'them'}.")
+            names = ", ".join(below) or "them"
+            raise UnknownName(f"{path!r} is not a number. Name one of {names}.")
         self._known[path] = value
         return value
 
@@ -120,8 +121,8 @@ def ties_of(
         for path in paths:
             if path in ties:
                 raise ValueError(
-                    f"{path!r} stands in `{option}` and in `tied`: it moves by itself, or follows"
-                    f" ({ties[path].says}). Name it in one."
+                    f"{path!r} is in `{option}` and in `tied`: either it is free, or it follows"
+                    f" ({ties[path].says}). Name it in one of the two."
                 )
     by = ByPath(setup, tuple(ties.values()))
     for tie in ties.values():
@@ -173,7 +174,9 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
         get(setup, path)  # Raises `KeyError` if the name does not exist.
     if callable(to):
         if path not in here:
-            raise ValueError(f"`tied` gives a function for {path!r}, which is no number. Name one.")
+            raise ValueError(
+                f"`tied` has a function for {path!r}, which is not a number. Name one."
+            )
         return [Tie(path, function=to)]
     found = _PRODUCT.fullmatch(to)
     try:
@@ -228,8 +231,8 @@ def tied_domain(
         low, high = max(low, least), min(high, most)
         if not low < high:
             raise ValueError(
-                f"`tied` leaves {path!r} no value: it must be {domain.rule()}, and {other!r}, which"
-                f" follows it, {theirs.rule()}. Change the bounds of one."
+                f"`tied` allows no value of {path!r}: it must be {domain.rule()}, and {other!r},"
+                f" which follows it, {theirs.rule()}. Change the bounds of one."
             )
     if (low, high) == (domain.bound(), domain.upper()) and is_open == isinstance(domain, Positive):
         return domain

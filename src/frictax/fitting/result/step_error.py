@@ -58,8 +58,8 @@ def step_error(found: FitResult) -> dict[str, float]:
     problem, engine = found.problem, found.problem.engine
     if not isinstance(engine, OnSamples):
         raise ValueError(
-            f"`step_error` halves steps on samples; this fit has none: {type(engine).__name__}"
-            " controls its own error."
+            f"`step_error` is for fits with `OnSamples`: {type(engine).__name__} controls the error"
+            " of its steps itself."
         )
     return _linear_change(found, dataclasses.replace(problem, engine=with_finer_steps(engine)))[0]
 

@@ -155,7 +155,7 @@ def _motion(
     t = np.asarray(prepared.t)
     t = t if prepared.rows is None else t[np.asarray(prepared.rows)]
     level, line = (_without_line(t, y, weight, order) for order in (0, 1))
-    still, beside = y - (y + left)[..., :1], "its spread about its mean"
+    still, beside = y - (y + left)[..., :1], "the deviation from its mean"
     if isinstance(problem.objective, Windows):
         beside = "the deviation from the mean of each window"
         # The error of a start grows linearly over its window, but not beyond the motion itself.

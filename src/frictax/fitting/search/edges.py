@@ -209,11 +209,11 @@ def _edge_notice(
     if found is None:
         verdict = "No noise can be read from the residuals, so a lower misfit may exist."
     elif found.at_noise:
-        verdict = "The residuals are white noise, so this end is an answer."
+        verdict = "The residuals are white noise, so this end is valid."
     else:
         verdict = (
             f"The misfit is {found.ratio:.3g} times the noise of {found.subject} or is not white,"
-            " so this end is not an answer."
+            " so this end is not valid."
         )
     never = Event(0, 0, 0, 0, np.inf)
     records = [p for p in problem.prepared if isinstance(p, PreparedRecord)]

@@ -195,9 +195,10 @@ def _population_sections(
     flagged, judged = population.outliers, int(np.sum(~np.isnan(population.records["chance"])))
     expected = population.false_alarms * judged
     lead = (
-        f"{len(flagged)} of {judged} records: chance alone puts a record of this population so far"
-        f" off in less than {population.false_alarms:g} of all cases, of which {expected:.2g} would"
-        " be expected in a fleet without any. Distances allow for each record's own errors."
+        f"{len(flagged)} of {judged} records are outliers: by chance, less than"
+        f" {population.false_alarms:g} of all records are so far from the population. A fleet"
+        f" without outliers has {expected:.2g} such records on average. Distances allow for each"
+        " record's own errors."
     )
     blocks = [("lead", lead)]
     if population.within is not None:

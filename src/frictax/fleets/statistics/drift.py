@@ -91,7 +91,9 @@ class Drift(Summarised):
         if name not in self.names:
             raise KeyError(f"There is no drift of {name!r}.{suggestion(name, self.names)}")
         if not size:
-            raise ValueError("`size` is 0, and a drift of 0 is never told. Give one in SI a year.")
+            raise ValueError(
+                "`size` is 0, which is never detected. Give a drift in SI units a year."
+            )
         if not 0 < power < 1:
             raise ValueError(f"`power` must lie between 0 and 1, got {power!r}. Write 0.8.")
         fit = self.fits[name]
@@ -281,7 +283,7 @@ def drift(
     for name in relative:
         if name not in fleet.names:
             near = suggestion(name, fleet.names)
-            raise KeyError(f"`log`: there is no drift of {name!r} to be told.{near}")
+            raise KeyError(f"`log`: this table has no parameter {name!r}.{near}")
         if fleet.lower[name] is None:
             raise ValueError(f"`log`: {name} has no lower bound to be relative to. Leave it out.")
     dated = np.isfinite(fleet.dates)

@@ -234,9 +234,9 @@ class Population(Summarised):
         flagged, judged = self.outliers, self.records["chance"].notna().sum()
         expected = self.false_alarms * judged
         out.append(
-            f"{len(flagged)} of {judged} records are outliers (chance below"
-            f" {self.false_alarms:g}, by which {expected:.2g} would be called so in a fleet without"
-            " any)" + (":" if len(flagged) else ".")
+            f"{len(flagged)} of {judged} records are outliers (probability below"
+            f" {self.false_alarms:g}; a fleet without outliers has {expected:.2g} such records on"
+            " average)" + (":" if len(flagged) else ".")
         )
         for row in table_rows(flagged, PRINTED_ROWS):
             out.append(
@@ -470,7 +470,7 @@ def _scales(
                 about = {"count": near, "records": int(known.sum()), "bound": bound}
                 notices.append(Notice("population-near-bound", name, about))
         if not known.any():
-            raise ValueError(f"No record tells {name} with an error: leave it out of `names`.")
+            raise ValueError(f"No record has an error of {name}: leave it out of `names`.")
         out[name] = bound if wanted else None
     return out, notices
 

@@ -181,8 +181,8 @@ def verdicts(
         high = np.inf if upper is None else float(upper)
         if not low < high or (np.isinf(low) and np.isinf(high)):
             raise ValueError(
-                f"`limits` of {name} hold nothing: the lower must lie below the upper, and one of"
-                f" them be given, got {limits[name]!r}."
+                f"`limits` of {name} must have a lower limit below the upper limit, or one limit"
+                f" only, got {limits[name]!r}."
             )
         ends[name] = low, high
     fleet = read_estimates(table, names)

@@ -175,15 +175,15 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         plain = all(n["name"].isidentifier() for n in lacking)
         hand = f"[{', '.join(n['name'] for n in lacking)}]" if plain else "<the machine fitted>"
         raise ValueError(
-            f"{path} holds what is not frictax's own, and no code: {names}. Hand it over:"
+            f"{path} needs code that is not part of frictax: {names}. Pass it:"
             f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
         )
     # [standard deviations of the noise] rms difference of the residuals for the user's own code
     if not off <= 0.02:
         names = " or ".join(map(name_of, own))
         raise ValueError(
-            f"{path} is of another {names} than was handed over: what the machine leaves of the"
-            f" records differs by {off:.2g} times the noise. Hand over the code that was fitted."
+            f"{path} was fitted with another {names} than you passed: the residuals differ by"
+            f" {off:.2g} times the noise. Pass the code that was fitted."
         )
     return thing
 
