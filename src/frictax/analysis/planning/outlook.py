@@ -217,7 +217,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     parameter                  start  unit   expected error  relative
     friction.f_pos.F_prop      0.2    N.s/m  ...             ... times  not identifiable
     ...
-    ! Remedy: move it faster, at up to 0.37 m/s in place of 0.12; errors would be smaller, of ...
+    ! Remedy: move the body faster, at up to 0.37 m/s instead of 0.12. Then the errors are ...
     """
     check_names(outlook, options)
     if isinstance(data, Sweep) and not isinstance(model, Machine):
@@ -583,7 +583,7 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Reme
             (jnp.where(half, _FAST * v, v), breakaway, way),
         ),
         (
-            f"measure more slowly too, down to {slowest / _SLOW:.2g} {unit} in place of"
+            f"measure more slowly too, down to {slowest / _SLOW:.2g} {unit} instead of"
             f" {slowest:.2g}",
             (jnp.where(half, v / _SLOW, v), breakaway, way),
         ),
