@@ -535,3 +535,26 @@ def test_laws_and_signals_are_checked_where_they_are_built_inside_a_compiled_fun
         )
 
     assert float(built(0.5)) > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "function", "meant"),
+    [
+        (lambda **wrong: fx.information(block(), [0.0, 1.0], {}, **wrong), "information", "free"),
+        (lambda **wrong: fx.limit_cycle(block(), 1.0, **wrong), "limit_cycle", "returns"),
+        (
+            lambda **wrong: fx.kalman_filter(
+                any_value(None), any_value(None), start_sd={}, **wrong
+            ),
+            "kalman_filter",
+            "members",
+        ),
+    ],
+)
+def test_a_misspelt_option_is_answered_with_the_one_that_was_meant(
+    call: Callable[..., Any], function: str, meant: str
+) -> None:
+    with pytest.raises(
+        TypeError, match=rf"`{function}` has no option '{meant}x'\. Did you mean '{meant}'\? It has"
+    ):
+        call(**{f"{meant}x": 1})

@@ -34,18 +34,14 @@ def _call_method(name: str, static, arrays, *at) -> Any:
     return getattr(system, name)(*at, args)
 
 
-def _method(name: str) -> Callable[..., Any]:
-    return lambda self, *at: _call_method(name, self.static, self.arrays, *at)
-
-
-def _fixed_property(name: str) -> Callable[..., Any]:
-    """Return a method for a property of the system that does not depend on time or state."""
+def _method(name: str, traced: bool = True) -> Callable[..., Any]:
+    """Return a method of `Reused`; one that is not traced does not depend on time or state."""
 
     def ask(self) -> Any:
         system, args, _ = _combine_model(self.static, self.arrays)
         return getattr(system, name)(args)
 
-    return ask
+    return (lambda self, *at: _call_method(name, self.static, self.arrays, *at)) if traced else ask
 
 
 class Reused(eqx.Module):
@@ -65,9 +61,8 @@ class Reused(eqx.Module):
         leaves, structure = jax.tree.flatten(rest)
         self.static = (tuple(leaves), structure)
 
-    is_smooth, is_stiff, judged_states, swings = map(
-        _fixed_property, ("is_smooth", "is_stiff", "judged_states", "swings")
-    )
+    is_smooth, is_stiff = _method("is_smooth", False), _method("is_stiff", False)
+    judged_states, swings = _method("judged_states", False), _method("swings", False)
     flow, guard, jump, deadline, tick, longest_step = map(
         _method, ("flow", "guard", "jump", "deadline", "tick", "longest_step")
     )
