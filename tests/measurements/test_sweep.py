@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,8 @@ GOOD = (
 def read(tmp_path: Path, text: str = GOOD, **options) -> Sweep:
     path = tmp_path / "sweep.csv"
     path.write_text(text, encoding="utf-8")
-    return Sweep.from_csv(path, **{"velocity": "omega", "force": "torque", **options})
+    given: dict[str, Any] = {"velocity": "omega", "force": "torque"}
+    return Sweep.from_csv(path, **given | options)
 
 
 def array(v, f, **options) -> Callable[[Path], object]:

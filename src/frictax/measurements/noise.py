@@ -211,6 +211,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
         if np.median((took / median_filter(took, beside))[lost]) < 1.5:
             return None
     n = np.concatenate([[0], np.cumsum(counts)])
+    # The noise of the times is that of the residuals of cubics of the counts.
     count, time = _windows(n, t, beside)
     basis = np.linalg.qr((count / np.ptp(count, axis=1)[:, None])[..., None] ** np.arange(4))[0]
     left = time - np.einsum("kwi,kvi,kv->kw", basis, basis, time)
@@ -226,7 +227,20 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     accuracy = 0.02  # relative error of a speed
     width = int((12.0 * (noise / period / accuracy) ** 2) ** (1 / 3)) // 2 * 2 + 1
     width = min(int(np.clip(width, *_SMOOTHED)), (t.size - 1) // 2 * 2 + 1)
-    return Ticks(abs(step), counts, abs(step) / _smooth_periods(n, t, width), noise)
+    # The time of one step at each tick follows from parabolas. The slope in the middle of a
+    # parabola does not depend on the middle tick. Therefore the weight of a tick does not depend on
+    # its error.
+    count, time = _windows(n, t, width)
+    powers = count[..., None] ** np.arange(3)
+    gram = np.einsum("kwi,kwj->kij", powers, powers)
+    found = np.linalg.solve(gram, np.einsum("kwi,kw->ki", powers, time)[..., None])[..., 0]
+    half = width // 2
+    begin, end = (0, slice(None, half)), (-1, slice(half + 1, None))
+    ends = [found[i, 1] + 2 * found[i, 2] * count[i, rows] for i, rows in (begin, end)]
+    smooth, local = np.concatenate([ends[0], found[:, 1], ends[1]]), np.gradient(t, n)
+    # Where ticks are few for their noise, a parabola may turn back.
+    smooth = np.where(smooth > 0.2 * local, smooth, local)
+    return Ticks(abs(step), counts, abs(step) / smooth, noise)
 
 
 def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
@@ -241,27 +255,6 @@ def _windows(
     counts, times = (np.lib.stride_tricks.sliding_window_view(x, width) for x in (n, t))
     middle = slice(width // 2, width // 2 + 1)
     return (counts - counts[:, middle]).astype(float), times - times[:, middle]
-
-
-def _smooth_periods(
-    n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"], width: int
-) -> Float[np.ndarray, " n"]:
-    """Return the time of one step at each tick [s], from parabolas through `width` ticks.
-
-    A parabola's slope in the middle does not depend on the time of the middle tick. Therefore the
-    weight of a tick does not depend on its error.
-    """
-    counts, times = _windows(n, t, width)
-    powers = counts[..., None] ** np.arange(3)
-    gram = np.einsum("kwi,kwj->kij", powers, powers)
-    found = np.linalg.solve(gram, np.einsum("kwi,kw->ki", powers, times)[..., None])[..., 0]
-    half = width // 2
-    begin, end = (0, slice(None, half)), (-1, slice(half + 1, None))
-    ends = [found[i, 1] + 2 * found[i, 2] * counts[i, rows] for i, rows in (begin, end)]
-    periods = np.concatenate([ends[0], found[:, 1], ends[1]])
-    local = np.gradient(t, n)
-    # Where ticks are few for their noise a parabola may turn back.
-    return np.where(periods > 0.2 * local, periods, local)
 
 
 def find_glitches(

@@ -117,7 +117,7 @@ class Sweep(SweepVerbs):
         **options: Unpack[SweepOptions],
     ) -> None:
         check_names(Sweep, options)
-        given = _ARRAYS | options
+        given: dict[str, Any] = {**_ARRAYS, **options}
         v_unit = units.velocity_unit(given["velocity_unit"])
         f_unit = units.force_unit(given["force_unit"])
         units.same_kind(v_unit, f_unit)
@@ -251,10 +251,10 @@ class Sweep(SweepVerbs):
             role: _recognise_column(table.header, role) if name is None else name
             for role, name in named.items()
         }
-        v, f, s, began = (
+        rows_of: list[Any] = [
             None if name is None else np.asarray(table.column(name, role))[rows]
             for role, name in columns.items()
-        )
+        ]
         of_v, of_f = columns["velocity"], columns["force"]
         if of_v == of_f:
             raise ValueError(
@@ -267,7 +267,7 @@ class Sweep(SweepVerbs):
         slides = v_unit in _SLIDING or f_unit in _SLIDING
         given["velocity_unit"] = v_unit or ("m/s" if slides else "rad/s")
         given["force_unit"] = f_unit or ("N" if slides else "N.m")
-        return cls(v, f, s, began, **given).select(direction)
+        return cls(*rows_of, **given).select(direction)
 
     @classmethod
     def from_records(

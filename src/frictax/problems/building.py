@@ -46,6 +46,11 @@ class Place:
         return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")
 
 
+def toml_text(text: str) -> str:
+    """Return a text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def toml_key(key: str) -> str:
     """Return `key` as TOML writes it."""
     if key.replace("_", "").replace("-", "").isalnum():
@@ -76,24 +81,15 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
         raise place.below("kind").error(
             f"must be one of {', '.join(kinds)}, got {kind!r}.{suggestion(kind, kinds)}"
         )
-    _check_arguments(kind, table, place)
-    given = {
-        key: build_inside(value, place.below(key)) for key, value in table.items() if key != "kind"
-    }
-    return call_checked(lambda: getattr(fx, kind)(**given), place, values=True)
-
-
-def _check_arguments(kind: str, table: Mapping[str, Any], place: Place) -> None:
-    """Raise `ProblemError` for keys of a table that are not arguments, and for missing ones."""
     maker = getattr(fx, kind)
     fields = list(inspect.signature(maker).parameters.values())
     names = [p.name for p in fields]
     # The class itself refuses some arguments, in a sentence.
     known = {"kind", *names, *getattr(maker, "refused", ())}
-    for key in table:
-        if key not in known:
-            instead = modelica_advice(key, names) or suggestion(key, names)
-            raise place.below(key).error(
+    for word in table:
+        if word not in known:
+            instead = modelica_advice(word, names) or suggestion(word, names)
+            raise place.below(word).error(
                 f"is no argument of {kind}.{instead} It has: {', '.join(names)}."
             )
     for p in fields:
@@ -107,6 +103,10 @@ def _check_arguments(kind: str, table: Mapping[str, Any], place: Place) -> None:
             raise place.below(p.name).error(
                 f"must not contain true or false, got {brief(table[p.name], 80)}. Write a number."
             )
+    given = {
+        key: build_inside(value, place.below(key)) for key, value in table.items() if key != "kind"
+    }
+    return call_checked(lambda: getattr(fx, kind)(**given), place, values=True)
 
 
 def _has_truth(value: Any) -> bool:

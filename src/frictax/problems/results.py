@@ -23,6 +23,7 @@ from frictax.files.replacing import (
 from frictax.report.json_text import estimate, to_json_types, versions
 from frictax.text import amount, format_estimate
 
+from .building import toml_text
 from .identification import Identification
 from .problem import find
 
@@ -213,10 +214,10 @@ def parameters_toml(made: Identification) -> str:
     for e in (*errors.estimates, *errors.tied):
         lines += [
             "",
-            f"[{_toml_text(e.name)}]",
+            f"[{toml_text(e.name)}]",
             f"value = {_number(e.value)}",
-            f"unit = {_toml_text(e.unit)}",
-            *([f"tied = {_toml_text(e.tied)}"] if e.tied else []),
+            f"unit = {toml_text(e.unit)}",
+            *([f"tied = {toml_text(e.tied)}"] if e.tied else []),
         ]
         if np.isfinite(e.standard_error):
             lines += [
@@ -269,11 +270,6 @@ def report(made: Identification, command: str | None) -> str:
 
 def _number(x: float) -> str:
     return repr(float(x))
-
-
-def _toml_text(text: str) -> str:
-    """Return a text as TOML writes it."""
-    return json.dumps(text, ensure_ascii=False)
 
 
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"

@@ -34,9 +34,8 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_UNPRINTED = re.compile(
-    rf"(?![\r\f\v]){CONTROL.pattern}"
-)  # characters that a text does not contain
+# Characters that a text does not contain.
+_UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
 _HEAD = 50  # [rows] The first ones decide whether a column contains words; 50 read quickly.
@@ -451,26 +450,22 @@ def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
     `ImportError` if the package that reads workbooks is missing.
     """
     if raw[:4] in _WORKBOOKS:
-        return _csv(_sheet(path, raw)), "row", 1
-    if path.suffix.lower() in _JSON:
-        return _csv(_log(path, raw)), "entry", 0
-    return None
-
-
-def _csv(rows: Iterable[Sequence[Any]]) -> bytes:
-    out = io.StringIO()
+        rows, rows_are, first = _sheet(path, raw), "row", 1
+    elif path.suffix.lower() in _JSON:
+        rows, rows_are, first = _log(path, raw), "entry", 0
+    else:
+        return None
+    dates, out = datetime.datetime | datetime.date | datetime.time, io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(
         [
-            (
-                cell.isoformat()
-                if isinstance(cell, datetime.datetime | datetime.date | datetime.time)
-                else ("" if cell is None else " ".join(str(cell).split()))
-            )
+            cell.isoformat()
+            if isinstance(cell, dates)
+            else ("" if cell is None else " ".join(str(cell).split()))
             for cell in row
         ]
         for row in rows
     )
-    return out.getvalue().encode("utf-8", "replace")
+    return out.getvalue().encode("utf-8", "replace"), rows_are, first
 
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:

@@ -140,7 +140,14 @@ class Table:
             cells = self.read(self.position(name, "where"))
             cells = cells if self.chosen is None else cells[self.chosen]
             seen, at = np.unique(cells.astype(str), return_inverse=True)
-            hit = np.array([_equal(cell, wanted) for cell in seen], dtype=bool)[at]
+            hits = []
+            for cell in map(str.strip, seen):
+                try:
+                    hits.append(float(cell) == float(str(wanted)))
+                except ValueError:
+                    is_same = isinstance(wanted, bool) and cell.lower() == str(wanted).lower()
+                    hits.append(is_same or cell == str(wanted).strip())
+            hit = np.array(hits, dtype=bool)[at]
             if not hit.any():
                 plain = [cell.strip().removesuffix(".0") for cell in seen[:8]]
                 raise ValueError(
@@ -389,13 +396,3 @@ def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _row(i: int) -> str:
     return f"row {i} (counted from 0)"
-
-
-def _equal(cell: str, wanted: Any) -> bool:
-    cell = cell.strip()
-    try:
-        return float(cell) == float(str(wanted))
-    except ValueError:
-        return cell == str(wanted).strip() or (
-            isinstance(wanted, bool) and cell.lower() == str(wanted).lower()
-        )

@@ -11,17 +11,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 _TURNS = (360.0, 2 * math.pi, 1.0, 2000 * math.pi)  # deg, rad, rev, mrad
-_COUNTS = (
-    tuple(2.0**k for k in range(4, 49))
-    + tuple(
-        float(n)
-        for n in (100, 200, 400, 500, 800, 1000, 1600, 1024, 1200, 1440, 2000, 2400, 2500, 2880)
-    )
-    + tuple(
-        float(n) for n in (3000, 3600, 4000, 5000, 6000, 7200, 8000, 10000, 12000, 14400, 16000)
-    )
+_ROUND = (
+    "100 200 400 500 800 1000 1600 1024 1200 1440 2000 2400 2500 2880 3000 3600 4000 5000 "
+    "6000 7200 8000 10000 12000 14400 16000 20000 36000 40000 50000 80000 100000 360000 "
+    "1000000"
 )
-_COUNTS += tuple(float(n) for n in (20000, 36000, 40000, 50000, 80000, 100000, 360000, 1000000))
+_COUNTS = (*(2.0**k for k in range(4, 49)), *map(float, _ROUND.split()))
 
 
 @dataclasses.dataclass(frozen=True)

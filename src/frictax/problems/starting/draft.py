@@ -266,7 +266,14 @@ class Draft:
         # At most 1 % of the rows begin a part. If more than 1 % of the stamps repeat, the clock has
         # too few digits.
         if 0 < starts.size <= 0.01 * t.size:
-            by = _column_of_parts(self.shape, starts)
+            by = ""
+            for j, name in enumerate(self.shape.names if self.shape.header else ()):
+                parts = np.split(self.shape.values[:, j], starts)
+                firsts = [part[0] for part in parts]
+                alike = all(np.all(part == part[0]) for part in parts)
+                # Each part has a value of its own in such a column.
+                if not by and name and alike and len(set(firsts)) == len(parts):
+                    by = f"{name}={firsts[0]:.15g}"
             flag = f"--where '{by}'" if by else "--part 1"
             return Missing(
                 flag,
@@ -446,17 +453,6 @@ def first_draft(
         rate = shape.rate
     machine, sure = machine_of(columns, shape, rate)
     return Draft(file, shape, machine, sure, columns, rate, {}, where or {}, part)
-
-
-def _column_of_parts(shape: Shape, starts: np.ndarray) -> str:
-    """Return NAME=VALUE of a column with one value in each part, or ""."""
-    for j, name in enumerate(shape.names):
-        parts = np.split(shape.values[:, j], starts)
-        firsts = [part[0] for part in parts]
-        if name and shape.header and len(set(firsts)) == len(parts):
-            if all(np.all(part == part[0]) for part in parts):
-                return f"{name}={firsts[0]:.15g}"
-    return ""
 
 
 def machine_of(

@@ -63,12 +63,7 @@ _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}  # names of angles, not of turns
 _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # clocks of microcontrollers
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
-_COUNTERS_OF_BITS = (
-    2.0**15,
-    2.0**16,
-    2.0**31,
-    2.0**32,
-)  # ranges of counters, independent of the counts per turn
+_COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)  # ranges that are not a turn
 _SAME_SCALE = 0.02  # share by which a measured ratio of speeds may differ from that of two units
 
 
@@ -512,11 +507,8 @@ def role_of(shape: Shape, j: int) -> str | None:
     )
     if _OTHER_WORDS & set(words):
         by_name = None
-    if {"x"} < set(words) and set(words) <= {
-        "x",
-        "axis",
-        "value",
-    }:  # headers of LabVIEW and oscilloscopes
+    # Headers of LabVIEW and oscilloscopes have such names.
+    if {"x"} < set(words) and set(words) <= {"x", "axis", "value"}:
         by_name = "time"
     if unit is None:
         return by_name

@@ -1,11 +1,11 @@
 """Write the problem file of a draft, or copy a bundled example."""
 
-import json
 import os
 import tempfile
 from pathlib import Path
 
 from frictax.files.replacing import check_folder, made_folder, write_together
+from frictax.problems.building import toml_text
 from frictax.problems.checking import check
 from frictax.problems.problem import NAME, read
 from frictax.text import suggestion
@@ -47,7 +47,7 @@ def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
         return {
             NAME: f"""\
 # Which friction explains {draft.file.name}?   frictax identify {folder.name}
-title = {_toml_text(f"The friction of {draft.file.stem}")}
+title = {toml_text(f"The friction of {draft.file.stem}")}
 citation = "" # where the table is from
 
 [sweep] # one row for each steady speed
@@ -81,10 +81,10 @@ f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
     lines.append(f"outputs.{key} = {_column(output, draft)}\n")
     text = f"""\
 # What explains {draft.file.name}?   frictax identify {folder.name}{code}
-title = {_toml_text(f"The friction of {name}")}
+title = {toml_text(f"The friction of {name}")}
 citation = "" # where the record is from
 
-[records.{(name if plain.isascii() and plain.isalnum() else _toml_text(name))}]
+[records.{(name if plain.isascii() and plain.isalnum() else toml_text(name))}]
 {_file(draft, folder)}{thin}{"".join(lines)}
 # The machine, with start values read from the record: what is not free below stays as it is here.
 {made.text}"""
@@ -98,17 +98,17 @@ def _file(draft: Draft, folder: Path) -> str:
         path = os.path.relpath(draft.file.resolve(), folder.resolve())
     except ValueError:  # another drive
         path = str(draft.file.resolve())
-    lines = [f"file = {_toml_text(Path(path).as_posix())}\n"]
+    lines = [f"file = {toml_text(Path(path).as_posix())}\n"]
     if shape.delimiter != ",":
-        lines.append(f"delimiter = {_toml_text(shape.delimiter)}\n")
+        lines.append(f"delimiter = {toml_text(shape.delimiter)}\n")
     if shape.decimal != ".":
-        lines.append(f"decimal = {_toml_text(shape.decimal)}\n")
+        lines.append(f"decimal = {toml_text(shape.decimal)}\n")
     if shape.skip:
         lines.append(f"skip = {shape.skip} # lines before the table\n")
     if not shape.header:
         lines.append("header = false # columns are called by their numbers\n")
     if draft.where:
-        each = ", ".join(f"{_toml_text(name)} = {_value(x)}" for name, x in draft.where.items())
+        each = ", ".join(f"{toml_text(name)} = {_value(x)}" for name, x in draft.where.items())
         lines.append(f"where = {{ {each} }}\n")
     if draft.machine == "sweep":
         return "".join(lines)
@@ -126,7 +126,7 @@ def _value(text: str) -> str:
     try:
         return _number(float(text))
     except ValueError:
-        return _toml_text(text)
+        return toml_text(text)
 
 
 def _drops_rows(draft: Draft) -> bool:
@@ -196,7 +196,7 @@ def _key_of(number: int, draft: Draft) -> str:
     names = draft.shape.names
     name = names[number - 1]
     told = draft.shape.header and bool(name) and names.count(name) == 1
-    return _toml_text(name) if told else str(number)
+    return toml_text(name) if told else str(number)
 
 
 def _number(value: float) -> str:
@@ -204,15 +204,9 @@ def _number(value: float) -> str:
     return f"{value:.15g}"
 
 
-def _toml_text(text: str) -> str:
-    """Return a text as TOML writes it."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 _BUNDLED = Path(__file__).parent / "bundled"
-_SHIPPED = {
-    "screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")
-}  # bundled files in data/
+# Bundled files in data/.
+_SHIPPED = {"screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")}
 EXAMPLES = ("motor", "screw_drive")
 
 
