@@ -231,14 +231,15 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
             asked: dict[str, Any] = {**options, "progress": work}
             found = fit(model, data, **asked)
-            jacobian, known = found.jacobian, found.identifiability
+            jacobian, judged = found.jacobian, found.identifiability
             norms, seen = np.linalg.norm(jacobian, axis=0), _independent_columns(jacobian)
             covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, seen)
-            values, lacking = np.asarray([e.value for e in found.estimates]), Knowledge.UNKNOWN
-            unknown = [n for n, k in known.knowledge.items() if k in (lacking, Knowledge.AT_BOUND)]
+            values = np.asarray([e.value for e in found.estimates])
+            without = (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
+            unknown = [n for n, k in judged.knowledge.items() if k in without]
             title = f"Expected accuracy of {data.name or 'the sweep'}, at the best fit"
             # A value near its bound in a sweep is judged by its relative error below.
-            said = tuple(n for n in known.notices if n.code != "near-bound")
+            said = tuple(n for n in judged.notices if n.code != "near-bound")
             cures = functools.partial(better_speeds, found)
             return _assess_parameters(
                 found, title, values, jacobian, covariance, cures, said, unknown
@@ -406,7 +407,7 @@ def _weak_notices(
                 break
             change = w / np.max(np.abs(w)) * min(np.sqrt(variance) * np.max(np.abs(w)), 1.0)
             acts = np.abs(w) > 0.1 * np.max(np.abs(w))
-            mine = [(estimates[i], change[i] * size[i]) for i in np.flatnonzero(acts)]
+            mine = [(estimates[i], change[i] * size[i]) for i in np.flatnonzero(acts).tolist()]
             changes = ", ".join(f"{e.name} by {moved:+.2g} {e.unit}" for e, moved in mine)
             names = [e.name for e, _ in mine]
             if len(mine) > 1:
