@@ -1,8 +1,9 @@
 """C99: functions of `double`, without allocation."""
 
+import math
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from .language import ATOM, CHOICE, EQUALITY, PREFIX, PRODUCT, Language, Text, functions
 from .statements import REAL, TRUTH, WHOLE, Array, Call, Function
@@ -18,20 +19,21 @@ HEAD = """\
 #define FX_MAYBE
 #endif
 /* The larger and the smaller of two numbers; NaN if one is NaN. */
-static FX_MAYBE inline double fx_max(double a, double b) { return a > b || a != a ? a : b; }
-static FX_MAYBE inline double fx_min(double a, double b) { return a < b || a != a ? a : b; }
+static FX_MAYBE inline REAL fx_max(REAL a, REAL b) { return a > b || a != a ? a : b; }
+static FX_MAYBE inline REAL fx_min(REAL a, REAL b) { return a < b || a != a ? a : b; }
 static FX_MAYBE inline int32_t fx_most(int32_t a, int32_t b) { return a > b ? a : b; }
 static FX_MAYBE inline int32_t fx_least(int32_t a, int32_t b) { return a < b ? a : b; }
-static FX_MAYBE inline double fx_sign(double a) { return (double)((a > 0) - (a < 0)); }
+static FX_MAYBE inline REAL fx_sign(REAL a) { return (REAL)((a > 0) - (a < 0)); }
 """
 
 
 class C(Language):
-    """C99. `public`: names of the functions that other files may call."""
+    """C99. `public`: names of the functions that other files may call; `real`: "double" or
+    "float".
+    """
 
     name = "C"
-    types: ClassVar[dict[str, str]] = {REAL: "double", WHOLE: "int32_t", TRUTH: "int32_t"}
-    functions: ClassVar[dict[str, str]] = {
+    functions = {
         **functions("{}", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin acos"),
         **functions("{}", "cbrt sinh cosh erf"),
         **functions("{}", "pow atan2 nextafter", 2),
@@ -42,12 +44,20 @@ class C(Language):
     choose = "if ({}) {{", "} else {", "}"
     repeat, count = ("for (;;) {{", "}"), ("for (int32_t n{0} = 0; n{0} < {1}; n{0}++) {{", "}")
 
-    def __init__(self, public: Sequence[str] = ()) -> None:
-        self.public = public
-        self.calls = 0
+    def __init__(self, public: Sequence[str] = (), real: str = "double") -> None:
+        self.public, self.calls = public, 0
+        self.types = {REAL: real, WHOLE: "int32_t", TRUTH: "int32_t"}
+        self.head = HEAD.replace("REAL", real)
+        self.suffix = "f" if real == "float" else ""
+        if self.suffix:
+            named = re.compile(r"[a-z]\w*(?=\()")
+            self.functions = {k: named.sub(r"\g<0>f", v) for k, v in self.functions.items()}
 
     def literal(self, value: Any, kind: str) -> str:
-        return self.number(value, "INFINITY", "NAN") if kind == REAL else str(int(value))
+        if kind != REAL:
+            return str(int(value))
+        text = self.number(value, "INFINITY", "NAN")
+        return text + self.suffix if math.isfinite(value) else text
 
     def special(self, operation: str, arguments: Sequence[Any], kind: str) -> Text | None:
         x, is_real, (text, *rest) = arguments[0], kind == REAL, map(self.text, arguments)
@@ -59,7 +69,7 @@ class C(Language):
                 name = {"max": ("most", "max"), "min": ("least", "min")}[operation][is_real]
                 return f"fx_{name}({text}, {rest[0]})", ATOM
             case "abs":
-                return f"{'fabs' if is_real else 'abs'}({text})", ATOM
+                return f"{f'fabs{self.suffix}' if is_real else 'abs'}({text})", ATOM
             case "sign":
                 return f"fx_sign({text})" if is_real else f"(({text} > 0) - ({text} < 0))", ATOM
             case "not":
@@ -71,7 +81,7 @@ class C(Language):
             case "to_truth":
                 return f"{self.above(x, EQUALITY)} != 0", EQUALITY
             case "rem" if is_real:
-                return f"fmod({text}, {rest[0]})", ATOM
+                return f"fmod{self.suffix}({text}, {rest[0]})", ATOM
             case "rem":
                 return f"{self.above(x, PRODUCT)} % {self.above(arguments[1], PRODUCT)}", PRODUCT
         return None

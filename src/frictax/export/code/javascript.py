@@ -12,9 +12,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 class JavaScript(Language):
     name = "JavaScript"
-    types: ClassVar[dict[str, str]] = {REAL: "0", WHOLE: "0", TRUTH: "false"}  # as they begin
+    types = {REAL: "0", WHOLE: "0", TRUTH: "false"}  # as they begin
     signs: ClassVar[dict[str, str]] = {"eq": "===", "ne": "!=="}
-    functions: ClassVar[dict[str, str]] = {
+    functions = {
         **functions("Math.{}", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin"),
         **functions("Math.{}", "acos cbrt sinh cosh abs sign"),
         **functions("Math.{}", "pow atan2 max min", 2),

@@ -46,9 +46,9 @@ class Language(abc.ABC):
     """Prints the functions of a `Program`. A subclass says how a statement looks."""
 
     name: ClassVar[str]
-    types: ClassVar[dict[str, str]]
+    types: dict[str, str]
     signs: ClassVar[dict[str, str]] = {}  # other signs than those of C
-    functions: ClassVar[dict[str, str]]  # operation: a format of its arguments
+    functions: dict[str, str]  # operation: a format of its arguments
     # Formats of statements.
     let: ClassVar[str]
     change: ClassVar[str]

@@ -11,9 +11,9 @@ LARGEST = "1.0E+300"  # in place of infinity and NaN, which the language lacks
 
 class StructuredText(Language):
     name = "Structured text"
-    types: ClassVar[dict[str, str]] = {REAL: "LREAL", WHOLE: "DINT", TRUTH: "BOOL"}
+    types = {REAL: "LREAL", WHOLE: "DINT", TRUTH: "BOOL"}
     signs: ClassVar[dict[str, str]] = {"eq": "=", "ne": "<>", "and": "AND", "or": "OR"}
-    functions: ClassVar[dict[str, str]] = {
+    functions = {
         **{
             name.lower(): f"{name}({{}})"
             for name in "EXP SQRT SIN COS TAN ASIN ACOS ATAN ABS".split()

@@ -9,7 +9,7 @@ import frictax
 from frictax.engine.options import OnSamples
 from frictax.engine.result import Result
 
-from .c import HEAD, C
+from .c import C
 from .javascript import JavaScript
 from .machine import MachineCode
 from .statements import REAL
@@ -158,7 +158,7 @@ def to_c(
     return "\n".join(
         [
             *(f"// {line}" for line in _comment(code)),
-            HEAD,
+            language.head,
             f"enum {{ FX_STATES = {code.states}, FX_MODES = {code.modes}, FX_PARAMETERS ="
             f" {len(rows)},\n       FX_OUTPUTS = {len(code.outputs)}, FX_INPUTS ="
             f" {len(code.inputs)}, FX_SUBSTEPS = {code.substeps} }};",
