@@ -2,17 +2,17 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 import frictax
 from frictax.contacts.contact import AbstractContact, AbstractPressed, f0, law_value
 from frictax.fitting import FitResult
-from frictax.parameters import UnknownName, parameters
+from frictax.parameters import UnknownName
 
 from .c import C
 from .lowering import Program
+from .machine import Number, NumberTree
 from .statements import REAL
 from .structured_text import StructuredText
 
@@ -59,15 +59,13 @@ def to_feedforward(
     for what, value in (("still", still), ("rate", rate)):
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"`{what}` must be a number > 0, got {value!r}.")
-    leaves, structure = jax.tree.flatten(contact)
-    sizes = np.cumsum([0, *(np.size(x) for x in leaves)])
-    values = np.concatenate([*(np.ravel(x) for x in leaves), [still, rate]]).astype(float)
+    tree = NumberTree(contact)
+    values = np.array([number.value for number in tree.numbers] + [still, rate])
 
     def feed(p: Any, command: Any, speed: Any, last: Any, dt: Any) -> Any:
-        parts = zip(sizes[:-1], sizes[1:], leaves, strict=True)
-        numbers = [p[begin:end].reshape(np.shape(x)) for begin, end, x in parts]
-        now: Any = jax.tree.unflatten(structure, numbers)
-        moving = law_value(now, jnp.sign(command), jnp.abs(command), None)
+        now: Any = tree.with_numbers(p)
+        direction = jnp.where(command < 0, -1, 1)
+        moving = law_value(now, direction, jnp.abs(command), None)
         standing = now.breakaway() * jnp.where(command < 0, f0(now, -1, 1.0), f0(now, 1, 1.0))
         size = jnp.where(jnp.abs(speed) < p[-2], jnp.maximum(moving, standing), moving)
         wanted, change = jnp.sign(command) * size, p[-1] * dt
@@ -76,7 +74,7 @@ def to_feedforward(
     program, zero = Program(), jnp.asarray(0.0)
     given = {"p": jnp.asarray(values)} | dict.fromkeys(ARGUMENTS, zero)
     program.trace("friction_step", feed, given, ["p"])
-    comment = _comment(contact, values, intervals)
+    comment = _comment(contact, tree.numbers, (still, rate), intervals)
     return _c(program, values, comment) if language == "c" else _st(program, values, comment)
 
 
@@ -148,25 +146,24 @@ def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[flo
 
 
 def _comment(
-    contact: Any, values: np.ndarray, intervals: dict[str, tuple[float, float]]
+    contact: Any,
+    numbers: list[Number],
+    limits: tuple[float, float],
+    intervals: dict[str, tuple[float, float]],
 ) -> list[str]:
     """Return the lines at the top: each number with its unit and interval."""
     turns = bool(getattr(type(contact), "rotational", False))
     speed, force = ("rad/s", "N.m") if turns else ("m/s", "N")
-    lines, i = (
-        [f"Friction of a {type(contact).__name__}, written by frictax {frictax.__version__}."],
-        0,
-    )
-    for p in parameters(contact):
-        for k, value in enumerate(np.ravel(np.asarray(p.value, float))):
-            place = f"[{k}]" if np.size(p.value) > 1 else ""
-            within = intervals.get(p.path)
-            known = f" ({within[0]:.6g} to {within[1]:.6g})" if within and not place else ""
-            lines.append(f"p[{i}] = {p.path}{place}: {value:.9g} {p.declaration.unit}{known}")
-            i += 1
+    lines = [f"Friction of a {type(contact).__name__}, written by frictax {frictax.__version__}."]
+    for i, x in enumerate(numbers):
+        within = intervals.get(x.name)
+        known = f" ({within[0]:.6g} to {within[1]:.6g})" if within else ""
+        unit = "" if x.unit in ("", "1") else f" {x.unit}"
+        lines.append(f"p[{i}] = {x.name}: {x.value:.9g}{unit}{known}")
+    n = len(numbers)
     return [
         *lines,
-        f"p[{values.size - 2}]: below this speed the axis stands: {values[-2]:.9g} {speed}",
-        f"p[{values.size - 1}]: largest change of the force: {values[-1]:.9g} {force}/s",
+        f"p[{n}]: below this speed the axis stands: {limits[0]:.9g} {speed}",
+        f"p[{n + 1}]: largest change of the force: {limits[1]:.9g} {force}/s",
         f"command, speed [{speed}]; last: the force of the cycle before [{force}]; dt [s]",
     ]

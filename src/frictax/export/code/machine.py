@@ -44,6 +44,40 @@ class Number:
     upper: float = np.inf
 
 
+class NumberTree:
+    """A machine or a part as a vector of numbers: its parameters and all other real numbers in it,
+    in `numbers`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        leaves, self._structure = jax.tree_util.tree_flatten_with_path(model)
+        units = {p.path: p.declaration.unit for p in parameters(model)}
+        self._leaves, self._first = list[Any](), list[int | None]()
+        self.numbers = list[Number]()
+        for path, leaf in leaves:
+            value = np.asarray(leaf) if eqx.is_array_like(leaf) else None
+            is_real = value is not None and np.issubdtype(value.dtype, np.floating)
+            self._leaves.append(leaf if value is None else jnp.asarray(value))
+            self._first.append(len(self.numbers) if is_real else None)
+            if value is None or not is_real:
+                continue
+            steps = [str(getattr(k, "name", getattr(k, "idx", getattr(k, "key", k)))) for k in path]
+            if steps[0] == "parts" and isinstance(model, Mechanism):
+                steps = [model.names[int(steps[1])], *steps[2:]]
+            name = ".".join(steps)
+            for i in np.ndindex(value.shape):
+                place = f"[{', '.join(map(str, i))}]" if i else ""
+                self.numbers.append(Number(name + place, units.get(name, ""), float(value[i])))
+
+    def with_numbers(self, p: Any) -> Any:
+        """Return the model with other numbers."""
+        leaves = [
+            leaf if first is None else p[first : first + leaf.size].reshape(leaf.shape)
+            for leaf, first in zip(self._leaves, self._first, strict=True)
+        ]
+        return jax.tree.unflatten(self._structure, leaves)
+
+
 class MachineCode:
     """A machine whose numbers are one vector `p`.
 
@@ -82,7 +116,8 @@ class MachineCode:
         }
         system = driven(machine, jnp.asarray(ts), signals, False)
         self.machine = system.mechanism if isinstance(system, MechanicalSystem) else system
-        self._flatten()
+        self.tree = NumberTree(self.machine)
+        self.numbers = self.tree.numbers
         y, mode = self.start(self.p, jnp.asarray(first))
         self.states, self.modes = y.size, mode.size
         names = _default_outputs(self.machine) if outputs is None else outputs
@@ -94,37 +129,13 @@ class MachineCode:
             value = known.index(path.replace(".times[0]", ".values[0]"))
             self.inputs[name] = how, known.index(path), value
 
-    def _flatten(self) -> None:
-        """Collect the numbers of the machine."""
-        leaves, self._structure = jax.tree_util.tree_flatten_with_path(self.machine)
-        units = {p.path: p.declaration.unit for p in parameters(self.machine)}
-        self._leaves, self._first, self.numbers = list[Any](), list[int | None](), list[Number]()
-        for path, leaf in leaves:
-            value = np.asarray(leaf) if eqx.is_array_like(leaf) else None
-            is_real = value is not None and np.issubdtype(value.dtype, np.floating)
-            self._leaves.append(leaf if value is None else jnp.asarray(value))
-            self._first.append(len(self.numbers) if is_real else None)
-            if value is None or not is_real:
-                continue
-            steps = [str(getattr(k, "name", getattr(k, "idx", getattr(k, "key", k)))) for k in path]
-            if steps[0] == "parts" and isinstance(self.machine, Mechanism):
-                steps = [self.machine.names[int(steps[1])], *steps[2:]]
-            name = ".".join(steps)
-            for i in np.ndindex(value.shape):
-                place = f"[{', '.join(map(str, i))}]" if i else ""
-                self.numbers.append(Number(name + place, units.get(name, ""), float(value[i])))
-
     @property
     def p(self) -> jax.Array:
         return jnp.asarray([number.value for number in self.numbers])
 
-    def system(self, p: Any) -> AbstractHybridSystem:
+    def system(self, p: Any, named: bool = False) -> AbstractHybridSystem:
         """Return the machine with the numbers `p`."""
-        leaves = [
-            leaf if first is None else p[first : first + leaf.size].reshape(leaf.shape)
-            for leaf, first in zip(self._leaves, self._first, strict=True)
-        ]
-        return _system(jax.tree.unflatten(self._structure, leaves))
+        return _system(self.tree.with_numbers(p), named)
 
     def start(self, p: Any, t: Any) -> tuple[Any, Any]:
         system = self.system(p)
@@ -138,14 +149,8 @@ class MachineCode:
 
     def read(self, p: Any, t: Any, y: Any, mode: Any) -> list[Any]:
         """Return the outputs at one moment."""
-        system = _system(jax.tree.unflatten(self._structure, self._leaves_of(p)), named=True)
+        system = self.system(p, named=True)
         return [jnp.asarray(variable_at(system, n, t, y, mode), t.dtype) for n in self.outputs]
-
-    def _leaves_of(self, p: Any) -> list[Any]:
-        return [
-            leaf if first is None else p[first : first + leaf.size].reshape(leaf.shape)
-            for leaf, first in zip(self._leaves, self._first, strict=True)
-        ]
 
     @functools.cached_property
     def program(self) -> Program:
