@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -279,11 +280,7 @@ def to_structured_text(
 
 def _filled(text: str, parts: Mapping[str, str]) -> str:
     """Return a text with its words in capitals replaced."""
-    for word in sorted(parts, key=len, reverse=True):
-        text = text.replace(word, f"\0{word}\0")
-    for word, part in parts.items():
-        text = text.replace(f"\0{word}\0", part)
-    return text
+    return re.sub(r"\b[A-Z][A-Z_]+\b", lambda match: parts.get(match[0], match[0]), text)
 
 
 def _rows_of(code: MachineCode, array: str) -> list[tuple[str, str]]:
