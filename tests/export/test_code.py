@@ -68,7 +68,8 @@ class Ball(fx.AbstractHybridSystem):
 def run_of_frictax(machine: Any, substeps: int, outputs: list[str]) -> Run:
     system: Any = MechanicalSystem(machine) if isinstance(machine, fx.Mechanism) else machine
     options = fx.OnSamples(tolerance=None, substeps=substeps)
-    path = fx.walk(system, *system.start(jnp.asarray(T[0])), jnp.asarray(T), options=options)
+    y0, mode0 = system.start(jnp.asarray(T[0]))
+    path = fx.walk(system, y0, mode0, jnp.asarray(T), options=options)
     rows = zip(jnp.asarray(T), path.ys, path.modes, strict=True)
     columns = [[variable_at(system, n, t, y, mode) for n in outputs] for t, y, mode in rows]
     return Run(np.asarray(columns), int(path.count), 0)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from .language import ATOM, CHOICE, EQUALITY, PREFIX, PRODUCT, Language, Text, functions
+from .language import ATOM, CHOICE, EQUALITY, PREFIX, PRODUCT, Language, Text, call_formats
 from .statements import REAL, TRUTH, WHOLE, Array, Call, Function
 
 HEAD = """\
@@ -34,9 +34,9 @@ class C(Language):
 
     name = "C"
     functions = {
-        **functions("{}", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin acos"),
-        **functions("{}", "cbrt sinh cosh erf"),
-        **functions("{}", "pow atan2 nextafter", 2),
+        **call_formats("{}", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin acos"),
+        **call_formats("{}", "cbrt sinh cosh erf"),
+        **call_formats("{}", "pow atan2 nextafter", 2),
         "round": "rint({})",
         "finite": "(fabs({}) < INFINITY)",
     }

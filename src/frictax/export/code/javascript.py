@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from .language import ATOM, CHOICE, EQUALITY, PREFIX, PRODUCT, SUM, Language, Text, functions
+from .language import ATOM, CHOICE, EQUALITY, PREFIX, PRODUCT, SUM, Language, Text, call_formats
 from .statements import REAL, TRUTH, WHOLE, Array, Call, Function
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -15,9 +15,9 @@ class JavaScript(Language):
     types = {REAL: "0", WHOLE: "0", TRUTH: "false"}  # as they begin
     signs: ClassVar[dict[str, str]] = {"eq": "===", "ne": "!=="}
     functions = {
-        **functions("Math.{}", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin"),
-        **functions("Math.{}", "acos cbrt sinh cosh abs sign"),
-        **functions("Math.{}", "pow atan2 max min", 2),
+        **call_formats("Math.{}", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin"),
+        **call_formats("Math.{}", "acos cbrt sinh cosh abs sign"),
+        **call_formats("Math.{}", "pow atan2 max min", 2),
         "finite": "isFinite({})",
         "idiv": "(({})/({})|0)",
     }

@@ -36,7 +36,7 @@ SIGNS = {
 Text = tuple[str, int]  # an expression and how tightly it binds
 
 
-def functions(form: str, names: str, arguments: int = 1) -> dict[str, str]:
+def call_formats(form: str, names: str, arguments: int = 1) -> dict[str, str]:
     """Return formats of calls for operations with the names of functions of the language."""
     given = ", ".join(["{}"] * arguments)
     return {name: f"{form.format(name)}({given})" for name in names.split()}

@@ -342,7 +342,8 @@ class Lowering:
             self.b.append(Set(place, atom, late))
 
     def branch(self, eqn: Any, values: list[np.ndarray], *, branches, **_) -> list[np.ndarray]:
-        choice, rest, last = values[0][()], values[1:], len(branches) - 1
+        choice: Any = values[0][()]
+        rest, last = values[1:], len(branches) - 1
         if isinstance(choice, Literal):
             return self.closed(branches[min(max(int(choice.value), 0), last)], rest)
         results = self.variables(eqn.outvars)

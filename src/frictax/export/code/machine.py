@@ -200,9 +200,8 @@ def _steps(system: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
 
     def run(**options: Any) -> Any:
-        path = walk(
-            system, *system.start(ts[0]), ts, options=dataclasses.replace(engine, **options)
-        )
+        y, mode = system.start(ts[0])
+        path = walk(system, y, mode, ts, options=dataclasses.replace(engine, **options))
         if not bool(path.result == Result.successful):
             raise ValueError(
                 "The machine does not run to the last of the times, so it is not exported."
