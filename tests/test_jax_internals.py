@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from frictax.jax_internals import (
+    JaxLiteral,
     JaxprEqn,
     Operation,
     ShapedArray,
@@ -27,6 +28,7 @@ from frictax.jax_internals import (
     strip_locations,
     unvmap_any,
     without_compilation_cache,
+    without_dead_code,
 )
 
 LAYER = Path(__file__).resolve().parents[1] / "src" / "frictax" / "jax_internals.py"
@@ -40,11 +42,11 @@ RELIED_ON = {
     "jax._src.interpreters.ad": {"primitive_linearizations"},
     "jax._src.xla_bridge": {"backends_are_initialized"},
     "jax.core": {"ShapedArray", "Tracer"},
-    "jax.extend.core": {"JaxprEqn", "Primitive"},
+    "jax.extend.core": {"JaxprEqn", "Literal", "Primitive"},
     "jax.interpreters.ad": {"Zero", "instantiate_zeros", "primitive_jvps", "primitive_transposes"},
     "jax.interpreters.batching": {"primitive_batchers"},
     "jax.interpreters.mlir": {"lower_fun", "register_lowering"},
-    "jax.interpreters.partial_eval": {"dce_rules"},
+    "jax.interpreters.partial_eval": {"dce_jaxpr", "dce_rules"},
     "jaxlib.mlir.passmanager": {"PassManager"},
 }
 INTERNAL = re.compile(
@@ -228,6 +230,16 @@ def test_a_value_that_nothing_uses_is_not_computed() -> None:
 
 
 # -- the rest of the layer
+
+
+def test_a_jaxpr_loses_the_equations_that_no_result_needs() -> None:
+    def function(x):
+        jnp.sin(x)
+        return 2.0 * x
+
+    jaxpr = without_dead_code(jax.make_jaxpr(function)(1.0).jaxpr)
+    (eqn,) = jaxpr.eqns
+    assert [isinstance(x, JaxLiteral) for x in eqn.invars].count(True) == 1
 
 
 def test_an_operation_is_computed_at_once_under_transformations_and_traced_in_programs() -> None:

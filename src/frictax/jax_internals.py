@@ -27,7 +27,7 @@ from jax._src import (
 )
 from jax._src.interpreters.ad import primitive_linearizations as _linearizations
 from jax.core import ShapedArray as ShapedArray, Tracer as Tracer
-from jax.extend.core import JaxprEqn as JaxprEqn, Primitive
+from jax.extend.core import JaxprEqn as JaxprEqn, Literal as JaxLiteral, Primitive
 from jax.interpreters import ad as _ad, batching as _batching, mlir as _mlir, partial_eval as _pe
 from jax.interpreters.ad import Zero as Zero, instantiate_zeros as instantiate_zeros
 
@@ -145,3 +145,8 @@ def strip_locations(lowered: Any) -> None:
 def waits_for_compiler(frame: Any) -> bool:
     """Return whether the Python `frame` is that in which JAX waits for XLA's compiler."""
     return frame is not None and frame.f_globals.get("__name__") == _compiler.__name__
+
+
+def without_dead_code(jaxpr: Any) -> Any:
+    """Return a jaxpr without the equations that no result needs."""
+    return _pe.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), instantiate=True)[0]

@@ -28,10 +28,16 @@ def _combine_model(static, arrays) -> Any:
     return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _call_method(name: str, static, arrays, *at) -> Any:
-    system, args, _ = _combine_model(static, arrays)
-    return getattr(system, name)(*at, args)
+@functools.cache
+def _jitted(name: str) -> Callable[..., Any]:
+    """Return the call of a method. In a traced program it has the name of the method."""
+
+    def call(static, arrays, *at) -> Any:
+        system, args, _ = _combine_model(static, arrays)
+        return getattr(system, name)(*at, args)
+
+    call.__name__ = name
+    return jax.jit(call, static_argnums=0)
 
 
 def _method(name: str, traced: bool = True) -> Callable[..., Any]:
@@ -41,7 +47,7 @@ def _method(name: str, traced: bool = True) -> Callable[..., Any]:
         system, args, _ = _combine_model(self.static, self.arrays)
         return getattr(system, name)(args)
 
-    return (lambda self, *at: _call_method(name, self.static, self.arrays, *at)) if traced else ask
+    return (lambda self, *at: _jitted(name)(self.static, self.arrays, *at)) if traced else ask
 
 
 class Reused(eqx.Module):

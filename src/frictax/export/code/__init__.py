@@ -1,0 +1,1 @@
+"""A machine as source code: C, JavaScript and structured text, by one emitter."""

@@ -1,0 +1,169 @@
+"""The friction of a contact as a function for a drive's controller."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+import frictax
+from frictax.contacts.contact import AbstractContact, AbstractPressed, f0, law_value
+from frictax.fitting import FitResult
+from frictax.parameters import UnknownName
+
+from .c import C
+from .lowering import Program
+from .machine import Number, NumberTree
+from .statements import REAL
+from .structured_text import StructuredText
+
+LANGUAGES = ("c", "st")
+ARGUMENTS = ("command", "speed", "last", "dt")
+
+
+def to_feedforward(
+    source: AbstractContact | FitResult,
+    name: str | None = None,
+    *,
+    language: str = "c",
+    still: float = 1e-3,
+    rate: float | None = None,
+) -> str:
+    """Return the friction of a contact as a function in single precision that a controller adds to
+    its force in each cycle.
+
+    The force has the sign of the commanded speed and the size of the law at it. Where the axis
+    stands, it is at least the breakaway force. It changes by at most `rate`*dt from its `last`
+    value, so that it does not jump when the command changes its sign.
+
+    **Arguments:**
+
+    - `source`: a contact such as `SupportFriction`, or a fit of a machine, whose intervals are then
+      in the comment; `name`: the contact of the fit, needed if it has several.
+    - `language`: "c" for C99, "st" for structured text of IEC 61131-3.
+    - `still`: the speed [m/s or rad/s] below which the axis stands.
+    - `rate`: the largest change of the force [N/s or N.m/s]; by default breakaway in 10 ms.
+
+    **Raises:** `ValueError` for another language, a contact with a normal force, or numbers that
+    are not positive; `KeyError` for a contact that the fit does not have.
+
+    >>> import frictax as fx
+    >>> guide = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), peak=1.2)
+    >>> print(fx.to_feedforward(guide).splitlines()[1])
+    // p[0] = f_pos.F_prop: 1 N.s/m
+    """
+    if language not in LANGUAGES:
+        raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, got {language!r}.")
+    contact, intervals = _contact_of(source, name)
+    breakaway = float(contact.breakaway() * f0(contact, 1, 1.0))
+    rate = breakaway / 0.01 if rate is None else rate
+    for what, value in (("still", still), ("rate", rate)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"`{what}` must be a number > 0, got {value!r}.")
+    tree = NumberTree(contact)
+    values = np.array([number.value for number in tree.numbers] + [still, rate])
+
+    def feed(p: Any, command: Any, speed: Any, last: Any, dt: Any) -> Any:
+        now: Any = tree.with_numbers(p)
+        direction = jnp.where(command < 0, -1, 1)
+        moving = law_value(now, direction, jnp.abs(command), None)
+        standing = now.breakaway() * jnp.where(command < 0, f0(now, -1, 1.0), f0(now, 1, 1.0))
+        size = jnp.where(jnp.abs(speed) < p[-2], jnp.maximum(moving, standing), moving)
+        wanted, change = jnp.sign(command) * size, p[-1] * dt
+        return last + jnp.clip(wanted - last, -change, change)
+
+    program, zero = Program(), jnp.asarray(0.0)
+    given = {"p": jnp.asarray(values)} | dict.fromkeys(ARGUMENTS, zero)
+    program.trace("friction_step", feed, given, ["p"])
+    comment = _comment(contact, tree.numbers, (still, rate), intervals)
+    return _c(program, values, comment) if language == "c" else _st(program, values, comment)
+
+
+def _c(program: Program, values: np.ndarray, comment: list[str]) -> str:
+    language = C(real="float")
+    numbers = ", ".join(language.literal(float(x), REAL) for x in values)
+    given = ", ".join(f"float {name}" for name in ARGUMENTS)
+    return "\n".join(
+        [
+            *(f"// {line}" for line in comment),
+            language.head,
+            f"float friction_feedforward(const float *p, {given});",
+            f"static const float friction_numbers[{values.size}] FX_MAYBE = {{{numbers}}};",
+            language.print(program),
+            f"float friction_feedforward(const float *p, {given}) {{",
+            "  float o[1];",
+            f"  friction_step(p ? p : friction_numbers, {', '.join(ARGUMENTS)}, o);",
+            "  return o[0];",
+            "}",
+            "",
+        ]
+    )
+
+
+def _st(program: Program, values: np.ndarray, comment: list[str]) -> str:
+    language = StructuredText()
+    language.types = {**language.types, REAL: "REAL"}
+    text = language.print(program)
+    numbers = ", ".join(language.literal(float(x), REAL) for x in values)
+    return "\n".join(
+        [
+            *(f"(* {line} *)" for line in comment),
+            f"(* p : ARRAY[0..{values.size - 1}] OF REAL := [{numbers}]; *)",
+            text,
+        ]
+    )
+
+
+def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[float, float]]]:
+    """Return the contact and the intervals of its fitted numbers."""
+    intervals: dict[str, tuple[float, float]] = {}
+    contact = source
+    if isinstance(source, FitResult):
+        machine: Any = source.model
+        named = machine.named_parts() if hasattr(machine, "named_parts") else ()
+        contacts = {n: part for n, part in named if isinstance(part, AbstractContact)}
+        name = next(iter(contacts)) if name is None and len(contacts) == 1 else name
+        if name not in contacts:
+            raise UnknownName(
+                f"`name` must be a contact of the machine: {', '.join(contacts) or 'none'}."
+                f" Got {name!r}."
+            )
+        contact = contacts[name]
+        intervals = {
+            e.path.removeprefix(f"{name}."): (e.lower, e.upper)
+            for e in source.estimates
+            if e.path.startswith(f"{name}.")
+        }
+    if not isinstance(contact, AbstractContact):
+        raise ValueError(
+            f"`to_feedforward` must be given a contact or a fit, got a {type(contact).__name__}."
+        )
+    if isinstance(contact, AbstractPressed):
+        raise ValueError(
+            f"`{type(contact).__name__}` has a normal force, which the function would not know."
+            " Take a `SupportFriction`, `BearingFriction` or `MassWithStopAndFriction`."
+        )
+    return contact, intervals
+
+
+def _comment(
+    contact: Any,
+    numbers: list[Number],
+    limits: tuple[float, float],
+    intervals: dict[str, tuple[float, float]],
+) -> list[str]:
+    """Return the lines at the top: each number with its unit and interval."""
+    turns = bool(getattr(type(contact), "rotational", False))
+    speed, force = ("rad/s", "N.m") if turns else ("m/s", "N")
+    lines = [f"Friction of a {type(contact).__name__}, written by frictax {frictax.__version__}."]
+    for i, x in enumerate(numbers):
+        within = intervals.get(x.name)
+        known = f" ({within[0]:.6g} to {within[1]:.6g})" if within else ""
+        unit = "" if x.unit in ("", "1") else f" {x.unit}"
+        lines.append(f"p[{i}] = {x.name}: {x.value:.9g}{unit}{known}")
+    n = len(numbers)
+    return [
+        *lines,
+        f"p[{n}]: below this speed the axis stands: {limits[0]:.9g} {speed}",
+        f"p[{n + 1}]: largest change of the force: {limits[1]:.9g} {force}/s",
+        f"command, speed [{speed}]; last: the force of the cycle before [{force}]; dt [s]",
+    ]

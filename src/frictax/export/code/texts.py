@@ -1,0 +1,320 @@
+"""A machine as text in C, JavaScript or structured text, with the loop over its samples."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import frictax
+from frictax.engine.options import OnSamples
+from frictax.engine.result import Result
+
+from .c import C
+from .javascript import JavaScript
+from .machine import MachineCode
+from .statements import REAL
+from .structured_text import StructuredText
+
+PUBLIC = "fx_start", "fx_step", "fx_outputs"
+
+C_RUN = """
+/* Simulate n samples at the times ts [s]. inputs: n rows of FX_INPUTS values. outputs: n rows of
+   FX_OUTPUTS values, NaN after a failure. events: the number of mode changes. Returns 0, or the
+   number of the failure. p changes only where it holds the inputs. */
+int32_t fx_run(double *p, int32_t n, const double *ts, const double *inputs, double *outputs,
+               int32_t *events) {
+  double y[FX_STATES + 1], o[2 * FX_STATES + 1];
+  int32_t mode[FX_MODES + 1], k[2 * FX_MODES + 2], failure = 0;
+  (void)inputs;
+  *events = 0;
+  for (int32_t i = 0; i < n; i++) {
+    const double t = ts[i], t_end = i + 1 < n ? ts[i + 1] : t;
+SET_INPUTS
+    if (i == 0) fx_start(p, t, y, mode);
+    for (int32_t s = 0; s < FX_SUBSTEPS && !failure; s++) {
+      const double h = (t_end - t) / FX_SUBSTEPS;
+      fx_step(p, t + s * h, s + 1 < FX_SUBSTEPS ? t + (s + 1) * h : t_end, y, mode, o, k);
+      if (s == 0) fx_outputs(p, t, o, k, outputs + i * FX_OUTPUTS);
+      for (int32_t j = 0; j < FX_STATES; j++) y[j] = o[FX_STATES + j];
+      for (int32_t j = 0; j < FX_MODES; j++) mode[j] = k[FX_MODES + j];
+      *events += k[2 * FX_MODES];
+      failure = k[2 * FX_MODES + 1];
+    }
+    for (int32_t j = 0; failure && j < FX_OUTPUTS; j++) outputs[i * FX_OUTPUTS + j] = NAN;
+  }
+  return failure;
+}
+"""
+JAVASCRIPT = """\
+const fx_machine=(()=>{'use strict';
+FUNCTIONS
+const parameters=PARAMETERS,outputs=OUTPUTS;
+function run(p,ts,inputs){
+const n=ts.length,y=new Float64Array(N_STATES),mode=new Int32Array(N_MODES),
+out=new Float64Array(n*N_OUTPUTS).fill(NaN);let events=0,failure=0;
+for(let i=0;i<n&&!failure;i++){const t=ts[i],t_end=i+1<n?ts[i+1]:t;SET_INPUTS
+if(i===0){fx_start(p,t);FROM_START}
+for(let s=0;s<SUBSTEPS&&!failure;s++){const h=(t_end-t)/SUBSTEPS;
+fx_step(p,t+s*h,s+1<SUBSTEPS?t+(s+1)*h:t_end,y,mode);failure=fx_step_k[2*N_MODES+1];
+if(s===0&&!failure){fx_outputs(p,t,fx_step_o,fx_step_k);out.set(fx_outputs_o,i*N_OUTPUTS)}
+for(let j=0;j<N_STATES;j++)y[j]=fx_step_o[N_STATES+j];
+for(let j=0;j<N_MODES;j++)mode[j]=fx_step_k[N_MODES+j];
+events+=fx_step_k[2*N_MODES]}}
+return{outputs:out,events,failure}}
+return{parameters,outputs,start:()=>Float64Array.from(parameters,x=>x.value),run}})();
+if(typeof module!=='undefined')module.exports=fx_machine;
+"""
+STRUCTURED_TEXT = """\
+(* Call this block once in each sample interval of dt seconds. *)
+FUNCTION_BLOCK FX_Machine
+VAR_INPUT
+  dt : LREAL;
+INPUTS
+END_VAR
+VAR_OUTPUT
+OUTPUTS
+  events : DINT;
+  failure : DINT;
+END_VAR
+VAR
+  t : LREAL;
+  started : BOOL;
+  s : DINT;
+  fired : DINT;
+  y : ARRAY[0..LAST_STATE] OF LREAL;
+  y_at : ARRAY[0..LAST_STATE] OF LREAL;
+  mode : ARRAY[0..LAST_MODE] OF DINT;
+  mode_at : ARRAY[0..LAST_MODE] OF DINT;
+  p : ARRAY[0..LAST_NUMBER] OF LREAL := [VALUES];
+END_VAR
+SET_INPUTS
+IF NOT started THEN
+  fx_start(p := p, t := t, START);
+  started := TRUE;
+END_IF
+FOR s := 0 TO LAST_STEP DO
+  IF failure = 0 THEN
+    fx_step(p := p, t := t + dt * DINT_TO_LREAL(s) / STEPS, t_end := t + dt * DINT_TO_LREAL(s + 1) / STEPS, y := y, mode := mode, STEP);
+    IF s = 0 THEN
+      fx_outputs(p := p, t := t, y := y_at, mode := mode_at, READ);
+    END_IF
+    events := events + fired;
+  END_IF
+END_FOR
+t := t + dt;
+END_FUNCTION_BLOCK
+"""  # noqa: E501
+
+
+def to_c(
+    machine: Any,
+    ts: Any = None,
+    *,
+    engine: OnSamples = OnSamples(),  # noqa: B008
+    inputs: Mapping[str, str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> str:
+    """Return C99 that simulates a machine from sample to sample, with the events located inside.
+
+    The code needs the C library alone and allocates nothing. `fx_run` simulates a whole record,
+    `fx_step` goes from one sample to the next. All numbers of the machine are in the vector `p`,
+    whose names, units and values are in `fx_parameters`.
+
+    **Arguments:**
+
+    - `machine`: a `Mechanism` or an `AbstractHybridSystem`.
+    - `ts`, shape (n,): times of the samples [s]; by default those of its longest measured drive.
+    - `engine`: the method and its tolerance. The code takes steps without error control. Their
+      number between two samples is the least that keeps the tolerance on `ts`, and a comment states
+      the error of this run.
+    - `inputs`: drives that the caller gives, such as ``{"drive.f": "held"}``, held from one sample
+      to the next, or ``"linear"`` between them. All other drives are part of the code.
+    - `outputs`: names of variables; by default all positions, speeds and friction forces.
+
+    **Raises:** `ValueError` for a machine that does not reach the last sample, or with an operation
+    that C does not have.
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
+    ...     drive=fx.Force("mass", fx.Sampled(t, 5.0 * np.sin(9.0 * t))),
+    ... )
+    >>> "int32_t fx_run(" in fx.to_c(block)
+    True
+    """
+    code = MachineCode(machine, ts, engine, inputs or {}, outputs)
+    language = C(PUBLIC)
+    number = lambda x: language.literal(x, REAL)  # noqa: E731
+    functions = language.print(code.program)
+    heads = [language.signature(f) + ";" for f in code.program.functions if f.name in PUBLIC]
+    rows = [
+        f"  {{{json.dumps(n.name)}, {json.dumps(n.unit)}, {number(n.value)}, {number(n.lower)},"
+        f" {number(n.upper)}}},"
+        for n in code.numbers
+    ]
+    sets = _set_inputs(code, ("t", "t_end > t ? t_end : t + 1.0"), _rows_of(code, "inputs"))
+    return "\n".join(
+        [
+            *(f"// {line}" for line in _comment(code)),
+            language.head,
+            f"enum {{ FX_STATES = {code.states}, FX_MODES = {code.modes}, FX_PARAMETERS ="
+            f" {len(rows)},\n       FX_OUTPUTS = {len(code.outputs)}, FX_INPUTS ="
+            f" {len(code.inputs)}, FX_SUBSTEPS = {code.substeps} }};",
+            "typedef struct { const char *name, *unit; double value, min, max; } fx_parameter;",
+            "typedef struct { const char *name, *unit; } fx_output;",
+            "extern const fx_parameter fx_parameters[];",
+            "extern const fx_output fx_columns[];",
+            *heads,
+            C_RUN[C_RUN.index("int32_t fx_run") : C_RUN.index(" {\n  double")] + ";",
+            "",
+            "const fx_parameter fx_parameters[] = {",
+            *(rows or ["  {0},"]),
+            "};",
+            "const fx_output fx_columns[] = {",
+            *(f"  {{{json.dumps(n)}, {json.dumps(unit)}}}," for n, unit in code.outputs.items()),
+            "};",
+            "",
+            functions,
+            C_RUN.replace("SET_INPUTS\n", "".join(f"    p[{i}] = {x};\n" for i, x in sets)).strip(),
+            "",
+        ]
+    )
+
+
+def to_javascript(
+    machine: Any,
+    ts: Any = None,
+    *,
+    engine: OnSamples = OnSamples(),  # noqa: B008
+    inputs: Mapping[str, str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> str:
+    """Return JavaScript that simulates a machine from sample to sample: an object `fx_machine`.
+
+    `fx_machine.parameters` lists name, unit, value, min and max of the numbers, and `outputs` name
+    and unit of the columns. ``fx_machine.run(fx_machine.start(), ts, inputs)`` returns `outputs`
+    (samples by columns), `events`, and `failure` (0: none). Arguments and errors are those of
+    `to_c`.
+    """
+    code = MachineCode(machine, ts, engine, inputs or {}, outputs)
+    numbers = [
+        {"name": n.name, "unit": n.unit, "value": n.value}
+        | {k: v for k, v in (("min", n.lower), ("max", n.upper)) if math.isfinite(v)}
+        for n in code.numbers
+    ]
+    sets = _set_inputs(code, ("t", "t_end>t?t_end:t+1"), _rows_of(code, "inputs"))
+    from_start = ["y.set(fx_start_o);"] * (code.states > 0) + ["mode.set(fx_start_k)"] * (
+        code.modes > 0
+    )
+    parts = {
+        "FUNCTIONS": JavaScript().print(code.program).strip(),
+        "PARAMETERS": json.dumps(numbers, separators=(",", ":")),
+        "OUTPUTS": json.dumps([{"name": n, "unit": u} for n, u in code.outputs.items()]),
+        "SET_INPUTS": "".join(f"p[{i}]={x};" for i, x in sets),
+        "FROM_START": "".join(from_start),
+        "SUBSTEPS": str(code.substeps),
+        "N_STATES": str(code.states),
+        "N_MODES": str(code.modes),
+        "N_OUTPUTS": str(len(code.outputs)),
+    }
+    comment = "".join(f"// {line}\n" for line in _comment(code))
+    return comment + _filled(JAVASCRIPT, parts)
+
+
+def to_structured_text(
+    machine: Any,
+    ts: Any = None,
+    *,
+    engine: OnSamples = OnSamples(),  # noqa: B008
+    inputs: Mapping[str, str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> str:
+    """Return structured text of IEC 61131-3 that simulates a machine from sample to sample.
+
+    The function block `FX_Machine` takes one sample interval in each call. Its arguments are the
+    interval and the inputs; an input that is linear has a second argument, its value at the end.
+    The numbers of the machine are in `p`, which a program may change. Infinity and NaN are
+    1.0E+300. Arguments and errors are those of `to_c`.
+    """
+    code = MachineCode(machine, ts, engine, inputs or {}, outputs)
+    language = StructuredText()
+    functions = language.print(code.program)
+    by = {f.name: f for f in code.program.functions}
+
+    def taken(name: str, o: Sequence[str], k: Sequence[str]) -> str:
+        """The variables that take the results of a function."""
+        to = {"o": o, "k": k}
+        results = language.results(by[name])
+        return ", ".join(f"{letter}{i} => {to[letter][i]}" for _, letter, i in results)
+
+    y, y_at = ([f"{x}[{i}]" for i in range(code.states)] for x in ("y", "y_at"))
+    mode, mode_at = ([f"{x}[{i}]" for i in range(code.modes)] for x in ("mode", "mode_at"))
+    words = [name.replace(".", "_") for name in code.inputs]
+    arguments = words + [
+        f"{word}_end"
+        for word, (how, *_) in zip(words, code.inputs.values(), strict=True)
+        if how == "linear"
+    ]
+    sets = _set_inputs(code, ("t", "t + dt"), [(word, f"{word}_end") for word in words])
+    columns = [name.replace(".", "_") for name in code.outputs]
+    parts = {
+        "INPUTS": "\n".join(f"  {word} : LREAL;" for word in arguments),
+        "OUTPUTS": "\n".join(f"  {word} : LREAL;" for word in columns),
+        "SET_INPUTS": "\n".join(f"p[{i}] := {x};" for i, x in sets),
+        "VALUES": ", ".join(language.literal(n.value, REAL) for n in code.numbers),
+        "LAST_STATE": str(max(code.states - 1, 0)),
+        "LAST_MODE": str(max(code.modes - 1, 0)),
+        "LAST_NUMBER": str(max(len(code.numbers) - 1, 0)),
+        "LAST_STEP": str(code.substeps - 1),
+        "STEPS": f"{code.substeps}.0",
+        "START": taken("fx_start", y, mode),
+        "STEP": taken("fx_step", [*y_at, *y], [*mode_at, *mode, "fired", "failure"]),
+        "READ": taken("fx_outputs", columns, []),
+    }
+    comment = "".join(f"(* {line} *)\n" for line in _comment(code))
+    return comment + functions + _filled(STRUCTURED_TEXT, parts)
+
+
+def _filled(text: str, parts: Mapping[str, str]) -> str:
+    """Return a text with its words in capitals replaced."""
+    return re.sub(r"\b[A-Z][A-Z_]+\b", lambda match: parts.get(match[0], match[0]), text)
+
+
+def _rows_of(code: MachineCode, array: str) -> list[tuple[str, str]]:
+    """Return the values of each input at sample i and at the next, read from rows of an array."""
+    n = len(code.inputs)
+    return [(f"{array}[i*{n}+{k}]", f"{array}[(i+1<n?i+1:i)*{n}+{k}]") for k in range(n)]
+
+
+def _set_inputs(
+    code: MachineCode, times: tuple[str, str], values: Sequence[tuple[str, str]]
+) -> list[tuple[int, str]]:
+    """Return places in `p` and what is written there before a step from one sample to the next."""
+    out: list[tuple[int, str]] = []
+    for (how, time, value), now in zip(code.inputs.values(), values, strict=True):
+        if how == "held":
+            out.append((value, now[0]))
+        else:
+            out += [(time + i, times[i]) for i in (0, 1)] + [(value + i, now[i]) for i in (0, 1)]
+    return out
+
+
+def _comment(code: MachineCode) -> list[str]:
+    """Return the lines at the top of the code."""
+    failures = [f"{i}: {str(text).partition('.')[0]}." for i, text in enumerate(_failures()) if i]
+    steps = "one step" if code.substeps == 1 else f"{code.substeps} steps"
+    return [
+        f"Written by frictax {frictax.__version__}: {steps} from each sample to the next.",
+        f"Error of the run that was exported: {code.error:.1e} of the range of a state.",
+        "Failures:",
+        *(f"  {line}" for line in failures),
+    ]
+
+
+def _failures() -> list[str]:
+    """Return the messages of `Result` in the order of their numbers."""
+    names = [n for n, item in vars(Result).items() if hasattr(item, "_value")]
+    return [Result[getattr(Result, name)] for name in names]

@@ -1,0 +1,196 @@
+"""Machines as C and JavaScript: the same run as that of frictax, to rounding."""
+
+import ctypes
+import functools
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+import machines
+from frictax.export.code.machine import MachineCode
+from frictax.export.code.texts import to_c, to_javascript, to_structured_text
+from frictax.fitting.problem.setup import variable_at
+from frictax.mechanism.hybrid import MechanicalSystem
+from frictax.parameters import replace
+
+T = np.linspace(0.0, 4.0, 801)
+PULL = 18.0 * np.sin(2.5 * T) + 6.0 * np.sin(7.0 * T)
+GCC = ["gcc", "-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"]
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+
+class Run(NamedTuple):
+    outputs: np.ndarray
+    events: int
+    failure: int
+
+
+def block(force: Any = None) -> fx.Mechanism:
+    """A block between two stops, pulled by a measured force."""
+    return fx.Mechanism(
+        mass=fx.MassWithStopAndFriction(
+            m=1.0, smin=-0.25, smax=0.25, F_prop=2.0, F_Coulomb=7.0, F_Stribeck=4.0, fexp=3.0
+        ),
+        drive=fx.Force("mass", fx.Sampled(T, PULL) if force is None else force),
+    )
+
+
+class Ball(fx.AbstractHybridSystem):
+    """A ball that bounces."""
+
+    g: float = 9.81
+
+    def flow(self, t, y, mode, args):
+        return jnp.stack([y[1], -jnp.asarray(self.g)])
+
+    def guard(self, t, y, mode, args):
+        return y[:1] + 1e-14
+
+    def jump(self, t, y, mode, fired, args):
+        return jnp.stack([0.0 * y[0], -0.9 * y[1]]), mode + 1, jnp.array(0)
+
+    def start(self, t):
+        return jnp.array([1.0, 0.0]), jnp.array([0])
+
+    def states(self):
+        return "s", "v"
+
+
+def run_of_frictax(machine: Any, substeps: int, outputs: list[str]) -> Run:
+    system: Any = MechanicalSystem(machine) if isinstance(machine, fx.Mechanism) else machine
+    options = fx.OnSamples(tolerance=None, substeps=substeps)
+    y0, mode0 = system.start(jnp.asarray(T[0]))
+    path = fx.walk(system, y0, mode0, jnp.asarray(T), options=options)
+    rows = zip(jnp.asarray(T), path.ys, path.modes, strict=True)
+    columns = [[variable_at(system, n, t, y, mode) for n in outputs] for t, y, mode in rows]
+    return Run(np.asarray(columns), int(path.count), 0)
+
+
+def run_in_c(
+    text: str, folder: Path, columns: int, inputs: Any = None, p: np.ndarray | None = None
+) -> Run:
+    """Compile the text, and run it with the numbers `p`, by default those in the text."""
+    source, library = folder / "machine.c", folder / "machine.so"
+    source.write_text(text)
+    subprocess.run([*GCC, "-fPIC", "-shared", "-o", library, source, "-lm"], check=True)
+    code = ctypes.CDLL(str(library))
+    given = np.zeros((T.size, 1)) if inputs is None else np.ascontiguousarray(inputs)
+    out, events = np.zeros((T.size, columns)), np.zeros(1, np.int32)
+    numbers = values_of(text) if p is None else p
+    at = lambda array: ctypes.c_void_p(array.ctypes.data)  # noqa: E731
+    failure = code.fx_run(at(numbers), T.size, at(T), at(given), at(out), at(events))
+    return Run(out, int(events[0]), failure)
+
+
+def values_of(text: str) -> np.ndarray:
+    table = text[text.index("fx_parameters[] = {\n") :].splitlines()[1:]
+    rows = table[: table.index("};")]
+    return np.array([float(row.split('", ')[-1].split(",")[0]) for row in rows])
+
+
+def run_in_node(text: str, folder: Path, columns: int) -> Run:
+    (folder / "machine.js").write_text(text)
+    (folder / "ts.json").write_text(json.dumps(T.tolist()))
+    call = (
+        "const m=require('./machine.js'),ts=Float64Array.from(require('./ts.json'));"
+        "const r=m.run(m.start(),ts);console.log(JSON.stringify({...r,outputs:[...r.outputs]}))"
+    )
+    done = subprocess.run(["node", "-e", call], cwd=folder, check=True, capture_output=True)
+    r = json.loads(done.stdout)
+    return Run(np.array(r["outputs"], float).reshape(T.size, columns), r["events"], r["failure"])
+
+
+def assert_same(run: Run, expected: Run, atol: float = 1e-11) -> None:
+    assert run.failure == 0
+    assert run.events == expected.events > 0
+    np.testing.assert_allclose(run.outputs, expected.outputs, rtol=0, atol=atol)
+
+
+@functools.cache
+def exported() -> tuple[str, Run, MachineCode]:
+    code = MachineCode(block(), None, fx.OnSamples(), {}, None)
+    return to_c(block()), run_of_frictax(block(), code.substeps, list(code.outputs)), code
+
+
+@needs_gcc
+def test_c_is_the_run_of_frictax(tmp_path: Path) -> None:
+    text, expected, code = exported()
+    assert list(code.outputs) == ["mass.s", "mass.v", "mass.f"]
+    assert list(code.outputs.values()) == ["m", "m/s", "N"]
+    assert_same(run_in_c(text, tmp_path, 3), expected)
+    assert code.error < 1e-5
+    assert f"{code.error:.1e} of the range" in text
+
+
+@needs_gcc
+def test_numbers_may_be_changed_after_the_export(tmp_path: Path) -> None:
+    text, _, code = exported()
+    names = [number.name for number in code.numbers]
+    p = values_of(text)
+    p[names.index("mass.F_Coulomb")] = 5.0
+    machine = replace(block(), {"mass.F_Coulomb": 5.0})
+    expected = run_of_frictax(machine, code.substeps, list(code.outputs))
+    assert_same(run_in_c(text, tmp_path, 3, p=p), expected)
+
+
+@needs_node
+@pytest.mark.slow
+def test_javascript_is_the_run_of_frictax(tmp_path: Path) -> None:
+    _, expected, _ = exported()
+    assert_same(run_in_node(to_javascript(block()), tmp_path, 3), expected)
+
+
+@needs_gcc
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["held", "linear"])
+def test_a_drive_from_outside_is_the_drive_inside(tmp_path: Path, how: str) -> None:
+    inside = block(fx.Sampled(T, PULL, hold=how == "held"))
+    text = to_c(inside, T, inputs={"drive.f": how})
+    code = MachineCode(inside, T, fx.OnSamples(), {"drive.f": how}, None)
+    expected = run_of_frictax(inside, code.substeps, list(code.outputs))
+    assert_same(run_in_c(text, tmp_path, 3, inputs=PULL[:, None]), expected)
+
+
+MACHINES = {
+    "two blocks": machines.two_blocks,
+    "coupled clutches": machines.coupled_clutches,
+    "lossy gear": machines.lossy_gear,
+    "planetary gearbox": machines.planetary_gearbox,
+    "one-way clutch": machines.one_way_clutch,
+    "pulsed brake": machines.pulsed_brake,
+    "belt": machines.mass_on_a_belt,
+    "ball": Ball,
+}
+
+
+@needs_gcc
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MACHINES)
+def test_other_machines_are_the_run_of_frictax(tmp_path: Path, name: str) -> None:
+    machine = MACHINES[name]()
+    code = MachineCode(machine, T, fx.OnSamples(), {}, None)
+    outputs = list(code.outputs)
+    expected = run_of_frictax(machine, code.substeps, outputs)
+    assert_same(run_in_c(to_c(machine, T), tmp_path, len(outputs)), expected)
+    assert_same(run_in_node(to_javascript(machine, T), tmp_path, len(outputs)), expected)
+    assert "FUNCTION_BLOCK FX_Machine" in to_structured_text(machine, T)
+
+
+def test_a_machine_without_a_measured_drive_must_be_given_times() -> None:
+    with pytest.raises(ValueError, match=r"no measured drive .* Give them as `ts`"):
+        to_c(block(fx.Sine(amplitude=5.0, f=1.0)))
+
+
+def test_an_input_must_say_how_it_goes_between_samples() -> None:
+    with pytest.raises(ValueError, match="must be one of held, linear, got 'cubic'"):
+        to_c(block(), inputs={"drive.f": "cubic"})

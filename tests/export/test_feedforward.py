@@ -1,0 +1,79 @@
+"""The friction of a contact as a function for a controller."""
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.export.code.feedforward import to_feedforward
+
+STRIBECK = fx.Stribeck(F_prop=2.0, F_Coulomb=7.0, F_Stribeck=4.0, fexp=3.0)
+GUIDE = fx.SupportFriction("mass", f_pos=STRIBECK, peak=1.1)
+DIRECTIONS = fx.SupportFriction(
+    "mass", f_pos=[[0, 5.0], [0.1, 4.0], [1, 6.0]], f_neg=[[0, 6.0], [1, 7.0]], peak=1.2
+)
+WARNINGS = "-Wall -Wextra -Wdouble-promotion -Wconversion -Werror".split()
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+
+
+def compiled(text: str, folder: Path) -> Callable[..., float]:
+    source, library = folder / "feed.c", folder / "feed.so"
+    source.write_text(text)
+    command = ["gcc", "-std=c99", "-O2", *WARNINGS, "-fPIC", "-shared", "-o", library, source]
+    subprocess.run([*command, "-lm"], check=True)
+    feed = ctypes.CDLL(str(library)).friction_feedforward
+    feed.restype = ctypes.c_float
+    return lambda *given: feed(None, *map(ctypes.c_float, given))
+
+
+@needs_gcc
+@pytest.mark.parametrize("contact", [GUIDE, DIRECTIONS], ids=["Stribeck", "directions"])
+def test_in_motion_it_is_the_law_of_the_direction(
+    contact: fx.SupportFriction, tmp_path: Path
+) -> None:
+    feed = compiled(to_feedforward(contact), tmp_path)
+    for speed in np.random.default_rng(0).uniform(2e-3, 1.5, 200):
+        for sign in (1, -1):
+            force = sign * float(contact.law(sign)(speed))
+            assert feed(sign * speed, sign * speed, 0.0, 1.0) == pytest.approx(force, rel=1e-6)
+
+
+@needs_gcc
+def test_at_rest_it_is_the_breakaway_force_and_never_faster_than_its_rate(tmp_path: Path) -> None:
+    feed = compiled(to_feedforward(GUIDE, rate=1000.0), tmp_path)
+    assert feed(0.1, 0.0, 0.0, 1.0) == pytest.approx(1.1 * 11.0, rel=1e-6)
+    assert feed(-0.1, 0.0, 0.0, 1.0) == pytest.approx(-1.1 * 11.0, rel=1e-6)
+    assert feed(0.0, 0.0, 0.0, 1.0) == 0.0
+    assert feed(0.1, 0.0, -5.0, 1e-3) == pytest.approx(-4.0, rel=1e-6)
+
+
+def test_the_comment_names_each_number_with_its_unit_and_the_interval_of_a_fit() -> None:
+    assert "// p[5] = peak: 1.1\n" in to_feedforward(GUIDE)
+    assert "(* p[1] = f_pos.F_Coulomb: 7 N *)" in to_feedforward(GUIDE, language="st")
+
+
+def test_what_it_cannot_write_is_refused_in_a_sentence() -> None:
+    brake = fx.Brake("wheel", mu_pos=[[0, 0.5]], fn_max=20.0, f_normalized=1.0)
+    with pytest.raises(ValueError, match="`Brake` has a normal force"):
+        to_feedforward(brake)
+    with pytest.raises(ValueError, match="must be one of c, st, got 'rust'"):
+        to_feedforward(GUIDE, language="rust")
+    with pytest.raises(ValueError, match="`rate` must be a number > 0, got 0"):
+        to_feedforward(GUIDE, rate=0.0)
+
+
+@pytest.mark.skipif(
+    shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"
+)
+def test_on_a_cortex_m4_it_takes_at_most_400_bytes(tmp_path: Path) -> None:
+    (tmp_path / "feed.c").write_text(to_feedforward(GUIDE))
+    cpu = "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -std=c99 -Os -c".split()
+    subprocess.run(["arm-none-eabi-gcc", *cpu, "feed.c"], cwd=tmp_path, check=True)
+    sizes = subprocess.check_output(["arm-none-eabi-size", "feed.o"], cwd=tmp_path, text=True)
+    assert int(sizes.splitlines()[1].split()[0]) <= 400
