@@ -316,8 +316,7 @@ def _limits_and_scale(
     elif not body and len(states) > 1:
         moving = states[0], states[1], f"der({states[1]})"
     variables = dict(zip(quantities, moving, strict=False))
-    given = {what: getattr(limits, what) for what in quantities}
-    given = {what: limit for what, limit in given.items() if limit is not None}
+    given = {w: limit for w in quantities if (limit := getattr(limits, w)) is not None}
     if given and not variables:
         raise ValueError(
             f"`Limits.body` must name a body that moves, got {body or 'none'!r}. Those of this"
