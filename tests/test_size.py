@@ -15,33 +15,33 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Most lines of the Python files of each room, rounded up to the next 50.
 LINES = {
-    "analysis": 13_500,
+    "analysis": 12_550,
     "bristles": 650,
     "cli": 1_750,
     "contacts": 950,
     "cycles": 1_450,
     "data": 250,
     "engine": 5_100,
-    "excitation": 2_650,
-    "export": 2_350,
-    "files": 850,
-    "fitting": 10_700,
-    "fleets": 4_650,
+    "excitation": 2_550,
+    "export": 4_450,
+    "files": 800,
+    "fitting": 10_250,
+    "fleets": 4_350,
     "laws": 650,
-    "measurements": 5_000,
-    "mechanism": 6_300,
+    "measurements": 4_750,
+    "mechanism": 6_150,
     "observers": 800,
     "parameters": 1_000,
-    "problems": 4_900,
-    "programs": 1_050,
-    "report": 6_700,
+    "problems": 4_700,
+    "programs": 1_000,
+    "report": 6_200,
     "signals": 650,
-    "": 2_550,
+    "": 2_450,
 }
 MOST_PARAMETERS = 8
-WIDE = 21  # functions with more parameters
-CALLED_ONCE = 0.63  # share of the private functions of modules
-CONSTANTS = 470  # numbers that are constants of modules
+WIDE = 0  # functions with more parameters
+CALLED_ONCE = 0.45  # share of the private functions of modules
+CONSTANTS = 115  # numbers that are constants of modules
 
 
 @pytest.fixture(scope="module")

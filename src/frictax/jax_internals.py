@@ -27,7 +27,7 @@ from jax._src import (
 )
 from jax._src.interpreters.ad import primitive_linearizations as _linearizations
 from jax.core import ShapedArray as ShapedArray, Tracer as Tracer
-from jax.extend.core import JaxprEqn as JaxprEqn, Literal as JaxLiteral, Primitive
+from jax.extend.core import JaxprEqn as JaxprEqn, Primitive
 from jax.interpreters import ad as _ad, batching as _batching, mlir as _mlir, partial_eval as _pe
 from jax.interpreters.ad import Zero as Zero, instantiate_zeros as instantiate_zeros
 

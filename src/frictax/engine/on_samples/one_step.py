@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from frictax.parameters import Integer, Modes, Number, State
 
 from ..options import OnSamples
-from ..result import Result
 from ..reused import Reused
 from .control import judged_states
 from .march import Rows, begin_run, divided_step, quiet_step
