@@ -209,7 +209,7 @@ def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_tol
 
     assert joined(2).uncertainty().says.startswith("scatter between 10 windows")
     assert not any("windows" in w for w in joined(2).warnings)
-    assert any("There are only 4 windows" in w and "at least 12" in w for w in joined(5).warnings)
+    assert any("The fit has only 4 windows" in w and "at least 12" in w for w in joined(5).warnings)
     alone = joined(20)  # nothing differs: white errors, of which next to nothing is known
     assert any("only 1 window, so" in w for w in alone.warnings)
     assert alone.uncertainty(fx.Clustered()).half_widths == pytest.approx(

@@ -443,8 +443,9 @@ def _move(low, eqn, values, **params) -> list[np.ndarray]:
 
 
 def _integer_power(low, eqn, values, *, y, **_) -> np.ndarray:
-    power = lambda x: functools.reduce(functools.partial(low.let, "mul"), [x] * abs(y), ONE)  # noqa: E731
-    return each(lambda x: power(x) if y >= 0 else low.let("div", ONE, power(x)), values[0])
+    multiply = functools.partial(low.let, "mul")
+    powers = each(lambda x: functools.reduce(multiply, [x] * abs(y), ONE), values[0])
+    return powers if y >= 0 else each(lambda x: low.let("div", ONE, x), powers)
 
 
 def _logistic(low, eqn, values, **_) -> np.ndarray:

@@ -79,6 +79,7 @@ OUTPUTS
 END_VAR
 VAR
   t : LREAL;
+  h : LREAL;
   started : BOOL;
   s : DINT;
   fired : DINT;
@@ -95,7 +96,9 @@ IF NOT started THEN
 END_IF
 FOR s := 0 TO LAST_STEP DO
   IF failure = 0 THEN
-    fx_step(p := p, t := t + dt * DINT_TO_LREAL(s) / STEPS, t_end := t + dt * DINT_TO_LREAL(s + 1) / STEPS, y := y, mode := mode, STEP);
+    h := dt / STEPS;
+    fx_step(p := p, t := t + h * DINT_TO_LREAL(s), t_end := t + h * DINT_TO_LREAL(s + 1),
+      y := y, mode := mode, STEP);
     IF s = 0 THEN
       fx_outputs(p := p, t := t, y := y_at, mode := mode_at, READ);
     END_IF
@@ -104,7 +107,7 @@ FOR s := 0 TO LAST_STEP DO
 END_FOR
 t := t + dt;
 END_FUNCTION_BLOCK
-"""  # noqa: E501
+"""
 
 
 def to_c(
