@@ -14,7 +14,7 @@ from frictax.text import printable
 from . import data_commands
 from .init_command import init
 from .problem_commands import design, estimates_table, fleet, identify, report, simulate
-from .sweep_commands import compare, fit
+from .sweep_commands import compare, fit_sweep_file
 from .working import (
     DATA_FAILED,
     INTERRUPTED,
@@ -101,7 +101,7 @@ COMMANDS = {
     ),
     "table": Command(estimates_table, ("`frictax table identification --write`",)),
     "fit": Command(
-        fit,
+        fit_sweep_file,
         (
             "`frictax fit sweep.csv --velocity omega --force torque`",
             "`frictax fit sweep.csv --velocity rpm --velocity-unit rpm --force M"

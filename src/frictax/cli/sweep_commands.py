@@ -88,7 +88,7 @@ class ComparisonOutputs:
 
 
 @with_options
-def fit(data: SweepFile, laws: Laws, choice: FitChoice, outputs: Outputs) -> None:
+def fit_sweep_file(data: SweepFile, laws: Laws, choice: FitChoice, outputs: Outputs) -> None:
     """Find the friction that explains a measured sweep of steady speeds.
 
     Prints each parameter with its unit, standard error and interval, and notices of what the data

@@ -107,7 +107,7 @@ def check_design(
         """Return the excess of a sum of squares over its mean [standard deviations]."""
         return (2 * cost - freedom) / np.sqrt(2 * freedom)
 
-    def fit_records(some: np.ndarray) -> list[np.ndarray]:
+    def fit_draws(some: np.ndarray) -> list[np.ndarray]:
         starts = base + (truth - base) * np.exp(
             off * random.standard_normal((some.size, base.size))
         )
@@ -124,13 +124,13 @@ def check_design(
         sides = (x[:, order] for x in (found.values, found.lower, found.upper))
         return [found.cost, found.converged, *sides]
 
-    best = fit_records(np.arange(draws))
+    best = fit_draws(np.arange(draws))
     for k in range(3):
         at_bound = np.any(best[2] - lower < 1e-3 * (truth - lower), axis=1)
         doubtful = np.flatnonzero(~best[1] | (excess(best[0]) > 2.0) | at_bound | (k == 0))
         if not doubtful.size:
             break
-        other = fit_records(doubtful)
+        other = fit_draws(doubtful)
         better = other[0] < best[0][doubtful]
         for x, mine in zip(best, other, strict=True):
             x[doubtful[better]] = mine[better]
