@@ -15,7 +15,7 @@ import pytest
 import frictax as fx
 import machines
 from frictax.export.code.machine import MachineCode
-from frictax.export.code.texts import to_c, to_javascript, to_structured_text
+from frictax.export.code.texts import c_text, javascript_text, structured_text, to_c
 from frictax.fitting.problem.setup import variable_at
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.parameters import replace
@@ -118,7 +118,7 @@ def assert_same(run: Run, expected: Run, atol: float = 1e-11) -> None:
 @functools.cache
 def exported() -> tuple[str, Run, MachineCode]:
     code = MachineCode(block(), None, fx.OnSamples(), {}, None)
-    return to_c(block()), run_of_frictax(block(), code.substeps, list(code.outputs)), code
+    return c_text(code), run_of_frictax(block(), code.substeps, list(code.outputs)), code
 
 
 @needs_gcc
@@ -145,8 +145,8 @@ def test_numbers_may_be_changed_after_the_export(tmp_path: Path) -> None:
 @needs_node
 @pytest.mark.slow
 def test_javascript_is_the_run_of_frictax(tmp_path: Path) -> None:
-    _, expected, _ = exported()
-    assert_same(run_in_node(to_javascript(block()), tmp_path, 3), expected)
+    _, expected, code = exported()
+    assert_same(run_in_node(javascript_text(code), tmp_path, 3), expected)
 
 
 @needs_gcc
@@ -154,8 +154,8 @@ def test_javascript_is_the_run_of_frictax(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["held", "linear"])
 def test_a_drive_from_outside_is_the_drive_inside(tmp_path: Path, how: str) -> None:
     inside = block(fx.Sampled(T, PULL, hold=how == "held"))
-    text = to_c(inside, T, inputs={"drive.f": how})
     code = MachineCode(inside, T, fx.OnSamples(), {"drive.f": how}, None)
+    text = c_text(code)
     expected = run_of_frictax(inside, code.substeps, list(code.outputs))
     assert_same(run_in_c(text, tmp_path, 3, inputs=PULL[:, None]), expected)
 
@@ -181,9 +181,9 @@ def test_other_machines_are_the_run_of_frictax(tmp_path: Path, name: str) -> Non
     code = MachineCode(machine, T, fx.OnSamples(), {}, None)
     outputs = list(code.outputs)
     expected = run_of_frictax(machine, code.substeps, outputs)
-    assert_same(run_in_c(to_c(machine, T), tmp_path, len(outputs)), expected)
-    assert_same(run_in_node(to_javascript(machine, T), tmp_path, len(outputs)), expected)
-    assert "FUNCTION_BLOCK FX_Machine" in to_structured_text(machine, T)
+    assert_same(run_in_c(c_text(code), tmp_path, len(outputs)), expected)
+    assert_same(run_in_node(javascript_text(code), tmp_path, len(outputs)), expected)
+    assert "FUNCTION_BLOCK FX_Machine" in structured_text(code)
 
 
 def test_a_machine_without_a_measured_drive_must_be_given_times() -> None:

@@ -148,7 +148,10 @@ def to_c(
     >>> "int32_t fx_run(" in fx.to_c(block)
     True
     """
-    code = MachineCode(machine, ts, engine, inputs or {}, outputs)
+    return c_text(MachineCode(machine, ts, engine, inputs or {}, outputs))
+
+
+def c_text(code: MachineCode) -> str:
     language = C(PUBLIC)
     number = lambda x: language.literal(x, REAL)  # noqa: E731
     functions = language.print(code.program)
@@ -202,7 +205,10 @@ def to_javascript(
     (samples by columns), `events`, and `failure` (0: none). Arguments and errors are those of
     `to_c`.
     """
-    code = MachineCode(machine, ts, engine, inputs or {}, outputs)
+    return javascript_text(MachineCode(machine, ts, engine, inputs or {}, outputs))
+
+
+def javascript_text(code: MachineCode) -> str:
     numbers = [
         {"name": n.name, "unit": n.unit, "value": n.value}
         | {k: v for k, v in (("min", n.lower), ("max", n.upper)) if math.isfinite(v)}
@@ -242,7 +248,10 @@ def to_structured_text(
     The numbers of the machine are in `p`, which a program may change. Infinity and NaN are
     1.0E+300. Arguments and errors are those of `to_c`.
     """
-    code = MachineCode(machine, ts, engine, inputs or {}, outputs)
+    return structured_text(MachineCode(machine, ts, engine, inputs or {}, outputs))
+
+
+def structured_text(code: MachineCode) -> str:
     language = StructuredText()
     functions = language.print(code.program)
     by = {f.name: f for f in code.program.functions}
