@@ -27,10 +27,11 @@ from jax._src import (
 )
 from jax._src.interpreters.ad import primitive_linearizations as _linearizations
 from jax.core import ShapedArray as ShapedArray, Tracer as Tracer
-from jax.extend.core import JaxprEqn as JaxprEqn, Primitive
+from jax.extend.core import JaxprEqn as JaxprEqn, Literal, Primitive
 from jax.interpreters import ad as _ad, batching as _batching, mlir as _mlir, partial_eval as _pe
 from jax.interpreters.ad import Zero as Zero, instantiate_zeros as instantiate_zeros
 
+JaxLiteral = Literal
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
 _STRUCTURED_RESIDUALS = (0, 11, 1)  # first version of JAX whose linearization rules return them

@@ -203,7 +203,7 @@ def test_of_a_machine_of_ones_own_too() -> None:
 def test_a_sweep_is_told_where_to_look() -> None:
     sweep = fx.Sweep([1, 2, 4, 5], [7.0, 8.0, 10.5, 11.2], velocity_unit="m/s", force_unit="N")
     found = fx.fit(fx.Coulomb(F_Coulomb=6.0, F_prop=1.0), sweep)
-    with pytest.raises(ValueError, match="lack of fit"):
+    with pytest.raises(ValueError, match="lack-of-fit"):
         found.missing()
 
 

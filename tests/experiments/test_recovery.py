@@ -26,7 +26,7 @@ def test_the_table_is_that_of_the_scores_of_each_machine_and_imperfection(module
     scores, kept = module("scores"), rows()
     assert scores.table(kept) in (RECOVERY / "README.md").read_text(encoding="utf-8")
     assert len({(r["machine"], r["imperfection"]) for r in kept}) == 8 * 7
-    least = {"missing": 18, "wrong": 18}
+    least = {"missing": 12, "wrong": 12}
     assert all(int(r["seeds"]) >= least.get(r["imperfection"], 50) for r in kept)
 
 

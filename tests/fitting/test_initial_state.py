@@ -21,7 +21,7 @@ def test_a_run_that_begins_elsewhere_than_its_record_is_told_to_start_from_the_m
     free = ["friction.f_pos.F_Coulomb"]
     far = fx.fit(block(), seen, free=free)
     assert any(
-        "mass.s starts at 0, but record 'run' starts at 0.1" in w and "measured_start=True" in w
+        "starts with mass.s = 0, but record 'run' starts at 0.1" in w and "measured_start=True" in w
         for w in far.warnings
     ), far.warnings
     near = fx.fit(
@@ -40,7 +40,8 @@ def test_a_run_that_begins_at_another_speed_than_its_position_shows_is_told() ->
     free = ["friction.f_pos.F_Coulomb"]
     far = fx.fit(block(), seen, free=free)
     assert any(
-        "mass.v starts at 0, but mass.s of record 'run' gives about 0." in w for w in far.warnings
+        "starts with mass.v = 0, but mass.s of record 'run' gives about 0." in w
+        for w in far.warnings
     ), far.warnings
     for start in (block(v=0.8), block()):
         near = fx.fit(
@@ -221,6 +222,6 @@ def test_a_free_decay_let_go_at_rest_is_not_said_to_move_though_its_encoder_has_
                 outputs={"rotor.phi": step * np.floor(phi / step + shift)},
                 units={"rotor.phi": "rad"},
             )
-            told = "rotor.w starts at 0" in posed(rotor, seen, ["rotor.J"])[1]
+            told = "starts with rotor.w = 0" in posed(rotor, seen, ["rotor.J"])[1]
             assert not told or speed, (seed, w)
             assert told or not speed or counts < 1000, (seed, w)

@@ -75,5 +75,5 @@ def test_elements_start_on_a_grid_whose_friction_is_near_where_it_is_read(elemen
 def test_elements_are_of_maxwell_slip_alone() -> None:
     s = np.linspace(0.0, 1e-3, 101)
     for kind, elements in ((fx.LuGre, 2), (fx.MaxwellSlip, 0)):
-        with pytest.raises(ValueError, match=f"`elements` must be 1 or more, .*, got {elements}"):
+        with pytest.raises(ValueError, match=f"`elements` must be >= 1, .*, got {elements}"):
             fx.starting_bristle(kind, s, np.minimum(3.0, 1e5 * s), elements=elements)

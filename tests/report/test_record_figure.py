@@ -67,7 +67,7 @@ def test_a_gap_is_shaded_and_no_line_leads_over_it() -> None:
 
 def test_warnings_stand_below_as_a_note_and_a_sound_record_has_none() -> None:
     rough = draw_record(record(np.delete(T, slice(40, 60))))
-    assert "Time has a gap of 0.21 s after 0.39 s" in " ".join(rough.get_supxlabel().split())
+    assert "The time has a gap of 0.21 s after 0.39 s" in " ".join(rough.get_supxlabel().split())
     assert draw_record(record()).get_supxlabel() == ""
 
 

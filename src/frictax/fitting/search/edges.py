@@ -190,7 +190,7 @@ def _find_edge(
             if not np.isfinite(costs[i - 1 : i + 1]).all():  # A simulation fails there.
                 continue
             jump = 2.0 * (costs[i] - costs[i - 1]) / variance
-            numbers = {"away": lengths[i], "jump": jump, "looked": looked}
+            numbers = lengths[i], jump, looked
             found = certify(problem, np.asarray(state.residuals))
             return (_edge_notice(problem, courses[0], courses[i], numbers, found),)
     return ()
@@ -200,11 +200,12 @@ def _edge_notice(
     problem: Problem,
     here: Events,
     there: Events,
-    numbers: dict[str, Any],
+    numbers: tuple[Any, Any, Any],
     found: Certificate | None,
 ) -> Notice:
     """Return a notice of the first event that differs between the two sides of an edge, and whether
-    an end there is an answer by the certificate `found`.
+    an end there is an answer by the certificate `found`. `numbers`: how far away the edge is, the
+    jump there, and how many sequences of events were searched.
     """
     if found is None:
         verdict = "No noise can be read from the residuals, so a lower misfit may exist."
@@ -234,8 +235,10 @@ def _edge_notice(
     does = ("no longer " if gone else "") + does + lasts
     if len(records) > 1:
         does += f" in record {event.record + 1}"
-    more = {"does": does, "time": event.time, "verdict": verdict}
-    return Notice("search-edge", where, numbers | more)
+    away, jump, looked = numbers
+    numbers_of_edge = {"away": away, "jump": jump, "looked": looked}
+    of_event = {"does": does, "time": event.time, "verdict": verdict}
+    return Notice("search-edge", where, numbers_of_edge | of_event)
 
 
 _VERBS = {
