@@ -48,7 +48,7 @@ def to_feedforward(
 
     >>> import frictax as fx
     >>> guide = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), peak=1.2)
-    >>> print(fx.to_feedforward(guide).splitlines()[1])
+    >>> print(to_feedforward(guide).splitlines()[1])
     // p[0] = f_pos.F_prop: 1 N.s/m
     """
     if language not in LANGUAGES:

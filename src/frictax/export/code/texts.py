@@ -145,7 +145,7 @@ def to_c(
     ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
     ...     drive=fx.Force("mass", fx.Sampled(t, 5.0 * np.sin(9.0 * t))),
     ... )
-    >>> "int32_t fx_run(" in fx.to_c(block)
+    >>> "int32_t fx_run(" in to_c(block)
     True
     """
     return c_text(MachineCode(machine, ts, engine, inputs or {}, outputs))
