@@ -49,7 +49,7 @@ def to_feedforward(
     >>> import frictax as fx
     >>> guide = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), peak=1.2)
     >>> print(to_feedforward(guide).splitlines()[1])
-    // p[0] = f_pos.F_prop: 1 N.s/m
+    // p[0] = f_pos.F_Coulomb: 5 N
     """
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, got {language!r}.")
