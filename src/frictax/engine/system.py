@@ -11,7 +11,7 @@ from frictax.handover import Verb
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.pytree import Pickled, readable
 
-# The cause of the end of a phase, if it is not a guard (whose number is >= 0).
+# Causes of the end of a phase. A number >= 0 is that of the guard that fell to 0.
 DEADLINE = -1  # the time of `deadline`
 END = -2  # the end of the run
 CUT = -3  # the buffers of a phase are full, and the next phase goes on in the same mode

@@ -322,7 +322,7 @@ class _Reader:
             elif self.take("connect"):
                 self.expect("(")
                 a = self._parse_path()
-                if self.has("["):  # y[1] of a table
+                if self.has("["):  # the first output of a table of Modelica, `y[1]`
                     while not self.take("]"):
                         self.next()
                 self.expect(",")

@@ -409,7 +409,9 @@ def _in_64_bits(model) -> Any:
 
 
 def move_inside(model: Any, limits: Any) -> Any:
-    """Return the model with start values from the data moved between the bounds of the user."""
+    """Return the model with its start values moved between the bounds of the user, where the
+    values come from the data.
+    """
     moved = {}
     for path, pair in limits.items() if isinstance(limits, Mapping) else ():
         (low, high), here = _two_numbers(pair), {p.path: p.value for p in parameters(model)}

@@ -229,7 +229,7 @@ class _OneOfMany(Run):
     """A search of one of many problems by their common program."""
 
     def advance(self, state: Descent, until: int, noise: Any) -> Descent:
-        assert noise == 1.0  # The common program has this noise.
+        assert noise == 1.0  # The program that all problems share was compiled for this noise.
         leaves, dof, floor = jax.tree.leaves(self.problem), self.dof, self.floor
         how = [state], until, np.array([dof]), np.array([floor])
         return _state_at(_call_program(self.problem, [leaves], self.method, *how), 0)

@@ -39,7 +39,7 @@ _PLAN_FILE = "plan.json"
 class Task:
     """The machine of a fleet and the options of its fits, from a problem file or as given.
 
-    - `problem`: the file; `label`: its record that defines how files are read.
+    - `problem`: the file; `label`: the record in it whose table says how each file is read.
     - `machine`, `settings`: the machine and the options of `fit`, without a file.
     - `lengths`: the numbers of samples to which records are padded; empty for no padding.
     """

@@ -171,7 +171,8 @@ def _size(
         yield unit_doubt(f"moves over {reach:.4g} m", "mm", "millimetres")
     if unit.si_name == "m/s" and fastest > 100.0 and not is_declared:
         yield unit_doubt(f"reaches {fastest:.4g} m/s", "mm/s", "millimetres a second")
-    # A rotor that turns in one direction has the right unit. A swing over many turns is doubted.
+    # Many turns are usual for a rotor that turns in one direction. A swing over many turns is not,
+    # so its unit is doubted.
     if (
         unit.si_name == "rad"
         and reach > 20.0

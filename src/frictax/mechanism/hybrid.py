@@ -92,8 +92,9 @@ class MechanicalSystem(AbstractHybridSystem):
             )
         found += element_margins(now) + press_margins(now)
         found = found or [jnp.ones((), y.dtype)]
-        # A load that is not finite appears in a reserve or in a rate. A normal force on a stuck
-        # contact and a given motion may appear in neither, so they are added to a margin.
+        # A margin that is NaN ends the run with an error. NaN in a load reaches a margin or a rate,
+        # but NaN in the normal force of a stuck contact or in a given motion may reach neither.
+        # Therefore 0 times their sum is added to a margin.
         hidden = [n for n in now.normal + now.bristle_normal if n is not None] + (
             now.drive if self.layout.motions else []
         )

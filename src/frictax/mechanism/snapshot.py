@@ -278,7 +278,8 @@ class Snapshot:
                 continue
             rows = {c: dict(self.delassus[c]) for c in group}
             own = {c: rows[c][c] for c in group}
-            # Eliminate the stuck contacts: the remainder of a motion that they hold is 0.
+            # Eliminate the stuck contacts. A contact whose motion the others already hold then has
+            # a pivot of 0.
             for p in group:
                 is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > held * own[p])
                 pivot = jnp.where(is_pivot, rows[p][p], 1.0)

@@ -214,7 +214,9 @@ class Walk:
     gain: float = np.inf
 
     def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates from the walk, as `Series.covariances` does."""
+        """Return the covariance of the estimates that the random walk causes, in the form of
+        `Series.covariances`.
+        """
         columns = np.concatenate([x for _, x in series.parts]) * series.each
         steps = np.cumsum(columns[::-1], axis=0)  # A step moves all later samples.
         size = steps.T @ steps

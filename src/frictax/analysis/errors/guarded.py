@@ -381,7 +381,8 @@ def _autocorrelation_not_excluded(
 
     The test compares the sum of squares of generalised least squares at that autocorrelation with
     the sum of ordinary least squares. Its distribution, and the widths, are those of 999 draws of
-    such errors. Therefore the chance of a wrong exclusion is 3 % for any number of rows.
+    such errors. Therefore the test wrongly excludes an autocorrelation in 3 % of all
+    sweeps that have it, for any number of rows.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts

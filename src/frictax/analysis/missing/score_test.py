@@ -117,7 +117,7 @@ class Projected:
 
     @classmethod
     def from_columns(cls, columns: Sensitivities, counted: Bool[np.ndarray, " n"]) -> "Projected":
-        """Return the projection of the residuals that have a weight."""
+        """Return the `Projected` of those rows of `columns` whose residual counts (`counted`)."""
         names = [field.name for field in dataclasses.fields(columns)]
         mine = Sensitivities(*(getattr(columns, name)[counted] for name in names))
         return cls(mine, np.flatnonzero(counted))

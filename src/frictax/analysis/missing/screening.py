@@ -68,8 +68,8 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     To first order, a force along the motion of the fitted machine has the same effect as a force
     that follows the motion. Therefore each force is added to the input of the record, and simulated
     by the program that is compiled for the fit. This takes about 15 simulations and no compilation.
-    For a machine without a driving force, the terms themselves are simulated. `missing` tries more
-    terms, and refits.
+    A machine without a driving force has no such input: there each term is added to the model and
+    simulated. `missing` tries more terms, and refits.
     """
     problem, has_windows = found.problem, isinstance(found.problem.objective, Windows)
     if (
@@ -139,7 +139,7 @@ def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray
     elif not bodies_of(machine):
         drives = []
     tried = dict(pair for drive in drives for pair in _force_columns(found, drive, moved))
-    # Without a drive, the terms themselves are simulated.
+    # Without a drive, each term is added to the model and simulated.
     all_terms = () if drives else catalogue(found)
     terms = tuple(one for one in all_terms if one.kind in ("law", "force"))
     if terms:

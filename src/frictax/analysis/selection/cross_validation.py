@@ -136,7 +136,7 @@ def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarr
     x = values[order] - np.mean(values)
     n, count = x.size, min(count, np.unique(x).size)
     sums, squares = (np.concatenate([[0.0], np.cumsum(a)]) for a in (x, x**2))
-    # within[i, j]: sum of squares within a class of the values i to j - 1 in increasing order
+    # within[i, j]: the sum of squares about the mean if the sorted values i to j - 1 are one class
     size = np.arange(n + 1) - np.arange(n + 1)[:, None]
     within = squares - squares[:, None] - (sums - sums[:, None]) ** 2 / np.maximum(size, 1)
     within = np.where(size > 0, within, np.inf)

@@ -32,8 +32,8 @@ class Piece(eqx.Module):
     """A piece of a step in one mode: from `t` and `y`, at most to `end`.
 
     `holds`: for a stiff system, whether the step to `end` keeps the bounds; None for other systems.
-    It decides on the kind of all steps in the piece. With two kinds of steps the state would jump
-    between them, and no event could be located there.
+    It decides on the kind of all steps in the piece. With different steps in one piece the state
+    would jump between them, and no event could be located there.
     """
 
     t: Number

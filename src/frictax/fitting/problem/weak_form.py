@@ -209,7 +209,7 @@ def _stretches(
     and the sample after its last one.
     """
     sure = 5.0  # [standard deviations of the speed's noise] least speed of a certain direction
-    turn = 0.03  # [acceleration/cutoff] speed below which the filter mixes the two directions
+    turn = 0.03  # [acceleration/cutoff] Below this speed the filter mixes the two directions.
     cut = 0.06  # [1/cutoff] length cut off each end of a stretch with a neighbouring stretch
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     one = np.zeros(n)

@@ -181,7 +181,7 @@ class Bends:
 
     @property
     def spread(self) -> float:
-        """The root mean square of the share, with a uniform prior from 0 to 1."""
+        """The root mean square of the share by its posterior, with a uniform prior from 0 to 1."""
         far = np.linspace(0.0, 1.0, 201)
         off = ((far - self.share) / self.error) ** 2 if self.error < np.inf else 0.0 * far
         likely = np.exp(-0.5 * (off - np.min(off)))

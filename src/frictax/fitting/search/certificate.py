@@ -24,7 +24,8 @@ class Certificate:
 
     - `subject`: the output; `record`: the number of its record.
     - `ratio`: root mean square of its residuals over the noise; `most`: the largest ratio of noise.
-    - `low`: excess of the low part of its spectrum, in standard deviations of white noise.
+    - `low`: how much more power at low frequencies it has than white noise, in standard deviations
+      of that power.
     - `matters`: an output is not at its noise and its misfit exceeds a thousandth of its spread.
     """
 

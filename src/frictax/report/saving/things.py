@@ -46,8 +46,8 @@ _NO_DEFAULT = dataclasses.MISSING
 # The value of a field for files from before the field existed, if it differs from the present
 # default. Any other missing field of an old file gets its default, or None.
 BEFORE: dict[tuple[str, str], Any] = {
-    ("OnSamples", "tolerance"): None,  # Steps were as long as the intervals of the samples.
-    ("InverseDynamics", "at_samples"): True,  # The weak form did not exist.
+    ("OnSamples", "tolerance"): None,  # Steps had no error control.
+    ("InverseDynamics", "at_samples"): True,  # The weak form was added later.
     ("Optax", "rounds"): 10,  # rounds of `steps` each
 }
 _hints = functools.cache(typing.get_type_hints)

@@ -291,7 +291,7 @@ class Cell:
 
 
 def on_axis(name: str, symbol: Symbol, text: Label, band: Band, mirrored: bool = False) -> Cell:
-    """Put a symbol on the axis and its label above or below the core."""
+    """Put a symbol on the axis, and its label above or below the symbol."""
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
         symbol.draw(Pen(axes, name, x, row.y, mirrored))
