@@ -480,7 +480,8 @@ def march_lanes(
     A lane is one run of many. Results have lanes first. The lanes of a block go from sample to
     sample together, and each number is a vector with an entry for each lane. A branch on the lanes
     would be executed by all of them. Therefore a lane with an event goes alone through the step of
-    a single run, and the others wait. Samples are collected in a small tile, lanes last, and then written to the result.
+    a single run, and the others wait. Samples are collected in a small tile, lanes last, and then
+    written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
