@@ -29,7 +29,7 @@ def _combine_model(static, arrays) -> Any:
 
 
 @functools.cache
-def _jitted(name: str) -> Callable[..., Any]:
+def _compile_method(name: str) -> Callable[..., Any]:
     """Return the call of a method. In a traced program it has the name of the method."""
 
     def call(static, arrays, *at) -> Any:
@@ -47,7 +47,9 @@ def _method(name: str, traced: bool = True) -> Callable[..., Any]:
         system, args, _ = _combine_model(self.static, self.arrays)
         return getattr(system, name)(args)
 
-    return (lambda self, *at: _jitted(name)(self.static, self.arrays, *at)) if traced else ask
+    return (
+        (lambda self, *at: _compile_method(name)(self.static, self.arrays, *at)) if traced else ask
+    )
 
 
 class Reused(eqx.Module):

@@ -1,4 +1,4 @@
-"""What all languages share: expressions with their brackets, and which of them need no name."""
+"""The part that all languages share: expressions with their brackets, and statements."""
 
 import abc
 import math

@@ -85,7 +85,7 @@ def constant(value: Any) -> np.ndarray:
     return array_of([Literal(x, kind_of(value)) for x in value.reshape(-1).tolist()], value.shape)
 
 
-def whole(value: Any) -> Literal:
+def whole_number(value: Any) -> Literal:
     return Literal(int(value), WHOLE)
 
 
@@ -137,7 +137,7 @@ class Program:
                 atoms = [Entry(array, i) for i in range(array.size)]
             elif argument in copied:
                 for i, atom in enumerate(atoms):
-                    lowering.b.append(Let(atom, "load", [array, whole(i)]))
+                    lowering.b.append(Let(atom, "load", [array, whole_number(i)]))
             made.inputs += [array] if argument in (*arrays, *copied) else atoms
             values.append(array_of(atoms, shape))
         self._finish(made, lowering, closed, values)
@@ -198,7 +198,7 @@ class Program:
 
 class Lowering:
     """The statements of one function; `inlines`: whether the functions that it calls are written
-    out inside (but for the shared ones).
+    out inside, except the shared ones.
     """
 
     def __init__(self, program: Program, inlines: bool = False) -> None:
@@ -217,7 +217,7 @@ class Lowering:
             known.update(zip(eqn.outvars, results, strict=True))
         return [read(x) for x in jaxpr.outvars]
 
-    def closed(self, closed: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def lower_closed(self, closed: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         return self.jaxpr(
             getattr(closed, "jaxpr", closed), getattr(closed, "consts", ()), arguments
         )
@@ -244,7 +244,7 @@ class Lowering:
     def call(self, eqn: Any, values: list[np.ndarray], closed: Any) -> list[np.ndarray]:
         name, program = eqn.params.get("name"), self.program
         if name not in program.outlined or (self.inlines and name not in program.shared):
-            return self.closed(closed, values)
+            return self.lower_closed(closed, values)
         function, atoms = program.outline(name, closed, values)
         key = "call", function.name, *(x.key for x in atoms if not isinstance(x, Array))
         results = self.b.recall(key)
@@ -255,7 +255,7 @@ class Lowering:
                 results[i] = Variable(self.b.name(), results[i].kind)
             if function.returned:
                 self.b.append(Call(function, atoms, [results[i] for i in function.returned]))
-            self.b.remember(key, results)
+            self.b.keep(key, results)
         ends = np.cumsum([x.aval.size for x in eqn.outvars])
         return [
             array_of(results[end - x.aval.size : end], x.aval.shape)
@@ -277,15 +277,15 @@ class Lowering:
         if isinstance(first, Entry) and atoms == [
             Entry(first.array, first.index + i) for i in range(len(atoms))
         ]:
-            return self.b.load(first.array, self.let("add", index, whole(first.index)))
+            return self.b.load(first.array, self.let("add", index, whole_number(first.index)))
         if all(isinstance(x, Literal) for x in atoms):
             return self.b.load(self.program.table([x.value for x in atoms], first.kind), index)
         key = "local", *(x.key for x in atoms)
         if (array := self.b.recall(key)) is None:
             array = Array(self.b.name("r"), first.kind, len(atoms), local=True)
             for i, atom in enumerate(atoms):
-                self.b.append(Store(array, whole(i), atom))
-            self.b.remember(key, array)
+                self.b.append(Store(array, whole_number(i), atom))
+            self.b.keep(key, array)
         return self.b.load(array, index)
 
     def choose(self, which: Any, cases: Sequence[Any]) -> Any:
@@ -294,27 +294,29 @@ class Lowering:
             return self.let("select", which, cases[1], cases[0])
         out = cases[-1]
         for i in range(len(cases) - 2, -1, -1):
-            out = self.let("select", self.let("eq", which, whole(i)), cases[i], out)
+            out = self.let("select", self.let("eq", which, whole_number(i)), cases[i], out)
         return out
 
-    def clipped(self, index: Any, most: int) -> Any:
-        return self.let("max", self.let("min", index, whole(most)), ZERO)
+    def clip(self, index: Any, most: int) -> Any:
+        return self.let("max", self.let("min", index, whole_number(most)), ZERO)
 
     def is_inside(self, index: Any, most: int) -> Any:
-        return self.let("and", self.let("le", ZERO, index), self.let("le", index, whole(most)))
+        return self.let(
+            "and", self.let("le", ZERO, index), self.let("le", index, whole_number(most))
+        )
 
     def offset(self, shape: Sequence[int], indices: dict[int, Any]) -> Any:
         """Return the index in the order of C of the entry at the `indices` of some axes."""
         out: Any = ZERO
         for axis, index in indices.items():
-            step = self.let("mul", whole(math.prod(shape[axis + 1 :])), index)
+            step = self.let("mul", whole_number(math.prod(shape[axis + 1 :])), index)
             out = self.let("add", out, step)
         return out
 
     def put(self, items: np.ndarray, index: Any, change: Callable[[Any], Any], fits: Any) -> None:
         """Change the entry of `items` at an index, if it `fits`."""
         for i in range(items.size):
-            here = self.let("and", fits, self.let("eq", index, whole(i)))
+            here = self.let("and", fits, self.let("eq", index, whole_number(i)))
             items[i] = self.let("select", here, change(items[i]), items[i])
 
     # -- loops and branches
@@ -345,22 +347,24 @@ class Lowering:
         choice: Any = values[0][()]
         rest, last = values[1:], len(branches) - 1
         if isinstance(choice, Literal):
-            return self.closed(branches[min(max(int(choice.value), 0), last)], rest)
+            return self.lower_closed(branches[min(max(int(choice.value), 0), last)], rest)
         results = self.variables(eqn.outvars)
 
         def write(k: int) -> list[Any]:
             self.b.open()
             if k < last:
                 is_truth = choice.kind == TRUTH
-                test = self.let("not", choice) if is_truth else self.let("le", choice, whole(k))
+                test = (
+                    self.let("not", choice) if is_truth else self.let("le", choice, whole_number(k))
+                )
                 self.b.append(If(test, write_one(k), write(k + 1)))
             else:
-                self.assign(results, self.closed(branches[k], rest))
+                self.assign(results, self.lower_closed(branches[k], rest))
             return self.b.close()
 
         def write_one(k: int) -> list[Any]:
             self.b.open()
-            self.assign(results, self.closed(branches[k], rest))
+            self.assign(results, self.lower_closed(branches[k], rest))
             return self.b.close()
 
         for statement in write(0):
@@ -377,9 +381,9 @@ class Lowering:
         state = self.variables(eqn.outvars)
         self.assign(state, values[first:])
         self.b.open()
-        (goes_on,) = self.closed(cond_jaxpr, [*values[:cond_nconsts], *state])
+        (goes_on,) = self.lower_closed(cond_jaxpr, [*values[:cond_nconsts], *state])
         self.b.append(Break(self.let("not", goes_on[()])))
-        after = self.closed(body_jaxpr, [*values[cond_nconsts:first], *state])
+        after = self.lower_closed(body_jaxpr, [*values[cond_nconsts:first], *state])
         self.assign(state, after, late=True)
         self.b.append(Loop(self.b.close()))
         return state
@@ -392,7 +396,7 @@ class Lowering:
             now = self.variables(eqn.outvars)
             self.assign(now, state)
             self.b.open()
-            self.assign(now, self.closed(jaxpr, [*constants, *now]), late=True)
+            self.assign(now, self.lower_closed(jaxpr, [*constants, *now]), late=True)
             self.b.append(Loop(self.b.close(), length))
             return now
         if length > UNROLLED:
@@ -402,7 +406,7 @@ class Lowering:
             )
         for i in range(length)[:: -1 if reverse else 1]:
             parts = [row[i : i + 1].reshape(row.shape[1:]) for row in rows]
-            results = self.closed(jaxpr, [*constants, *state, *parts])
+            results = self.lower_closed(jaxpr, [*constants, *state, *parts])
             state = results[:num_carry]
             for to, row in zip(kept, results[num_carry:], strict=True):
                 to[i : i + 1] = row
@@ -487,7 +491,7 @@ def _position(low: Lowering, eqn: Any, values: list[np.ndarray], *, axes, **_) -
             if x.kind == REAL:
                 is_first_nan = let("and", let("ne", x, x), let("eq", best, best))
                 wins = let("or", wins, is_first_nan)
-            best, place = let("select", wins, x, best), let("select", wins, whole(i), place)
+            best, place = let("select", wins, x, best), let("select", wins, whole_number(i), place)
         return place
 
     flat = rows.reshape(-1, rows.shape[-1])
@@ -519,14 +523,14 @@ def _dot(low, eqn, values, *, dimension_numbers, **_) -> np.ndarray:
 def _place(low: Lowering, whole_shape: Any, part_shape: Any, starts: Any) -> list[Any]:
     """Return the indices in the order of C of the entries of a part that begins at `starts`."""
     free = {
-        k: low.clipped(start[()], n - m)
+        k: low.clip(start[()], n - m)
         for k, (start, n, m) in enumerate(zip(starts, whole_shape, part_shape, strict=True))
         if n != m
     }
     base = low.offset(whole_shape, free)
     inside = np.arange(math.prod(whole_shape)).reshape(whole_shape)
     indices = inside[tuple(map(slice, part_shape))].reshape(-1)
-    return [low.let("add", base, whole(i)) for i in indices]
+    return [low.let("add", base, whole_number(i)) for i in indices]
 
 
 def _dynamic_slice(low, eqn, values, *, slice_sizes, **_) -> np.ndarray:
@@ -556,13 +560,13 @@ def _gather(low, eqn, values, *, dimension_numbers: Any, slice_sizes, mode, **_)
         fits: Any = TRUE
         for k, axis in enumerate(numbers.start_index_map):
             most = source.shape[axis] - slice_sizes[axis]
-            axes[axis] = low.clipped(indices[(*at, k)], most)
+            axes[axis] = low.clip(indices[(*at, k)], most)
             if "FILL" in str(mode):
                 fits = low.let("and", fits, low.is_inside(indices[(*at, k)], most))
         for axis, k in zip(window, numbers.offset_dims, strict=True):
-            axes[axis] = low.let("add", axes[axis], whole(place[k]))
+            axes[axis] = low.let("add", axes[axis], whole_number(place[k]))
         for axis, k in zip(batched, numbers.start_indices_batching_dims, strict=True):
-            axes[axis] = whole(at[k])
+            axes[axis] = whole_number(at[k])
         found = low.entry(source, low.offset(source.shape, axes))
         missing = {REAL: math.nan, WHOLE: 0, TRUTH: False}[found.kind]
         out[place] = low.let("select", fits, found, Literal(missing, found.kind))
@@ -581,9 +585,9 @@ def _scatter(low, eqn, values, *, dimension_numbers: Any, **_) -> np.ndarray:
         axes: dict[int, Any] = dict.fromkeys(range(source.ndim), ZERO)
         fits: Any = TRUE
         for axis, k in zip(batched, numbers.scatter_indices_batching_dims, strict=True):
-            axes[axis] = whole(at[k])
+            axes[axis] = whole_number(at[k])
         for axis, k in zip(window, numbers.update_window_dims, strict=True):
-            axes[axis] = whole(place[k])
+            axes[axis] = whole_number(place[k])
         for k, axis in enumerate(numbers.scatter_dims_to_operand_dims):
             index = indices[(*at, k)]
             fits = low.let("and", fits, low.is_inside(index, source.shape[axis] - 1))

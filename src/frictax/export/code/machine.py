@@ -194,8 +194,8 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
 
 
 def _steps(system: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
-    """Return the least number of equal steps between samples whose run stays near an accurate one,
-    and the largest distance between the two, relative to the range of a state.
+    """Return how many equal steps from sample to sample keep the run near an accurate one, and the
+    largest distance between the two, relative to the range of a state.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
 

@@ -70,7 +70,7 @@ Atom = Literal | Entry | Variable
 
 @dataclass(eq=False)
 class Statement:
-    """What a statement reads, the variables and arrays that it writes, and its blocks."""
+    """A statement, with the atoms that it reads, the places that it writes, and its blocks."""
 
     reads: list[Any] = field(default_factory=list)
     writes: list[Any] = field(default_factory=list)
@@ -174,10 +174,10 @@ class Builder:
         return self.blocks.pop()
 
     def recall(self, key: Any) -> Any:
-        """Return what `remember` kept under `key` in this block or around it."""
+        """Return what `keep` kept under `key` in this block or around it."""
         return next((known[key] for known in reversed(self._known) if key in known), None)
 
-    def remember(self, key: Any, value: Any) -> Any:
+    def keep(self, key: Any, value: Any) -> Any:
         self._known[-1][key] = value
         return value
 
@@ -193,7 +193,7 @@ class Builder:
         if operation.startswith("to_"):
             kind = operation.removeprefix("to_")
         kind = TRUTH if operation in _COMPARISONS else kind
-        simple = _simplified(operation, arguments, kind)
+        simple = _simplify(operation, arguments, kind)
         return simple or self._new(operation, arguments, kind)
 
     def load(self, array: Array, index: Atom) -> Atom:
@@ -214,10 +214,10 @@ class Builder:
             return found
         variable = Variable(self.name(), kind)
         self.append(Let(variable, operation, arguments))
-        return self.remember(key, variable) if lasts else variable
+        return self.keep(key, variable) if lasts else variable
 
 
-def _simplified(operation: str, a: Sequence[Any], kind: str) -> Atom | None:
+def _simplify(operation: str, a: Sequence[Any], kind: str) -> Atom | None:
     """Return the atom that an operation is equal to, if there is one."""
     values = [x.value if isinstance(x, Literal) else None for x in a]
 

@@ -230,7 +230,7 @@ def javascript_text(code: MachineCode) -> str:
         "N_OUTPUTS": str(len(code.outputs)),
     }
     comment = "".join(f"// {line}\n" for line in _comment(code))
-    return comment + _filled(JAVASCRIPT, parts)
+    return comment + _fill(JAVASCRIPT, parts)
 
 
 def to_structured_text(
@@ -287,10 +287,10 @@ def structured_text(code: MachineCode) -> str:
         "READ": taken("fx_outputs", columns, []),
     }
     comment = "".join(f"(* {line} *)\n" for line in _comment(code))
-    return comment + functions + _filled(STRUCTURED_TEXT, parts)
+    return comment + functions + _fill(STRUCTURED_TEXT, parts)
 
 
-def _filled(text: str, parts: Mapping[str, str]) -> str:
+def _fill(text: str, parts: Mapping[str, str]) -> str:
     """Return a text with its words in capitals replaced."""
     return re.sub(r"\b[A-Z][A-Z_]+\b", lambda match: parts.get(match[0], match[0]), text)
 
