@@ -85,8 +85,8 @@ class MachineCode:
     - `outputs`: names and units of the variables that the code returns.
     - `inputs`: by name, how an input from outside goes from sample to sample, and the index in `p`
       of its first time and of its first value.
-    - `substeps`, `error`: steps from one sample to the next, and the error of the run that decided
-      on them, relative to the range of each state; NaN without times.
+    - `substeps`, `error`: steps from one sample to the next, and the largest distance of their run
+      from an accurate one, relative to the range of each state.
     - `states`, `modes`: how many entries state and mode have.
     """
 
