@@ -198,6 +198,7 @@ def _steps(system: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
     largest distance between the two, relative to the range of a state.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
+    allowed = SHARPER * tolerance
 
     def run(**options: Any) -> Any:
         y, mode = system.start(ts[0])
@@ -218,7 +219,7 @@ def _steps(system: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
 
     low, high = engine.substeps - 1, engine.substeps
     error = distance(high)
-    while error > SHARPER * tolerance and high < MOST_STEPS:
+    while error > allowed and high < MOST_STEPS:
         low, high = high, 2 * high
         error = distance(high)
     if error > WORST:
@@ -226,10 +227,10 @@ def _steps(system: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
             f"With {high} steps between two samples the run is still {error:.1e} of the range of a"
             " state away from an accurate one. Give `ts` more samples."
         )
-    while high - low > 1:
+    while error <= allowed and high - low > 1:
         middle = (low + high) // 2
         tried = distance(middle)
-        if tried > SHARPER * tolerance:
+        if tried > allowed:
             low = middle
         else:
             high, error = middle, tried
