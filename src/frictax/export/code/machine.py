@@ -17,7 +17,9 @@ from frictax.engine.reused import Reused, model_of
 from frictax.engine.system import AbstractHybridSystem
 from frictax.engine.walk import walk
 from frictax.fitting.problem.setup import driven, state_names, variable_at
+from frictax.mechanism.gears import LossyGear
 from frictax.mechanism.hybrid import MechanicalSystem
+from frictax.mechanism.layout import turns_about
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.variable_table import VARIABLES
 from frictax.parameters import parameters
@@ -244,12 +246,12 @@ def _default_outputs(machine: Any) -> list[str]:
         return names
     lay = MechanicalSystem(machine).layout
     contacts = [machine.names[c.part] for c in (*lay.contacts, *lay.bristles)]
-    forces = [f"{name}.{'tau' if _turns(machine, name) else 'f'}" for name in contacts]
-    return names + forces
-
-
-def _turns(machine: Mechanism, name: str) -> bool:
-    return bool(getattr(machine[name], "rotational", False))
+    friction = {None: "f", False: "f", True: "tau"}
+    return names + [
+        f"{name}.{'tauLoss' if isinstance(machine[name], LossyGear) else friction[turns]}"
+        for name in contacts
+        for turns in [turns_about(machine, name)]
+    ]
 
 
 def _unit(machine: Any, name: str) -> str:
@@ -257,5 +259,5 @@ def _unit(machine: Any, name: str) -> str:
     if variable not in VARIABLES:
         return ""
     row = VARIABLES[variable]
-    turns = isinstance(machine, Mechanism) and part in machine.names and _turns(machine, part)
+    turns = isinstance(machine, Mechanism) and part in machine.names and turns_about(machine, part)
     return row.rotational_unit if turns else row.unit
