@@ -76,6 +76,12 @@ from frictax.excitation import (
     design as design,
     information as information,
 )
+from frictax.export.code.feedforward import to_feedforward as to_feedforward
+from frictax.export.code.texts import (
+    to_c as to_c,
+    to_javascript as to_javascript,
+    to_structured_text as to_structured_text,
+)
 from frictax.export.modelica_reading import from_modelica as from_modelica
 from frictax.fitting import (
     Band as Band,

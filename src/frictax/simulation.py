@@ -113,7 +113,7 @@ def simulate(
         engine.tolerances(ts.dtype)
     else:
         engine = engine.with_numbers(ts.dtype)
-    run = _simulate(mechanism, ts, engine, energy)
+    run = simulate_once(mechanism, ts, engine, energy)
     if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
         return run  # The result of the run is not known while JAX traces it.
     growing = engine.max_events is None and _is(run, Result.too_many_events)
@@ -125,7 +125,7 @@ def simulate(
         reached, t0, t1 = _times_reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), most)
-        run = _simulate(mechanism, ts, dataclasses.replace(engine, max_events=room), energy)
+        run = simulate_once(mechanism, ts, dataclasses.replace(engine, max_events=room), energy)
     if not _is(run, Result.successful):
         reached, _, t1 = _times_reached(run)
         where = (
@@ -168,7 +168,7 @@ def _refine_run(
 
     def with_tolerance(factor: float) -> Trajectory:
         other = dataclasses.replace(engine, tolerance=tolerance * factor)
-        return _simulate(mechanism, ts, other, energy)
+        return simulate_once(mechanism, ts, other, energy)
 
     def change(before: Trajectory, after: Trajectory) -> float:
         x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
@@ -217,7 +217,10 @@ def _table_ended(run: Trajectory) -> str:
     return ""
 
 
-def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
+def simulate_once(
+    mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool = False
+) -> Trajectory:
+    """Return one run, without checks of the mechanism, the result and the accuracy."""
     arrays = _walk_arrays(structure_only(mechanism), ts, engine, energy)
     walked = dict(zip(_PATH, arrays, strict=True))
     how = jax.tree.unflatten(jax.tree.structure(Result.successful), [walked["result"]])

@@ -231,7 +231,7 @@ def test_options_keep_a_tolerance_that_is_an_array_already():
 
 def test_a_run_that_no_other_run_can_be_compared_with_says_so(monkeypatch):
     """Here the runs with other tolerances end early, as they would out of room for events."""
-    simulated = simulation._simulate
+    simulated = simulation.simulate_once
 
     def ends_early(mechanism, ts, engine, energy):
         run = simulated(mechanism, ts, engine, energy)
@@ -239,6 +239,6 @@ def test_a_run_that_no_other_run_can_be_compared_with_says_so(monkeypatch):
             return run
         return eqx.tree_at(lambda run: run.path.result, run, Result.too_many_events)
 
-    monkeypatch.setattr(simulation, "_simulate", ends_early)
+    monkeypatch.setattr(simulation, "simulate_once", ends_early)
     with pytest.warns(UserWarning, match=r"could not be checked.*engine=Adaptive\(\)"):
         fx.simulate(machine(MACHINES["fast spring"]), T)

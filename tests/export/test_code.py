@@ -17,7 +17,6 @@ import machines
 from frictax.export.code.machine import MachineCode
 from frictax.export.code.texts import c_text, javascript_text, structured_text, to_c
 from frictax.fitting.problem.setup import variable_at
-from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.parameters import replace
 
 T = np.linspace(0.0, 4.0, 801)
@@ -81,12 +80,15 @@ class Ball(fx.AbstractHybridSystem):
 
 
 def run_of_frictax(machine: Any, substeps: int, outputs: list[str]) -> Run:
-    system: Any = MechanicalSystem(machine) if isinstance(machine, fx.Mechanism) else machine
     options = fx.OnSamples(tolerance=None, substeps=substeps)
-    y0, mode0 = system.start(jnp.asarray(T[0]))
-    path = fx.walk(system, y0, mode0, jnp.asarray(T), options=options)
+    if isinstance(machine, fx.Mechanism):
+        run = fx.simulate(machine, T, options)
+        names = [name.rpartition(".") for name in outputs]
+        columns = [np.asarray(getattr(run[part], variable)) for part, _, variable in names]
+        return Run(np.stack(columns, axis=1), int(run.events.count), 0)
+    path = fx.walk(machine, *machine.start(jnp.asarray(T[0])), jnp.asarray(T), options=options)
     rows = zip(jnp.asarray(T), path.ys, path.modes, strict=True)
-    columns = [[variable_at(system, n, t, y, mode) for n in outputs] for t, y, mode in rows]
+    columns = [[variable_at(machine, n, t, y, mode) for n in outputs] for t, y, mode in rows]
     return Run(np.asarray(columns), int(path.count), 0)
 
 

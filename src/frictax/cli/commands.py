@@ -12,6 +12,7 @@ from frictax.interrupts import leave
 from frictax.text import printable
 
 from . import data_commands
+from .export_command import export
 from .init_command import init
 from .problem_commands import design, estimates_table, fleet, identify, report, simulate
 from .sweep_commands import compare, fit_sweep_file
@@ -89,6 +90,14 @@ COMMANDS = {
         report,
         ("`frictax report motor/result.fit --out again.html`",),
         "the file or the report fails",
+    ),
+    "export": Command(
+        export,
+        (
+            "`frictax export motor --to fmu --input 'drive.tau=linear'`",
+            "`frictax export motor --to st --friction bearing --out friction.st`",
+        ),
+        "the file or the export fails",
     ),
     "fleet": Command(
         fleet,

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 import frictax
@@ -15,13 +13,11 @@ from frictax.arguments import check_names, lists_options
 from frictax.files.replacing import write_together
 from frictax.fitting import FitResult
 from frictax.fitting.options import refuse
-from frictax.fitting.problem.problem import PreparedSweep
-from frictax.fitting.problem.readings import acting, invert_sensor, seen_in
-from frictax.fitting.problem.setup import driven, moved_to, state_names
 from frictax.fitting.problem.steady import as_steady
 from frictax.laws import Stribeck
 from frictax.mechanism import HeatCapacitor, Mechanism, ThermalConductor
 
+from .fitted_machine import FittedMachine
 from .modelica_parts import Sheet, with_dependencies, write_part
 from .modelica_text import comment_lines, model_name, number, sample
 
@@ -343,34 +339,12 @@ def _fitted_machine(
     found: FitResult, label: str | None, options: TextOptions
 ) -> tuple[Any, TextOptions]:
     """Return the fitted machine with the inputs of a record, and the options with its times."""
-    motions = [
-        name
-        for name, prepared in zip(found.records, found.problem.prepared, strict=True)
-        if not isinstance(prepared, PreparedSweep)
-    ]
-    label = label if label is not None else motions[0] if motions else next(iter(found.records))
-    machine = found.problem.objective.machine(found.model_for(label))
-    settings: dict[str, Any] = {"comment": _comment(found, label)}
-    if label in motions:
-        index = found.number(label)
-        setup = found.problem.setup_at(jnp.asarray(found.x), index)
-        prepared = jax.tree.map(jnp.asarray, found.problem.prepared[index])
-        assert not isinstance(prepared, PreparedSweep)
-        system = driven(
-            machine, prepared.t, acting(setup, prepared, found.problem.delayed), prepared.hold
-        )
-        machine = getattr(system, "mechanism", machine)
-        if isinstance(machine, Mechanism):
-            channels, delayed = found.records[label].outputs, found.problem.delayed
-            states = [name for name in state_names(machine) if name in prepared.known]
-            start = {
-                name: invert_sensor(setup, prepared, name, *seen_in(name, channels), 0, delayed)
-                for name in states
-            }
-            machine = getattr(moved_to(system, start), "mechanism", machine)
-        settings |= {"start_time": float(prepared.t[0]), "stop_time": float(prepared.t[-1])}
+    fitted = FittedMachine.of(found, label)
+    settings: dict[str, Any] = {"comment": _comment(found, fitted.label)}
+    if fitted.ts is not None:
+        settings |= {"start_time": float(fitted.ts[0]), "stop_time": float(fitted.ts[-1])}
     settings = {k: value for k, value in settings.items() if getattr(options, k) is None}
-    return machine, dataclasses.replace(options, **settings)
+    return fitted.machine, dataclasses.replace(options, **settings)
 
 
 def _comment(found: FitResult, label: str) -> list[str]:

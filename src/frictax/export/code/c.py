@@ -47,11 +47,19 @@ class C(Language):
     def __init__(self, public: Sequence[str] = (), real: str = "double") -> None:
         self.public, self.calls = public, 0
         self.types = {REAL: real, WHOLE: "int32_t", TRUTH: "int32_t"}
-        self.head = HEAD.replace("REAL", real)
         self.suffix = "f" if real == "float" else ""
         if self.suffix:
             named = re.compile(r"[a-z]\w*(?=\()")
             self.functions = {k: named.sub(r"\g<0>f", v) for k, v in self.functions.items()}
+
+    def head(self, body: str) -> str:
+        """Return what comes before `body`: the included files and the functions that it calls."""
+        lines = HEAD.replace("REAL", self.types[REAL]).splitlines()
+        called = [re.search(r"(fx_\w+)\(", line) for line in lines]
+        used = [name is None or name[0] in body for name in called]
+        if not any(name and x for name, x in zip(called, used, strict=True)):
+            used = [x and not line.startswith("/*") for line, x in zip(lines, used, strict=True)]
+        return "\n".join(line for line, x in zip(lines, used, strict=True) if x)
 
     def literal(self, value: Any, kind: str) -> str:
         if kind != REAL:

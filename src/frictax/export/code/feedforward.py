@@ -1,13 +1,16 @@
 """The friction of a contact as a function for a drive's controller."""
 
+import re
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 import frictax
+from frictax.contacts import BearingFriction, SupportFriction
 from frictax.contacts.contact import AbstractContact, AbstractPressed, f0, law_value
 from frictax.fitting import FitResult
+from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.parameters import UnknownName
 
 from .c import C
@@ -37,8 +40,9 @@ def to_feedforward(
 
     **Arguments:**
 
-    - `source`: a contact such as `SupportFriction`, or a fit of a machine, whose intervals are then
-      in the comment; `name`: the contact of the fit, needed if it has several.
+    - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep, whose
+      intervals are then in the comment; `name`: the contact of the machine, needed if it has
+      several. A constant force beside the friction, such as the offset of a sweep, is left out.
     - `language`: "c" for C99, "st" for structured text of IEC 61131-3.
     - `still`: the speed [m/s or rad/s] below which the axis stands.
     - `rate`: the largest change of the force [N/s or N.m/s]; by default breakaway in 10 ms.
@@ -82,13 +86,14 @@ def _c(program: Program, values: np.ndarray, comment: list[str]) -> str:
     language = C(real="float")
     numbers = ", ".join(language.literal(float(x), REAL) for x in values)
     given = ", ".join(f"float {name}" for name in ARGUMENTS)
+    body = language.print(program)
     return "\n".join(
         [
             *(f"// {line}" for line in comment),
-            language.head,
+            language.head(body),
             f"float friction_feedforward(const float *p, {given});",
             f"static const float friction_numbers[{values.size}] FX_MAYBE = {{{numbers}}};",
-            language.print(program),
+            body,
             f"float friction_feedforward(const float *p, {given}) {{",
             "  float o[1];",
             f"  friction_step(p ? p : friction_numbers, {', '.join(ARGUMENTS)}, o);",
@@ -115,9 +120,12 @@ def _st(program: Program, values: np.ndarray, comment: list[str]) -> str:
 
 def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[float, float]]]:
     """Return the contact and the intervals of its fitted numbers."""
-    intervals: dict[str, tuple[float, float]] = {}
-    contact = source
-    if isinstance(source, FitResult):
+    contact, of = source, ""
+    if isinstance(source, FitResult) and source.of_sweep:
+        steady, turns = as_steady(source.model), source.sweep.rotational
+        kind, of = (BearingFriction, "tau_") if turns else (SupportFriction, "f_")
+        contact = kind("axis", steady.f_pos, steady.peak, steady.f_neg)
+    elif isinstance(source, FitResult):
         machine: Any = source.model
         named = machine.named_parts() if hasattr(machine, "named_parts") else ()
         contacts = {n: part for n, part in named if isinstance(part, AbstractContact)}
@@ -127,12 +135,14 @@ def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[flo
                 f"`name` must be a contact of the machine: {', '.join(contacts) or 'none'}."
                 f" Got {name!r}."
             )
-        contact = contacts[name]
-        intervals = {
-            e.path.removeprefix(f"{name}."): (e.lower, e.upper)
-            for e in source.estimates
-            if e.path.startswith(f"{name}.")
-        }
+        contact, of = contacts[name], f"{name}."
+    intervals = dict[str, tuple[float, float]]()
+    for e in source.estimates if isinstance(source, FitResult) else ():
+        path = e.path.removeprefix(of)
+        if isinstance(source, FitResult) and source.of_sweep:
+            path = e.path if isinstance(source.model, SteadyFriction) else f"f_pos.{e.path}"
+            path = re.sub("^f_", of, path)
+        intervals[path] = e.lower, e.upper
     if not isinstance(contact, AbstractContact):
         raise ValueError(
             f"`to_feedforward` must be given a contact or a fit, got a {type(contact).__name__}."
@@ -157,7 +167,9 @@ def _comment(
     lines = [f"Friction of a {type(contact).__name__}, written by frictax {frictax.__version__}."]
     for i, x in enumerate(numbers):
         within = intervals.get(x.name)
-        known = f" ({within[0]:.6g} to {within[1]:.6g})" if within else ""
+        known = (
+            f" ({within[0]:.6g} to {within[1]:.6g})" if within and np.isfinite(sum(within)) else ""
+        )
         unit = "" if x.unit in ("", "1") else f" {x.unit}"
         lines.append(f"p[{i}] = {x.name}: {x.value:.9g}{unit}{known}")
     n = len(numbers)

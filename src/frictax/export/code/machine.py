@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,15 +16,19 @@ from frictax.engine.result import Result
 from frictax.engine.reused import Reused, model_of
 from frictax.engine.system import AbstractHybridSystem
 from frictax.engine.walk import walk
-from frictax.fitting.problem.setup import driven, state_names, variable_at
+from frictax.fitting import FitResult
+from frictax.fitting.problem.setup import Instrument, driven, state_names, variable_at
+from frictax.fitting.result.units import unit_of
 from frictax.mechanism.gears import LossyGear
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.layout import turns_about
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.variable_table import VARIABLES
-from frictax.parameters import parameters
+from frictax.parameters import parameters, rotational_unit
 from frictax.signals import AbstractSignal, Sampled
+from frictax.simulation import simulate_once
 
+from ..fitted_machine import FittedMachine
 from .lowering import Program
 
 METHODS = "flow guard jump deadline tick longest_step implicit_step sound safe_step".split()
@@ -32,6 +36,7 @@ MOST_STEPS = 64  # between two samples; a machine that needs more should be samp
 SHARPER = 100.0  # the accurate run has a tolerance that is smaller by this factor
 WORST = 1e-3  # [range of a state] error of a run that is still exported
 HOLDS = ("held", "linear")
+INSTRUMENT = "gain offset drift delay".split()  # their order in `p`
 LONG_AGO = -1e30  # [s] time of the one value of a held input
 
 
@@ -53,7 +58,9 @@ class NumberTree:
 
     def __init__(self, model: Any) -> None:
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(model)
-        units = {p.path: p.declaration.unit for p in parameters(model)}
+        turns = bool(getattr(type(model), "rotational", False))  # of a contact alone
+        says = (lambda p: rotational_unit(p.declaration.unit)) if turns else unit_of({}, model)
+        units = {p.path: says(p) for p in parameters(model)}
         self._leaves, self._first = list[Any](), list[int | None]()
         self.numbers = list[Number]()
         for path, leaf in leaves:
@@ -79,22 +86,30 @@ class NumberTree:
         ]
         return jax.tree.unflatten(self._structure, leaves)
 
+    @property
+    def values(self) -> jax.Array:
+        """The numbers of the model as it was given."""
+        return jnp.asarray([number.value for number in self.numbers])
+
 
 class MachineCode:
     """A machine whose numbers are one vector `p`.
 
-    - `numbers`: the entries of `p`, as `Number`: its parameters and the numbers of its drives.
-    - `outputs`: names and units of the variables that the code returns.
+    - `numbers`: the entries of `p`, as `Number`: its parameters, the numbers of its drives, and
+      those of its instruments.
+    - `outputs`: names and units of the variables that the code returns, as their sensors show them.
     - `inputs`: by name, how an input from outside goes from sample to sample, and the index in `p`
       of its first time and of its first value.
+    - `instruments`: by channel, such as "outputs.mass.s", the index in `p` of gain, offset, drift
+      and delay. `delayed` are those whose delay is not 0.
     - `substeps`, `error`: steps from one sample to the next, and the largest distance of their run
       from an accurate one, relative to the range of each state.
-    - `states`, `modes`: how many entries state and mode have.
+    - `first`: the time at which it starts. `states`, `modes`: how many entries state and mode have.
     """
 
     def __init__(
         self,
-        machine: Mechanism | AbstractHybridSystem,
+        source: Mechanism | AbstractHybridSystem | FitResult,
         ts: Any,
         engine: OnSamples,
         inputs: Mapping[str, str],
@@ -106,30 +121,43 @@ class MachineCode:
                     f"The input {name!r} must be one of {', '.join(HOLDS)}, got {how!r}: how it"
                     " goes from one sample to the next."
                 )
-        ts = _times(machine, ts)
-        self.substeps, self.error = _steps(_system(machine), jnp.asarray(ts), engine)
+        machine, ts, instruments, intervals = _machine_of(source, ts)
+        self.substeps, self.error = _steps(machine, jnp.asarray(ts), engine)
         self.options = dataclasses.replace(engine, tolerance=None, substeps=1, finer=())
-        first = float(ts[0])
+        self.first = float(ts[0])
         signals = {
             name: Sampled([LONG_AGO], [0.0], hold=True)
             if how == "held"
-            else Sampled([first, first + 1.0], [0.0, 0.0])
+            else Sampled([self.first, self.first + 1.0], [0.0, 0.0])
             for name, how in inputs.items()
         }
         system = driven(machine, jnp.asarray(ts), signals, False)
         self.machine = system.mechanism if isinstance(system, MechanicalSystem) else system
         self.tree = NumberTree(self.machine)
-        self.numbers = self.tree.numbers
-        y, mode = self.start(self.p, jnp.asarray(first))
-        self.states, self.modes = y.size, mode.size
+        y, mode = self.system(self.tree.values).start(jnp.asarray(self.first))
+        self.states, self.modes = jnp.size(y), jnp.size(mode)
         names = _default_outputs(self.machine) if outputs is None else outputs
         self.outputs = {name: _unit(self.machine, name) for name in names}
-        known = [number.name for number in self.numbers]
+        known = [number.name for number in self.tree.numbers]
         self.inputs = dict[str, tuple[str, int, int]]()
         for name, how in inputs.items():
             path = next(x for x in known if x.startswith(name) and x.endswith(".times[0]"))
             value = known.index(path.replace(".times[0]", ".values[0]"))
             self.inputs[name] = how, known.index(path), value
+        channels = {*(f"outputs.{n}" for n in self.outputs), *(f"inputs.{n}" for n in self.inputs)}
+        self.instruments = dict[str, int]()
+        self.delayed = list[str]()
+        numbers = list(self.tree.numbers)
+        for channel in sorted(channels & {*instruments}):
+            self.instruments[channel] = len(numbers)
+            unit = self.outputs.get(channel.removeprefix("outputs."), "")
+            numbers += _numbers_of(channel, instruments[channel], unit)
+            self.delayed += [channel] * bool(numbers[-1].value)
+        self.numbers = [
+            dataclasses.replace(n, lower=min(low, n.value), upper=max(high, n.value))
+            for n in numbers
+            for low, high in [intervals.get(n.name, (-np.inf, np.inf))]
+        ]
 
     @property
     def p(self) -> jax.Array:
@@ -150,9 +178,20 @@ class MachineCode:
         return take_one_step(system, self.options, t, t_end, y, mode)
 
     def read(self, p: Any, t: Any, y: Any, mode: Any) -> list[Any]:
-        """Return the outputs at one moment."""
+        """Return the outputs at one moment, as their sensors show them. A delay, and the drift
+        after it, are left to the caller, who knows other moments.
+        """
         system = self.system(p, named=True)
-        return [jnp.asarray(variable_at(system, n, t, y, mode), t.dtype) for n in self.outputs]
+        shown = list[Any]()
+        for name in self.outputs:
+            x = jnp.asarray(variable_at(system, name, t, y, mode), t.dtype)
+            at = self.instruments.get(f"outputs.{name}")
+            if at is not None:
+                x = p[at] * x + p[at + 1]
+                if f"outputs.{name}" not in self.delayed:
+                    x = x + p[at + 2] * (t - self.first)
+            shown.append(x)
+        return shown
 
     @functools.cached_property
     def program(self) -> Program:
@@ -175,6 +214,62 @@ def _system(machine: Any, named: bool = False) -> AbstractHybridSystem:
     return system if named else system.structure_only
 
 
+class _Source(NamedTuple):
+    """What is exported: a machine, times [s], and of a fit instruments by channel and intervals by
+    path.
+    """
+
+    machine: Any
+    ts: np.ndarray
+    instruments: Mapping[str, Instrument] = {}
+    intervals: Mapping[str, tuple[float, float]] = {}
+
+
+def _machine_of(source: Any, ts: Any) -> _Source:
+    if not isinstance(source, FitResult):
+        if not isinstance(source, Mechanism | AbstractHybridSystem):
+            raise TypeError(
+                "The machine must be a `Mechanism`, an `AbstractHybridSystem` or a fit of one, got"
+                f" a {type(source).__name__}."
+            )
+        return _Source(source, _times(source, ts))
+    if source.of_sweep:
+        raise ValueError(
+            "The fit of a sweep is a law and not a machine. For a controller take"
+            " `fx.to_feedforward(found)`."
+        )
+    fitted = FittedMachine.of(source)
+    if fitted.ts is None:
+        raise ValueError("The fit has no record of a motion, so there is no machine to export.")
+    record, fitted_paths = source.records[fitted.label], [e.path for e in source.estimates]
+    channels = {f"inputs.{n}": fitted.setup.inputs.at(n) for n in record.inputs}
+    channels |= {f"outputs.{n}": fitted.setup.outputs.at(n) for n in record.outputs}
+    instruments = {
+        channel: instrument
+        for channel, instrument in channels.items()
+        if _fields(instrument) != _fields(Instrument())
+        or any(path.startswith(f"{channel}.") for path in fitted_paths)
+    }
+    ends = {e.path: (e.lower, e.upper) for e in source.estimates if np.isfinite(e.lower + e.upper)}
+    return _Source(
+        fitted.machine,
+        fitted.ts if ts is None else _times(fitted.machine, ts),
+        instruments,
+        ends,
+    )
+
+
+def _fields(instrument: Instrument) -> list[float]:
+    return [float(getattr(instrument, name)) for name in INSTRUMENT]
+
+
+def _numbers_of(channel: str, instrument: Instrument, unit: str) -> list[Number]:
+    """Return gain, offset, drift and delay of an instrument."""
+    units = "1", unit, f"{unit}/s" if unit else "", "s"
+    rows = zip(INSTRUMENT, units, _fields(instrument), strict=True)
+    return [Number(f"{channel}.{name}", unit, value) for name, unit, value in rows]
+
+
 def _times(machine: Any, ts: Any) -> np.ndarray:
     """Return the times of the samples: `ts`, or those of the longest measured drive."""
     if ts is None:
@@ -195,7 +290,7 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
     return ts
 
 
-def _steps(system: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
+def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
     """Return how many equal steps from sample to sample keep the run near an accurate one, and the
     largest distance between the two, relative to the range of a state.
     """
@@ -203,8 +298,11 @@ def _steps(system: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
     allowed = SHARPER * tolerance
 
     def run(**options: Any) -> Any:
-        y, mode = system.start(ts[0])
-        path = walk(system, y, mode, ts, options=dataclasses.replace(engine, **options))
+        how = dataclasses.replace(engine, **options)
+        if isinstance(machine, Mechanism):
+            path = simulate_once(machine, ts, how).path
+        else:
+            path = walk(machine, *machine.start(ts[0]), ts, options=how)
         if not bool(path.result == Result.successful):
             raise ValueError(
                 "The machine does not run to the last of the times, so it is not exported."

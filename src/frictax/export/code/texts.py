@@ -43,8 +43,43 @@ SET_INPUTS
     }
     for (int32_t j = 0; failure && j < FX_OUTPUTS; j++) outputs[i * FX_OUTPUTS + j] = NAN;
   }
+SET_DELAYS
   return failure;
 }
+"""
+# A delayed column is overwritten from the end whose values are not needed any more.
+C_DELAYS = """
+static double fx_late(int32_t n, const double *ts, const double *x, int32_t width, int32_t column,
+                      double t) {
+  int32_t low = 0, high = n - 1;
+  if (!(t > ts[0])) return x[column];
+  if (!(t < ts[n - 1])) return x[(n - 1) * width + column];
+  while (high - low > 1) {
+    const int32_t middle = (low + high) / 2;
+    if (ts[middle] <= t) low = middle;
+    else high = middle;
+  }
+  const double a = x[low * width + column], b = x[high * width + column];
+  return a + (b - a) * (t - ts[low]) / (ts[high] - ts[low]);
+}
+FX_MAYBE static void fx_delay(int32_t n, const double *ts, double *x, int32_t width, int32_t column,
+                              double delay, double drift) {
+  for (int32_t j = 0; j < n; j++) {
+    const int32_t i = delay > 0 ? n - 1 - j : j;
+    x[i * width + column] =
+        fx_late(n, ts, x, width, column, ts[i] - delay) + drift * (ts[i] - ts[0]);
+  }
+}
+"""
+JAVASCRIPT_DELAYS = """
+function fx_late(n,ts,x,width,column,t){
+let low=0,high=n-1;if(!(t>ts[0]))return x[column];if(!(t<ts[n-1]))return x[high*width+column];
+while(high-low>1){const middle=(low+high)>>1;if(ts[middle]<=t)low=middle;else high=middle}
+const a=x[low*width+column],b=x[high*width+column];
+return a+(b-a)*(t-ts[low])/(ts[high]-ts[low])}
+function fx_delay(n,ts,x,width,column,delay,drift){
+for(let j=0;j<n;j++){const i=delay>0?n-1-j:j;
+x[i*width+column]=fx_late(n,ts,x,width,column,ts[i]-delay)+drift*(ts[i]-ts[0])}}
 """
 JAVASCRIPT = """\
 const fx_machine=(()=>{'use strict';
@@ -61,6 +96,7 @@ if(s===0&&!failure){fx_outputs(p,t,fx_step_o,fx_step_k);out.set(fx_outputs_o,i*N
 for(let j=0;j<N_STATES;j++)y[j]=fx_step_o[N_STATES+j];
 for(let j=0;j<N_MODES;j++)mode[j]=fx_step_k[N_MODES+j];
 events+=fx_step_k[2*N_MODES]}}
+SET_DELAYS
 return{outputs:out,events,failure}}
 return{parameters,outputs,start:()=>Float64Array.from(parameters,x=>x.value),run}})();
 if(typeof module!=='undefined')module.exports=fx_machine;
@@ -78,7 +114,7 @@ OUTPUTS
   failure : DINT;
 END_VAR
 VAR
-  t : LREAL;
+  t : LREAL := FIRST;
   h : LREAL;
   started : BOOL;
   s : DINT;
@@ -126,8 +162,11 @@ def to_c(
 
     **Arguments:**
 
-    - `machine`: a `Mechanism` or an `AbstractHybridSystem`.
-    - `ts`, shape (n,): times of the samples [s]; by default those of its longest measured drive.
+    - `machine`: a `Mechanism`, an `AbstractHybridSystem`, or a fit. A fitted machine is driven as
+      in its first record, its outputs are those that its sensors show, and the intervals of its
+      parameters are `min` and `max` in the table.
+    - `ts`, shape (n,): times of the samples [s]; by default those of the record or of the longest
+      measured drive.
     - `engine`: the method and its tolerance. The code takes equal steps without error control.
       Their number from sample to sample is the least, up to 64, whose states on `ts` stay within
       100 times the tolerance of an accurate run, relative to the range of each state. A comment
@@ -162,11 +201,15 @@ def c_text(code: MachineCode) -> str:
         f" {number(n.upper)}}},"
         for n in code.numbers
     ]
-    sets = _set_inputs(code, ("t", "t_end > t ? t_end : t + 1.0"), _rows_of(code, "inputs"))
+    sets = _set_inputs(code, ("t", "t_end > t ? t_end : t + 1.0"), _inputs_of_run(code))
+    parts = {
+        "SET_INPUTS": "\n".join(f"    p[{i}] = {x};" for i, x in sets),
+        "SET_DELAYS": "\n".join(_delays(code, "outputs", "FX_OUTPUTS")),
+    }
     return "\n".join(
         [
             *(f"// {line}" for line in _comment(code)),
-            language.head,
+            language.head(functions),
             f"enum {{ FX_STATES = {code.states}, FX_MODES = {code.modes}, FX_PARAMETERS ="
             f" {len(rows)},\n       FX_OUTPUTS = {len(code.outputs)}, FX_INPUTS ="
             f" {len(code.inputs)}, FX_SUBSTEPS = {code.substeps} }};",
@@ -185,7 +228,8 @@ def c_text(code: MachineCode) -> str:
             "};",
             "",
             functions,
-            C_RUN.replace("SET_INPUTS\n", "".join(f"    p[{i}] = {x};\n" for i, x in sets)).strip(),
+            C_DELAYS.strip() if code.delayed else "",
+            re.sub(r"\n\s*\n", "\n", _fill(C_RUN, parts)).strip(),
             "",
         ]
     )
@@ -215,15 +259,17 @@ def javascript_text(code: MachineCode) -> str:
         | {k: v for k, v in (("min", n.lower), ("max", n.upper)) if math.isfinite(v)}
         for n in code.numbers
     ]
-    sets = _set_inputs(code, ("t", "t_end>t?t_end:t+1"), _rows_of(code, "inputs"))
+    sets = _set_inputs(code, ("t", "t_end>t?t_end:t+1"), _inputs_of_run(code))
     from_start = ["y.set(fx_start_o);"] * (code.states > 0) + ["mode.set(fx_start_k)"] * (
         code.modes > 0
     )
     parts = {
-        "FUNCTIONS": JavaScript().print(code.program).strip(),
+        "FUNCTIONS": JavaScript().print(code.program).strip()
+        + (JAVASCRIPT_DELAYS.rstrip() if code.delayed else ""),
         "PARAMETERS": json.dumps(numbers, separators=(",", ":")),
         "OUTPUTS": json.dumps([{"name": n, "unit": u} for n, u in code.outputs.items()]),
         "SET_INPUTS": "".join(f"p[{i}]={x};" for i, x in sets),
+        "SET_DELAYS": "".join(_delays(code, "out", str(len(code.outputs)))),
         "FROM_START": "".join(from_start),
         "SUBSTEPS": str(code.substeps),
         "N_STATES": str(code.states),
@@ -271,13 +317,19 @@ def structured_text(code: MachineCode) -> str:
         for word, (how, *_) in zip(words, code.inputs.values(), strict=True)
         if how == "linear"
     ]
-    sets = _set_inputs(code, ("t", "t + dt"), [(word, f"{word}_end") for word in words])
+    since = f"(t - {language.literal(code.first, REAL)})"
+    values = [
+        (_acting(code, name, word, since), _acting(code, name, f"{word}_end", f"({since} + dt)"))
+        for name, word in zip(code.inputs, words, strict=True)
+    ]
+    sets = _set_inputs(code, ("t", "t + dt"), values)
     columns = [name.replace(".", "_") for name in code.outputs]
     parts = {
         "INPUTS": "\n".join(f"  {word} : LREAL;" for word in arguments),
         "OUTPUTS": "\n".join(f"  {word} : LREAL;" for word in columns),
         "SET_INPUTS": "\n".join(f"p[{i}] := {x};" for i, x in sets),
         "VALUES": ", ".join(language.literal(n.value, REAL) for n in code.numbers),
+        "FIRST": language.literal(code.first, REAL),
         "LAST_STATE": str(max(code.states - 1, 0)),
         "LAST_MODE": str(max(code.modes - 1, 0)),
         "LAST_NUMBER": str(max(len(code.numbers) - 1, 0)),
@@ -287,7 +339,13 @@ def structured_text(code: MachineCode) -> str:
         "STEP": taken("fx_step", [*y_at, *y], [*mode_at, *mode, "fired", "failure"]),
         "READ": taken("fx_outputs", columns, []),
     }
-    comment = "".join(f"(* {line} *)\n" for line in _comment(code))
+    late = list[str]()
+    for channel in code.delayed:
+        delay = code.numbers[code.instruments[channel] + 3].value
+        late.append(
+            f"The fit has a delay of {delay:.6g} s in {channel}, which this code leaves out."
+        )
+    comment = "".join(f"(* {line} *)\n" for line in [*_comment(code), *late])
     return comment + functions + _fill(STRUCTURED_TEXT, parts)
 
 
@@ -296,10 +354,42 @@ def _fill(text: str, parts: Mapping[str, str]) -> str:
     return re.sub(r"\b[A-Z][A-Z_]+\b", lambda match: parts.get(match[0], match[0]), text)
 
 
-def _rows_of(code: MachineCode, array: str) -> list[tuple[str, str]]:
-    """Return the values of each input at sample i and at the next, read from rows of an array."""
-    n = len(code.inputs)
-    return [(f"{array}[i*{n}+{k}]", f"{array}[(i+1<n?i+1:i)*{n}+{k}]") for k in range(n)]
+def _inputs_of_run(code: MachineCode) -> list[tuple[str, str]]:
+    """Return the values of each input at sample i and at the next, read from rows of `inputs`."""
+    width, pairs = len(code.inputs), list[tuple[str, str]]()
+    for column, name in enumerate(code.inputs):
+        pair = list[str]()
+        for row in ("i", "(i+1<n?i+1:i)"):
+            read, delay = f"inputs[{row}*{width}+{column}]", f"p[{_place(code, name) + 3}]"
+            if f"inputs.{name}" in code.delayed:
+                read = f"fx_late(n,ts,inputs,{width},{column},ts[{row}]-{delay})"
+            pair.append(_acting(code, name, read, f"(ts[{row}]-ts[0])"))
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _place(code: MachineCode, name: str) -> int:
+    return code.instruments.get(f"inputs.{name}", 0)
+
+
+def _acting(code: MachineCode, name: str, read: str, since: str) -> str:
+    """Return the input as it acts on the machine; `since`: the time since the start."""
+    if f"inputs.{name}" not in code.instruments:
+        return read
+    at = _place(code, name)
+    return f"p[{at}]*{read} + p[{at + 1}] + p[{at + 2}]*{since}"
+
+
+def _delays(code: MachineCode, array: str, width: str) -> list[str]:
+    """Return the calls that delay the outputs of a whole run."""
+    names = list(code.outputs)
+    places = [
+        (names.index(c[8:]), code.instruments[c]) for c in code.delayed if c[:8] == "outputs."
+    ]
+    return [
+        f"  fx_delay(n,ts,{array},{width},{column},p[{at + 3}],p[{at + 2}]);"
+        for column, at in places
+    ]
 
 
 def _set_inputs(

@@ -1,0 +1,118 @@
+"""The command `export`: a fit as an FMU, or as C, JavaScript or structured text."""
+
+import dataclasses
+import enum
+from pathlib import Path
+
+import typer
+
+from .options import OUT, argument, option, overwrite_option, with_options
+from .working import plain_errors, progress, show
+
+
+class Target(enum.StrEnum):
+    """What a fit is exported to."""
+
+    FMU = "fmu"
+    C = "c"
+    JAVASCRIPT = "javascript"
+    ST = "st"
+
+
+SUFFIXES = {Target.FMU: ".fmu", Target.C: ".c", Target.JAVASCRIPT: ".js", Target.ST: ".st"}
+WHAT = "What is exported"
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """The options of `frictax export`."""
+
+    problem: Path = argument(
+        "PROBLEM", "The folder of an identified problem, or a saved fit such as motor/result.fit."
+    )
+    to: Target = option(WHAT, "", "The format.", default=Target.C)
+    friction: str | None = option(
+        WHAT,
+        "CONTACT",
+        "Only the friction of this contact, as a function for a controller (c or st).",
+    )
+    inputs: list[str] | None = option(
+        WHAT,
+        "NAME=held|linear",
+        "An input that the caller gives, held or linear between samples; may be repeated. Unless"
+        " given, the inputs of the record are in the export.",
+        "--input",
+    )
+    outputs: list[str] | None = option(
+        WHAT,
+        "NAME",
+        "A variable that is returned; may be repeated. Unless given: positions, speeds and"
+        " friction forces.",
+        "--output",
+    )
+    out: Path | None = option(
+        OUT, "FILE", "The file. Default: machine.c (.fmu, .js, .st) beside the fit."
+    )
+    overwrite: bool = overwrite_option()
+
+
+@with_options
+def export(options: Export) -> None:
+    """Write an identified machine as an FMU, or as C, JavaScript or structured text (IEC 61131-3)
+    that simulates it with its stick and slip events. Of a sweep, write its law as a function for a
+    controller.
+    """
+    to, friction = options.to, options.friction
+    inputs = dict[str, str]()
+    for given in options.inputs or ():
+        name, equals, how = given.partition("=")
+        if not (name and equals and how):
+            raise typer.BadParameter(f"--input must be NAME=held or NAME=linear, got {given!r}.")
+        inputs[name] = how
+    with plain_errors(options=False), progress() as doing:
+        doing("Reading")
+        import frictax as fx
+        from frictax.files.replacing import check_target, write_whole
+
+        saved = _saved_fit(options.problem)
+        found = fx.load_fit(saved)
+        law = found.of_sweep or friction is not None
+        if law and to not in (Target.C, Target.ST):
+            raise ValueError(f"A friction law is exported to c or st, got --to {to}.")
+        if law and (inputs or options.outputs):
+            raise ValueError("--input and --output belong to a machine. Leave them out for a law.")
+        stem = "friction" if law else "machine"
+        target = options.out or saved.with_name(stem + SUFFIXES[to])
+        check_target(target, "the export")
+        if target.exists() and not options.overwrite:
+            raise FileExistsError(
+                f"{target} exists. Give --overwrite to replace it, or another file with --out."
+            )
+        doing("Exporting")
+        how = {"inputs": inputs, "outputs": options.outputs}
+        if to is Target.FMU:
+            fx.to_fmu(found, target, overwrite=options.overwrite, **how)
+        else:
+            if law:
+                text = fx.to_feedforward(found, friction, language=to.value)
+            else:
+                write = {Target.C: fx.to_c, Target.JAVASCRIPT: fx.to_javascript}
+                text = write.get(to, fx.to_structured_text)(found, **how)
+            write_whole(target, text, replace=options.overwrite)
+    show(f"Written: {target}")
+
+
+def _saved_fit(path: Path) -> Path:
+    """Return the file of a fit: `path`, or the `result.fit` in a folder or beside a problem."""
+    if path.suffix == ".fit":
+        return path
+    from frictax.problems.problem import find
+
+    problem = find(path)
+    saved = problem.with_name("result.fit")
+    if not saved.exists():
+        raise FileNotFoundError(
+            f"{problem.parent} has no result.fit, so there is no fit to export. Run `frictax"
+            f" identify {path}` first."
+        )
+    return saved

@@ -1,0 +1,105 @@
+"""A fit as C and JavaScript: its own predictions, sensors and intervals included."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.export.code.machine import MachineCode
+from frictax.export.code.texts import c_text, javascript_text, structured_text, to_c
+from frictax.fitting.problem.problem import predictions
+from frictax.laws import Coulomb
+
+from .test_code import needs_gcc, needs_node, run_in_c, run_in_node, values_of
+
+T = np.linspace(0.0, 4.0, 801)  # the times at which `run_in_c` runs
+PULL = 9.0 * np.sin(2.5 * T) + 3.0 * np.sin(7.0 * T)
+
+
+def cart(force: fx.AbstractSignal) -> fx.Mechanism:
+    return fx.Mechanism(
+        mass=fx.Mass(m=2.0),
+        friction=fx.SupportFriction("mass", f_pos=Coulomb(F_Coulomb=4.0, F_prop=1.5)),
+        drive=fx.Force("mass", force),
+    )
+
+
+@functools.cache
+def fitted() -> fx.FitResult:
+    """A fit whose sensors have gain, offset, drift and delay; the input has a gain and a delay."""
+    run = fx.simulate(cart(fx.Sampled(T, PULL)), ts=T)
+    noise = np.random.default_rng(3).normal(0.0, 1e-4, T.size)
+    record = fx.Record(
+        T, {"drive.f": PULL / 1.1}, {"mass.s": 1.2 * np.asarray(run["mass"].s) + noise}
+    )
+    instruments = {
+        "inputs.drive.f": fx.Instrument(gain=1.1, offset=0.01, drift=-0.001, delay=0.0023),
+        "outputs.mass.s": fx.Instrument(gain=1.2, offset=0.03, drift=0.002, delay=0.0041),
+    }
+    return fx.fit(
+        cart(fx.Constant(0.0)), record, free=["friction.f_pos.F_Coulomb"], instruments=instruments
+    )
+
+
+@functools.cache
+def code_of(**inputs: str) -> MachineCode:
+    return MachineCode(
+        fitted(),
+        None,
+        fx.OnSamples(),
+        {n.replace("_", "."): h for n, h in inputs.items()},
+        ["mass.s"],
+    )
+
+
+@needs_gcc
+@pytest.mark.parametrize("given", [{}, {"drive_f": "linear"}])
+def test_c_of_a_fit_is_its_prediction(tmp_path: Path, given: dict[str, str]) -> None:
+    found, code = fitted(), code_of(**given)
+    expected = np.asarray(predictions(found.problem, found.x, 0))[:, 0]
+    text = c_text(code)
+    inputs = np.asarray(found.records["record"].inputs["drive.f"])[:, None] if given else None
+    run = run_in_c(text, tmp_path, 1, inputs=inputs)
+    late = np.round(0.0041 / (T[1] - T[0]))
+    # The fit has the measured values where the sensor shows times before the run.
+    np.testing.assert_allclose(
+        run.outputs[int(late) + 1 :, 0], expected[int(late) + 1 :], rtol=0, atol=1e-6
+    )
+    assert run.failure == 0
+
+
+def test_intervals_of_a_fit_are_min_and_max() -> None:
+    found, code = fitted(), code_of()
+    estimate = found["friction.f_pos.F_Coulomb"]
+    number = next(n for n in code.numbers if n.name == estimate.path)
+    assert (number.lower, number.upper) == (estimate.lower, estimate.upper)
+    assert f'{{"{estimate.path}", "N", ' in c_text(code)
+    assert values_of(c_text(code)).size == len(code.numbers)
+
+
+def test_structured_text_of_a_fit_says_what_it_leaves_out() -> None:
+    text = structured_text(code_of())
+    assert (
+        "(* The fit has a delay of 0.0041 s in outputs.mass.s, which this code leaves out. *)"
+        in text
+    )
+
+
+@needs_gcc
+@needs_node
+@pytest.mark.slow
+def test_javascript_of_a_fit_is_its_c(tmp_path: Path) -> None:
+    code = code_of()
+    run = run_in_node(javascript_text(code), tmp_path, 1)
+    np.testing.assert_allclose(
+        run.outputs, run_in_c(c_text(code), tmp_path, 1).outputs, rtol=0, atol=1e-12
+    )
+
+
+def test_a_sweep_is_no_machine() -> None:
+    v = np.linspace(0.1, 1.0, 12)
+    found = fx.fit(Coulomb(F_Coulomb=1.0), fx.Sweep(v, 2.0 + v))
+    with pytest.raises(ValueError, match=r"is a law and not a machine. .*to_feedforward"):
+        to_c(found)
