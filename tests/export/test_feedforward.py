@@ -62,7 +62,7 @@ def test_what_it_cannot_write_is_refused_in_a_sentence() -> None:
     brake = fx.Brake("wheel", mu_pos=[[0, 0.5]], fn_max=20.0, f_normalized=1.0)
     with pytest.raises(ValueError, match="`Brake` has a normal force"):
         to_feedforward(brake)
-    with pytest.raises(ValueError, match="must be one of c, st, got 'rust'"):
+    with pytest.raises(ValueError, match="must be one of c, st, javascript, got 'rust'"):
         to_feedforward(GUIDE, language="rust")
     with pytest.raises(ValueError, match="`rate` must be a number > 0, got 0"):
         to_feedforward(GUIDE, rate=0.0)

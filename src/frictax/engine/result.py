@@ -67,3 +67,7 @@ class Result(eqx.Enumeration):
         "The run reached its end, but the error of a state is above 1e-3 of its range: 4096 parts"
         " of a step between two samples were too few. Give `ts` more samples, or use `Adaptive()`."
     )
+
+
+FAILURES = {int(item._value): Result[item] for item in Result._name_to_item.values()}
+del FAILURES[0]

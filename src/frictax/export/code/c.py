@@ -38,6 +38,7 @@ class C(Language):
         **call_formats("{}", "cbrt sinh cosh erf"),
         **call_formats("{}", "pow atan2 nextafter", 2),
         "round": "rint({})",
+        "power": "({1} == 1 ? {0} : exp(({1}) * log({0})))",
         "finite": "(fabs({}) < INFINITY)",
     }
     let, change, leave = "const {} {} = {};", "{} = {};", "if ({}) break;"

@@ -14,12 +14,13 @@ from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.parameters import UnknownName
 
 from .c import C
+from .javascript import JavaScript
 from .lowering import Program
 from .machine import Number, NumberTree
 from .statements import REAL
 from .structured_text import StructuredText
 
-LANGUAGES = ("c", "st")
+LANGUAGES = ("c", "st", "javascript")
 ARGUMENTS = ("command", "speed", "last", "dt")
 
 
@@ -43,7 +44,8 @@ def to_feedforward(
     - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep, whose
       intervals are then in the comment; `name`: the contact of the machine, needed if it has
       several. A constant force beside the friction, such as the offset of a sweep, is left out.
-    - `language`: "c" for C99, "st" for structured text of IEC 61131-3.
+    - `language`: "c" for C99, "st" for structured text of IEC 61131-3, "javascript", which computes
+      in double precision.
     - `still`: the speed [m/s or rad/s] below which the axis stands.
     - `rate`: the largest change of the force [N/s or N.m/s]; by default breakaway in 10 ms.
 
@@ -79,12 +81,18 @@ def to_feedforward(
     given = {"p": jnp.asarray(values)} | dict.fromkeys(ARGUMENTS, zero)
     program.trace("friction_step", feed, given, ["p"])
     comment = _comment(contact, tree.numbers, (still, rate), intervals)
-    return _c(program, values, comment) if language == "c" else _st(program, values, comment)
+    write = {"c": _c, "st": _st, "javascript": _javascript}
+    return write[language](program, values, comment)
+
+
+def _single(values: np.ndarray) -> list[float]:
+    """Return numbers with the nine digits that single precision can have."""
+    return [float(f"{x:.9g}") for x in values]
 
 
 def _c(program: Program, values: np.ndarray, comment: list[str]) -> str:
     language = C(real="float")
-    numbers = ", ".join(language.literal(float(x), REAL) for x in values)
+    numbers = ", ".join(language.literal(x, REAL) for x in _single(values))
     given = ", ".join(f"float {name}" for name in ARGUMENTS)
     body = language.print(program)
     return "\n".join(
@@ -107,13 +115,42 @@ def _c(program: Program, values: np.ndarray, comment: list[str]) -> str:
 def _st(program: Program, values: np.ndarray, comment: list[str]) -> str:
     language = StructuredText()
     language.types = {**language.types, REAL: "REAL"}
-    text = language.print(program)
-    numbers = ", ".join(language.literal(float(x), REAL) for x in values)
+    numbers = ", ".join(language.literal(x, REAL) for x in _single(values))
     return "\n".join(
         [
             *(f"(* {line} *)" for line in comment),
-            f"(* p : ARRAY[0..{values.size - 1}] OF REAL := [{numbers}]; *)",
-            text,
+            language.print(program).strip(),
+            "",
+            "FUNCTION_BLOCK Friction_Feedforward",
+            "VAR_INPUT",
+            *(f"  {name} : REAL;" for name in ARGUMENTS if name != "last"),
+            "END_VAR",
+            "VAR_OUTPUT",
+            "  force : REAL;",
+            "END_VAR",
+            "VAR",
+            f"  p : ARRAY[0..{values.size - 1}] OF REAL := [{numbers}];",
+            "END_VAR",
+            "  friction_step(p := p, command := command, speed := speed, last := force, dt := dt,"
+            " o0 => force);",
+            "END_FUNCTION_BLOCK",
+            "",
+        ]
+    )
+
+
+def _javascript(program: Program, values: np.ndarray, comment: list[str]) -> str:
+    language = JavaScript()
+    numbers = ",".join(language.literal(float(x), REAL) for x in values)
+    given = ",".join(ARGUMENTS)
+    return "\n".join(
+        [
+            *(f"// {line}" for line in comment),
+            f"const friction_numbers=[{numbers}];",
+            language.print(program).strip(),
+            f"function friction_feedforward(p,{given}){{",
+            f"friction_step(p||friction_numbers,{given});return friction_step_o[0]}}",
+            "",
         ]
     )
 

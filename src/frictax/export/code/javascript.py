@@ -19,6 +19,7 @@ class JavaScript(Language):
         **call_formats("Math.{}", "acos cbrt sinh cosh abs sign"),
         **call_formats("Math.{}", "pow atan2 max min", 2),
         "finite": "isFinite({})",
+        "power": "({1}===1?{0}:Math.exp(({1})*Math.log({0})))",
         "idiv": "(({})/({})|0)",
     }
     let, change, leave = "const {1}={2};", "{}={};", "if({})break;"

@@ -2,6 +2,7 @@
 
 import abc
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -60,12 +61,21 @@ class Language(abc.ABC):
     longest = 110  # characters of an expression that is written where it is used
 
     def print(self, program: Program) -> str:
-        """Return the text of all functions."""
+        """Return the text of all functions. Of equal ones the first is written and called."""
         self.depth = 0
-        self.lines = [self.table(table) for table in program.tables]
+        out = self.lines = [self.table(table) for table in program.tables]
+        written, equal = dict[str, str](), dict[str, str]()
         for function in program.functions:
+            self.lines = list[str]()
             self._function(function)
-        return "\n".join(self.lines) + "\n"
+            text = "\n".join(self.lines)
+            text = re.sub(r"\b[a-z_]+_\d+(?!\d)", lambda m: equal.get(m[0], m[0]), text)
+            name = written.setdefault(text.replace(function.name, "@"), function.name)
+            if name == function.name:
+                out.append(text)
+            else:
+                equal[function.name] = name
+        return "\n".join(out) + "\n"
 
     def write(self, text: str) -> None:
         self.lines.append(self.indent * self.depth + text)

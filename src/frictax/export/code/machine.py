@@ -121,6 +121,11 @@ class MachineCode:
                     f"The input {name!r} must be one of {', '.join(HOLDS)}, got {how!r}: how it"
                     " goes from one sample to the next."
                 )
+        if not jax.config.jax_enable_x64:
+            raise ValueError(
+                "An export needs numbers of 64 bits, and JAX is set to 32. Write"
+                ' `jax.config.update("jax_enable_x64", True)` before it.'
+            )
         machine, ts, instruments, intervals = _machine_of(source, ts)
         self.substeps, self.error = _steps(machine, jnp.asarray(ts), engine)
         self.options = dataclasses.replace(engine, tolerance=None, substeps=1, finer=())

@@ -156,6 +156,7 @@ class Builder:
         self.blocks: list[list[Statement]] = [[]]
         self._known: list[dict[Any, Any]] = [{}]
         self._count = 0
+        self._made: dict[int, Let] = {}  # by the identity of the variable
 
     def name(self, letter: str = "v") -> str:
         self._count += 1
@@ -189,12 +190,25 @@ class Builder:
             operation = "idiv"
         if operation == "eq" and arguments[0].kind == TRUTH:
             return self.let("not", self.let("ne", *arguments))
+        if operation == "exp" and (power := self._power(arguments[0])) is not None:
+            return self._new("power", power, REAL)
         kind = arguments[operation == "select"].kind
         if operation.startswith("to_"):
             kind = operation.removeprefix("to_")
         kind = TRUTH if operation in _COMPARISONS else kind
         simple = _simplify(operation, arguments, kind)
         return simple or self._new(operation, arguments, kind)
+
+    def _power(self, exponent: Atom) -> Sequence[Atom] | None:
+        """Return x and e if the exponent is e*log(x): a law's usual e of 1 needs no logarithm."""
+        product = self._made.get(id(exponent))
+        if product is None or product.operation != "mul":
+            return None
+        for e, x in (product.reads, product.reads[::-1]):
+            logarithm = self._made.get(id(x))
+            if logarithm is not None and logarithm.operation == "log":
+                return logarithm.reads[0], e
+        return None
 
     def load(self, array: Array, index: Atom) -> Atom:
         """Return an entry of an array."""
@@ -213,7 +227,8 @@ class Builder:
         if lasts and (found := self.recall(key)) is not None:
             return found
         variable = Variable(self.name(), kind)
-        self.append(Let(variable, operation, arguments))
+        self._made[id(variable)] = Let(variable, operation, arguments)
+        self.append(self._made[id(variable)])
         return self.keep(key, variable) if lasts else variable
 
 

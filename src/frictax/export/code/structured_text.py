@@ -22,6 +22,7 @@ class StructuredText(Language):
         "max": "MAX({}, {})",
         "min": "MIN({}, {})",
         "pow": "EXPT({}, {})",
+        "power": "EXP(({1}) * LN({0}))",
         "tanh": "(1.0 - 2.0 / (EXP(2.0 * ({})) + 1.0))",
         "log1p": "LN(1.0 + ({}))",
         "expm1": "(EXP({}) - 1.0)",

@@ -8,7 +8,7 @@ from typing import Any
 
 import frictax
 from frictax.engine.options import OnSamples
-from frictax.engine.result import Result
+from frictax.engine.result import FAILURES
 
 from .c import C
 from .javascript import JavaScript
@@ -407,7 +407,7 @@ def _set_inputs(
 
 def _comment(code: MachineCode) -> list[str]:
     """Return the lines at the top of the code."""
-    failures = [f"{i}: {str(text).partition('.')[0]}." for i, text in enumerate(_failures()) if i]
+    failures = [f"{i}: {text.partition('. ')[0].rstrip('.')}." for i, text in FAILURES.items()]
     steps = "one step" if code.substeps == 1 else f"{code.substeps} steps"
     return [
         f"Written by frictax {frictax.__version__}: {steps} from each sample to the next.",
@@ -415,9 +415,3 @@ def _comment(code: MachineCode) -> list[str]:
         "Failures:",
         *(f"  {line}" for line in failures),
     ]
-
-
-def _failures() -> list[str]:
-    """Return the messages of `Result` in the order of their numbers."""
-    names = [n for n, item in vars(Result).items() if hasattr(item, "_value")]
-    return [Result[getattr(Result, name)] for name in names]

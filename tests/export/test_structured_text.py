@@ -1,0 +1,68 @@
+"""Structured text: a parser of the language reads it, and its own text computes frictax's run."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import frictax as fx
+import machines
+from frictax.export.code.feedforward import to_feedforward
+from frictax.export.code.machine import MachineCode
+from frictax.export.code.texts import structured_text
+
+from .structured_text import translated
+from .test_code import T, block, exported, lossy_gear, run_of_frictax
+from .test_feedforward import DIRECTIONS, GUIDE
+
+
+def run_of_text(text: str, outputs: list[str]) -> tuple[np.ndarray, int, int]:
+    """Run the function block of a text, one cycle for each sample."""
+    cycle = translated(text)["FX_Machine"]()
+    columns, out = [name.replace(".", "_") for name in outputs], {}
+    rows = []
+    for dt in [*np.diff(T).tolist(), 0.0]:
+        out = cycle(dt=dt)
+        rows.append([out[name] for name in columns])
+    return np.array(rows), out["events"], out["failure"]
+
+
+def test_the_text_of_a_block_computes_the_run_of_frictax() -> None:
+    _, expected, code = exported()
+    rows, events, failure = run_of_text(structured_text(code), list(code.outputs))
+    assert (events, failure) == (expected.events, 0)
+    np.testing.assert_allclose(rows, expected.outputs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [machines.two_blocks, lossy_gear, machines.spring_pendulum])
+def test_the_text_of_other_machines_computes_the_run_of_frictax(build: Any) -> None:
+    code = MachineCode(build(), T, fx.OnSamples(), {}, None)
+    expected = run_of_frictax(build(), code.substeps, list(code.outputs))
+    rows, events, failure = run_of_text(structured_text(code), list(code.outputs))
+    assert (events, failure) == (expected.events, 0)
+    np.testing.assert_allclose(rows, expected.outputs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("contact", [GUIDE, DIRECTIONS], ids=["Stribeck", "directions"])
+def test_the_feed_forward_is_the_law(contact: fx.SupportFriction) -> None:
+    feed = translated(to_feedforward(contact, language="st"))["Friction_Feedforward"]()
+    for speed in (0.02, 0.3, 0.9, -0.02, -0.4):
+        sign = 1 if speed > 0 else -1
+        force = sign * float(contact.law(sign)(abs(speed)))
+        assert feed(command=speed, speed=speed, dt=1.0)["force"] == pytest.approx(force, rel=1e-6)
+    assert feed(command=0.1, speed=0.0, dt=1.0)["force"] > float(contact.law(1)(0.1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["block", "pendulum", "lossy gear", "feed-forward"])
+def test_a_parser_of_the_language_reads_the_text(name: str) -> None:
+    blark = pytest.importorskip("blark", reason="blark, a parser of structured text, is missing")
+    build = {"block": block, "pendulum": machines.spring_pendulum, "lossy gear": lossy_gear}
+    if name in build:
+        text = structured_text(MachineCode(build[name](), T, fx.OnSamples(), {}, None))
+    else:
+        text = to_feedforward(DIRECTIONS, language="st")
+    assert blark.parse_source_code(text).exception is None
+    broken = blark.parse_source_code(text.replace("END_IF", "END_FI").replace(":=", "=:", 1))
+    assert broken.exception is not None
