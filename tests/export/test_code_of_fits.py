@@ -55,6 +55,7 @@ def code_of(**inputs: str) -> MachineCode:
 
 
 @needs_gcc
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"drive_f": "linear"}])
 def test_c_of_a_fit_is_its_prediction(tmp_path: Path, given: dict[str, str]) -> None:
     found, code = fitted(), code_of(**given)
@@ -70,6 +71,7 @@ def test_c_of_a_fit_is_its_prediction(tmp_path: Path, given: dict[str, str]) -> 
     assert run.failure == 0
 
 
+@pytest.mark.slow
 def test_intervals_of_a_fit_are_min_and_max() -> None:
     found, code = fitted(), code_of()
     estimate = found["friction.f_pos.F_Coulomb"]
@@ -79,6 +81,7 @@ def test_intervals_of_a_fit_are_min_and_max() -> None:
     assert values_of(c_text(code)).size == len(code.numbers)
 
 
+@pytest.mark.slow
 def test_structured_text_of_a_fit_says_what_it_leaves_out() -> None:
     text = structured_text(code_of())
     assert (

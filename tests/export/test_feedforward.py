@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,6 +57,14 @@ def test_at_rest_it_is_the_breakaway_force_and_never_faster_than_its_rate(tmp_pa
 def test_the_comment_names_each_number_with_its_unit_and_the_interval_of_a_fit() -> None:
     assert "// p[5] = peak: 1.1\n" in to_feedforward(GUIDE)
     assert "(* p[1] = f_pos.F_Coulomb: 7 N *)" in to_feedforward(GUIDE, language="st")
+
+
+def test_the_page_on_controllers_shows_what_is_written() -> None:
+    page = Path(__file__).parents[2] / "docs" / "howto" / "controller.md"
+    text, names = page.read_text(encoding="utf-8"), dict[str, Any]()
+    exec(text.partition("```python\n")[2].partition("```")[0], names)
+    for language in ("c", "st", "javascript"):
+        assert to_feedforward(names["found"], language=language).strip() in text
 
 
 def test_what_it_cannot_write_is_refused_in_a_sentence() -> None:

@@ -34,7 +34,7 @@ class Export:
     friction: str | None = option(
         WHAT,
         "CONTACT",
-        "Only the friction of this contact, as a function for a controller (c or st).",
+        "Only the friction of this contact, as a function for a controller.",
     )
     inputs: list[str] | None = option(
         WHAT,
@@ -77,8 +77,8 @@ def export(options: Export) -> None:
         saved = _saved_fit(options.problem)
         found = fx.load_fit(saved)
         law = found.of_sweep or friction is not None
-        if law and to not in (Target.C, Target.ST):
-            raise ValueError(f"A friction law is exported to c or st, got --to {to}.")
+        if law and to is Target.FMU:
+            raise ValueError("A friction law is exported to c, javascript or st, got --to fmu.")
         if law and (inputs or options.outputs):
             raise ValueError("--input and --output belong to a machine. Leave them out for a law.")
         stem = "friction" if law else "machine"
