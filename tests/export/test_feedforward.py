@@ -1,6 +1,7 @@
 """The friction of a contact as a function for a controller."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -63,8 +64,12 @@ def test_the_page_on_controllers_shows_what_is_written() -> None:
     page = Path(__file__).parents[2] / "docs" / "howto" / "controller.md"
     text, names = page.read_text(encoding="utf-8"), dict[str, Any]()
     exec(text.partition("```python\n")[2].partition("```")[0], names)
+
+    def rounded(text: str) -> str:  # The last digits of a fit depend on the processor.
+        return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", text)
+
     for language in ("c", "st", "javascript"):
-        assert to_feedforward(names["found"], language=language).strip() in text
+        assert rounded(to_feedforward(names["found"], language=language).strip()) in rounded(text)
 
 
 def test_what_it_cannot_write_is_refused_in_a_sentence() -> None:
