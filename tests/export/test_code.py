@@ -19,6 +19,8 @@ from frictax.export.code.texts import c_text, javascript_text, structured_text, 
 from frictax.fitting.problem.setup import variable_at
 from frictax.parameters import replace
 
+from .structured_text import translated
+
 T = np.linspace(0.0, 4.0, 801)
 PULL = 18.0 * np.sin(2.5 * T) + 6.0 * np.sin(7.0 * T)
 GCC = ["gcc", "-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"]
@@ -126,6 +128,17 @@ def run_in_node(text: str, folder: Path, columns: int) -> Run:
     return Run(np.array(r["outputs"], float).reshape(T.size, columns), r["events"], r["failure"])
 
 
+def run_of_text(text: str, outputs: list[str]) -> tuple[np.ndarray, int, int]:
+    """Run the function block of a text, one cycle for each sample."""
+    cycle = translated(text)["FX_Machine"]()
+    columns, out = [name.replace(".", "_") for name in outputs], {}
+    rows = []
+    for dt in [*np.diff(T).tolist(), 0.0]:
+        out = cycle(dt=dt)
+        rows.append([out[name] for name in columns])
+    return np.array(rows), out["events"], out["failure"]
+
+
 def assert_same(run: Run, expected: Run, atol: float = 1e-11) -> None:
     assert run.failure == 0
     assert run.events == expected.events
@@ -157,6 +170,13 @@ def test_numbers_may_be_changed_after_the_export(tmp_path: Path) -> None:
     machine = replace(block(), {"mass.F_Coulomb": 5.0})
     expected = run_of_frictax(machine, code.substeps, list(code.outputs))
     assert_same(run_in_c(text, tmp_path, 3, p=p), expected)
+
+
+def test_the_text_of_a_block_computes_the_run_of_frictax() -> None:
+    _, expected, code = exported()
+    rows, events, failure = run_of_text(structured_text(code), list(code.outputs))
+    assert (events, failure) == (expected.events, 0)
+    np.testing.assert_allclose(rows, expected.outputs, rtol=0, atol=1e-12)
 
 
 @needs_node

@@ -13,26 +13,8 @@ from frictax.export.code.machine import MachineCode
 from frictax.export.code.texts import structured_text
 
 from .structured_text import translated
-from .test_code import T, block, exported, lossy_gear, pendulum, run_of_frictax
+from .test_code import T, block, lossy_gear, pendulum, run_of_frictax, run_of_text
 from .test_feedforward import DIRECTIONS, GUIDE
-
-
-def run_of_text(text: str, outputs: list[str]) -> tuple[np.ndarray, int, int]:
-    """Run the function block of a text, one cycle for each sample."""
-    cycle = translated(text)["FX_Machine"]()
-    columns, out = [name.replace(".", "_") for name in outputs], {}
-    rows = []
-    for dt in [*np.diff(T).tolist(), 0.0]:
-        out = cycle(dt=dt)
-        rows.append([out[name] for name in columns])
-    return np.array(rows), out["events"], out["failure"]
-
-
-def test_the_text_of_a_block_computes_the_run_of_frictax() -> None:
-    _, expected, code = exported()
-    rows, events, failure = run_of_text(structured_text(code), list(code.outputs))
-    assert (events, failure) == (expected.events, 0)
-    np.testing.assert_allclose(rows, expected.outputs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -121,7 +121,7 @@ class MachineCode:
                     f"The input {name!r} must be one of {', '.join(HOLDS)}, got {how!r}: how it"
                     " goes from one sample to the next."
                 )
-        if not jax.config.jax_enable_x64:
+        if not jax.config.read("jax_enable_x64"):
             raise ValueError(
                 "An export needs numbers of 64 bits, and JAX is set to 32. Write"
                 ' `jax.config.update("jax_enable_x64", True)` before it.'
@@ -307,7 +307,8 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
         if isinstance(machine, Mechanism):
             path = simulate_once(machine, ts, how).path
         else:
-            path = walk(machine, *machine.start(ts[0]), ts, options=how)
+            y, mode = machine.start(ts[0])
+            path = walk(machine, y, mode, ts, options=how)
         if not bool(path.result == Result.successful):
             raise ValueError(
                 "The machine does not run to the last of the times, so it is not exported."

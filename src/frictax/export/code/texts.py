@@ -249,6 +249,8 @@ def to_javascript(
     and unit of the columns. ``fx_machine.run(fx_machine.start(), ts, inputs)`` returns `outputs`
     (samples by columns), `events`, and `failure` (0: none). Arguments and errors are those of
     `to_c`.
+
+    **Example:** at `to_c`.
     """
     return javascript_text(MachineCode(machine, ts, engine, inputs or {}, outputs))
 
@@ -294,6 +296,8 @@ def to_structured_text(
     interval and the inputs; an input that is linear has a second argument, its value at the end.
     The numbers of the machine are in `p`, which a program may change. Infinity and NaN are
     1.0E+300. Arguments and errors are those of `to_c`.
+
+    **Example:** at `to_c`.
     """
     return structured_text(MachineCode(machine, ts, engine, inputs or {}, outputs))
 
