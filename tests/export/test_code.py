@@ -111,9 +111,8 @@ def run_in_c(
 
 
 def values_of(text: str) -> np.ndarray:
-    table = text[text.index("fx_parameters[] = {\n") :].splitlines()[1:]
-    rows = table[: table.index("};")]
-    return np.array([float(row.split('", ')[-1].split(",")[0]) for row in rows])
+    table = text.partition("fx_numbers[] = {")[2].partition("}")[0]
+    return np.array([float(x) for x in table.split(",")])
 
 
 def run_in_node(text: str, folder: Path, columns: int) -> Run:

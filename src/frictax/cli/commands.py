@@ -94,7 +94,7 @@ COMMANDS = {
     "export": Command(
         export,
         (
-            "`frictax export motor --to fmu --input 'drive.tau=linear'`",
+            "`frictax export motor --to fmu --input 'motor.tau=linear'`",
             "`frictax export motor --to st --friction bearing --out friction.st`",
         ),
         "the file or the export fails",

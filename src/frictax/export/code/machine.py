@@ -37,18 +37,22 @@ SHARPER = 100.0  # the accurate run has a tolerance that is smaller by this fact
 WORST = 1e-3  # [range of a state] error of a run that is still exported
 HOLDS = ("held", "linear")
 INSTRUMENT = "gain offset drift delay".split()  # their order in `p`
+LISTED = 32  # [entries] of an array whose entries have names
 LONG_AGO = -1e30  # [s] time of the one value of a held input
 
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """A number of the machine that the code keeps in its vector `p`."""
+    """A number of the machine that the code keeps in its vector `p`. `listed`: it has a name of its
+    own in the code, as every number but those of long tables.
+    """
 
     name: str
     unit: str
     value: float
     lower: float = -np.inf
     upper: float = np.inf
+    listed: bool = True
 
 
 class NumberTree:
@@ -76,7 +80,9 @@ class NumberTree:
             name = ".".join(steps)
             for i in np.ndindex(value.shape):
                 place = f"[{', '.join(map(str, i))}]" if i else ""
-                self.numbers.append(Number(name + place, units.get(name, ""), float(value[i])))
+                number = Number(name + place, units.get(name, ""), float(value[i]))
+                is_listed = value.size <= LISTED
+                self.numbers.append(dataclasses.replace(number, listed=is_listed))
 
     def with_numbers(self, p: Any) -> Any:
         """Return the model with other numbers."""

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -84,7 +85,7 @@ x[i*width+column]=fx_late(n,ts,x,width,column,ts[i]-delay)+drift*(ts[i]-ts[0])}}
 JAVASCRIPT = """\
 const fx_machine=(()=>{'use strict';
 FUNCTIONS
-const parameters=PARAMETERS,outputs=OUTPUTS;
+const numbers=NUMBERS,parameters=PARAMETERS,outputs=OUTPUTS;
 function run(p,ts,inputs){
 const n=ts.length,y=new Float64Array(N_STATES),mode=new Int32Array(N_MODES),
 out=new Float64Array(n*N_OUTPUTS).fill(NaN);let events=0,failure=0;
@@ -98,7 +99,7 @@ for(let j=0;j<N_MODES;j++)mode[j]=fx_step_k[N_MODES+j];
 events+=fx_step_k[2*N_MODES]}}
 SET_DELAYS
 return{outputs:out,events,failure}}
-return{parameters,outputs,start:()=>Float64Array.from(parameters,x=>x.value),run}})();
+return{parameters,outputs,start:()=>Float64Array.from(numbers),run}})();
 if(typeof module!=='undefined')module.exports=fx_machine;
 """
 STRUCTURED_TEXT = """\
@@ -158,7 +159,8 @@ def to_c(
 
     The code needs the C library alone and allocates nothing. `fx_run` simulates a whole record,
     `fx_step` goes from one sample to the next. All numbers of the machine are in the vector `p`,
-    whose names, units and values are in `fx_parameters`.
+    which begins as `fx_numbers`. `fx_parameters` lists their places, names, units, values, and the
+    intervals of a fit as min and max.
 
     **Arguments:**
 
@@ -197,10 +199,12 @@ def c_text(code: MachineCode) -> str:
     functions = language.print(code.program)
     heads = [language.signature(f) + ";" for f in code.program.functions if f.name in PUBLIC]
     rows = [
-        f"  {{{json.dumps(n.name)}, {json.dumps(n.unit)}, {number(n.value)}, {number(n.lower)},"
-        f" {number(n.upper)}}},"
-        for n in code.numbers
+        f"  {{{i}, {json.dumps(n.name)}, {json.dumps(n.unit)}, {number(n.value)},"
+        f" {number(n.lower)}, {number(n.upper)}}},"
+        for i, n in enumerate(code.numbers)
+        if n.listed
     ]
+    values = ", ".join(number(n.value) for n in code.numbers) or "0"
     sets = _set_inputs(code, ("t", "t_end > t ? t_end : t + 1.0"), _inputs_of_run(code))
     parts = {
         "SET_INPUTS": "\n".join(f"    p[{i}] = {x};" for i, x in sets),
@@ -210,12 +214,14 @@ def c_text(code: MachineCode) -> str:
         [
             *(f"// {line}" for line in _comment(code)),
             language.head(functions),
-            f"enum {{ FX_STATES = {code.states}, FX_MODES = {code.modes}, FX_PARAMETERS ="
-            f" {len(rows)},\n       FX_OUTPUTS = {len(code.outputs)}, FX_INPUTS ="
-            f" {len(code.inputs)}, FX_SUBSTEPS = {code.substeps} }};",
-            "typedef struct { const char *name, *unit; double value, min, max; } fx_parameter;",
+            f"enum {{ FX_STATES = {code.states}, FX_MODES = {code.modes}, FX_NUMBERS ="
+            f" {len(code.numbers)},\n       FX_PARAMETERS = {len(rows)}, FX_OUTPUTS ="
+            f" {len(code.outputs)}, FX_INPUTS = {len(code.inputs)}, FX_SUBSTEPS = {code.substeps} }};",
+            "typedef struct { int32_t place; const char *name, *unit; double value, min, max; }"
+            " fx_parameter;",
             "typedef struct { const char *name, *unit; } fx_output;",
             "extern const fx_parameter fx_parameters[];",
+            "extern const double fx_numbers[];",
             "extern const fx_output fx_columns[];",
             *heads,
             C_RUN[C_RUN.index("int32_t fx_run") : C_RUN.index(" {\n  double")] + ";",
@@ -223,6 +229,7 @@ def c_text(code: MachineCode) -> str:
             "const fx_parameter fx_parameters[] = {",
             *(rows or ["  {0},"]),
             "};",
+            *textwrap.wrap(f"const double fx_numbers[] = {{{values}}};", 98),
             "const fx_output fx_columns[] = {",
             *(f"  {{{json.dumps(n)}, {json.dumps(unit)}}}," for n, unit in code.outputs.items()),
             "};",
@@ -245,10 +252,10 @@ def to_javascript(
 ) -> str:
     """Return JavaScript that simulates a machine from sample to sample: an object `fx_machine`.
 
-    `fx_machine.parameters` lists name, unit, value, min and max of the numbers, and `outputs` name
-    and unit of the columns. ``fx_machine.run(fx_machine.start(), ts, inputs)`` returns `outputs`
-    (samples by columns), `events`, and `failure` (0: none). Arguments and errors are those of
-    `to_c`.
+    `fx_machine.parameters` lists place in `p`, name, unit, value, min and max of the numbers, and
+    `outputs` name and unit of the columns. ``fx_machine.run(fx_machine.start(), ts, inputs)``
+    returns `outputs` (samples by columns), `events`, and `failure` (0: none). Arguments and errors
+    are those of `to_c`.
 
     **Example:** at `to_c`.
     """
@@ -256,10 +263,11 @@ def to_javascript(
 
 
 def javascript_text(code: MachineCode) -> str:
-    numbers = [
-        {"name": n.name, "unit": n.unit, "value": n.value}
+    parameters = [
+        {"place": i, "name": n.name, "unit": n.unit, "value": n.value}
         | {k: v for k, v in (("min", n.lower), ("max", n.upper)) if math.isfinite(v)}
-        for n in code.numbers
+        for i, n in enumerate(code.numbers)
+        if n.listed
     ]
     sets = _set_inputs(code, ("t", "t_end>t?t_end:t+1"), _inputs_of_run(code))
     from_start = ["y.set(fx_start_o);"] * (code.states > 0) + ["mode.set(fx_start_k)"] * (
@@ -268,7 +276,8 @@ def javascript_text(code: MachineCode) -> str:
     parts = {
         "FUNCTIONS": JavaScript().print(code.program).strip()
         + (JAVASCRIPT_DELAYS.rstrip() if code.delayed else ""),
-        "PARAMETERS": json.dumps(numbers, separators=(",", ":")),
+        "PARAMETERS": json.dumps(parameters, separators=(",", ":")),
+        "NUMBERS": json.dumps([n.value for n in code.numbers], separators=(",", ":")),
         "OUTPUTS": json.dumps([{"name": n, "unit": u} for n, u in code.outputs.items()]),
         "SET_INPUTS": "".join(f"p[{i}]={x};" for i, x in sets),
         "SET_DELAYS": "".join(_delays(code, "out", str(len(code.outputs)))),
