@@ -216,7 +216,8 @@ def c_text(code: MachineCode) -> str:
             language.head(functions),
             f"enum {{ FX_STATES = {code.states}, FX_MODES = {code.modes}, FX_NUMBERS ="
             f" {len(code.numbers)},\n       FX_PARAMETERS = {len(rows)}, FX_OUTPUTS ="
-            f" {len(code.outputs)}, FX_INPUTS = {len(code.inputs)}, FX_SUBSTEPS = {code.substeps} }};",
+            f" {len(code.outputs)}, FX_INPUTS = {len(code.inputs)},"
+            f" FX_SUBSTEPS = {code.substeps} }};",
             "typedef struct { int32_t place; const char *name, *unit; double value, min, max; }"
             " fx_parameter;",
             "typedef struct { const char *name, *unit; } fx_output;",
