@@ -302,3 +302,20 @@ def test_a_machine_without_a_measured_drive_must_be_given_times() -> None:
 def test_an_input_must_say_how_it_goes_between_samples() -> None:
     with pytest.raises(ValueError, match="must be one of held, linear, got 'cubic'"):
         to_c(block(), inputs={"drive.f": "cubic"})
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"outputs": ["mas.s"]}, "names 'mas.s', which is no variable of the machine. Did you"),
+        ({"outputs": "mass.s"}, r"`outputs` must be a list of names, got 'mass.s'"),
+        ({"inputs": ["drive.f"]}, r"must be a dict such as \{\"drive.f\": \"held\"\}, got \["),
+        ({"inputs": {"drive.q": "held"}}, "'drive.q' must name a part with a signal"),
+        ({"engine": fx.Adaptive()}, "must be an `OnSamples`, whose steps the code takes, got Ada"),
+        ({"ts": "now"}, r"`ts` must be times \[s\], got 'now'"),
+        ({"ts": [0.0]}, r"at least two times \[s\] that increase, got an array of shape \(1,\)"),
+    ],
+)
+def test_wrong_options_of_an_export_get_a_sentence(options: dict[str, Any], says: str) -> None:
+    with pytest.raises((ValueError, LookupError), match=says):
+        to_c(block(), **options)

@@ -17,16 +17,23 @@ from frictax.engine.reused import Reused, model_of
 from frictax.engine.system import AbstractHybridSystem
 from frictax.engine.walk import walk
 from frictax.fitting import FitResult
-from frictax.fitting.problem.setup import Instrument, driven, state_names, variable_at
+from frictax.fitting.problem.setup import (
+    Instrument,
+    driven,
+    state_names,
+    variable_at,
+    variable_names,
+)
 from frictax.fitting.result.units import unit_of
 from frictax.mechanism.gears import LossyGear
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.layout import turns_about
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.variable_table import VARIABLES
-from frictax.parameters import parameters, rotational_unit
+from frictax.parameters import UnknownName, parameters, rotational_unit
 from frictax.signals import AbstractSignal, Sampled
 from frictax.simulation import simulate_once
+from frictax.text import suggestion
 
 from ..fitted_machine import FittedMachine
 from .lowering import Program
@@ -121,19 +128,13 @@ class MachineCode:
         inputs: Mapping[str, str],
         outputs: Sequence[str] | None,
     ) -> None:
-        for name, how in inputs.items():
-            if how not in HOLDS:
-                raise ValueError(
-                    f"The input {name!r} must be one of {', '.join(HOLDS)}, got {how!r}: how it"
-                    " goes from one sample to the next."
-                )
+        _check(engine, inputs, outputs)
         if not jax.config.read("jax_enable_x64"):
             raise ValueError(
                 "An export needs numbers of 64 bits, and JAX is set to 32. Write"
                 ' `jax.config.update("jax_enable_x64", True)` before it.'
             )
         machine, ts, instruments, intervals = _machine_of(source, ts)
-        self.substeps, self.error = _steps(machine, jnp.asarray(ts), engine)
         self.options = dataclasses.replace(engine, tolerance=None, substeps=1, finer=())
         self.first = float(ts[0])
         signals = {
@@ -145,6 +146,8 @@ class MachineCode:
         system = driven(machine, jnp.asarray(ts), signals, False)
         self.machine = system.mechanism if isinstance(system, MechanicalSystem) else system
         self.tree = NumberTree(self.machine)
+        _check_outputs(self.machine, self.first, outputs or ())
+        self.substeps, self.error = _steps(machine, jnp.asarray(ts), engine)
         y, mode = self.system(self.tree.values).start(jnp.asarray(self.first))
         self.states, self.modes = jnp.size(y), jnp.size(mode)
         names = _default_outputs(self.machine) if outputs is None else outputs
@@ -225,6 +228,37 @@ def _system(machine: Any, named: bool = False) -> AbstractHybridSystem:
     return system if named else system.structure_only
 
 
+def _check(engine: Any, inputs: Any, outputs: Any) -> None:
+    """Raise `ValueError` for options of an export that have another form."""
+    if not isinstance(engine, OnSamples):
+        raise ValueError(
+            "`engine` must be an `OnSamples`, whose steps the code takes, got"
+            f" {type(engine).__name__}."
+        )
+    if not isinstance(inputs, Mapping):
+        raise ValueError(f'`inputs` must be a dict such as {{"drive.f": "held"}}, got {inputs!r}.')
+    if isinstance(outputs, str):
+        raise ValueError(
+            f"`outputs` must be a list of names, got {outputs!r}. Write [{outputs!r}]."
+        )
+    for name, how in inputs.items():
+        if how not in HOLDS:
+            raise ValueError(
+                f"The input {name!r} must be one of {', '.join(HOLDS)}, got {how!r}: how it goes"
+                " from one sample to the next."
+            )
+
+
+def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
+    known = variable_names(_system(machine, named=True), jnp.asarray(first))
+    for name in names:
+        if name not in known:
+            raise UnknownName(
+                f"`outputs` names {name!r}, which is no variable of the"
+                f" machine.{suggestion(name, known)} It has: {', '.join(known)}."
+            )
+
+
 class _Source(NamedTuple):
     """What is exported: a machine, times [s], and of a fit instruments by channel and intervals by
     path.
@@ -293,10 +327,13 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
                 " not known. Give them as `ts`, such as ts=np.linspace(0.0, 10.0, 2001)."
             )
         ts = max(sampled, key=np.size)
-    ts = np.asarray(ts, float)
+    try:
+        ts = np.asarray(ts, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`ts` must be times [s], got {ts!r}.") from None
     if ts.ndim != 1 or ts.size < 2 or not np.all(np.diff(ts) > 0):
         raise ValueError(
-            f"`ts` must be at least two increasing times [s], got an array of shape {ts.shape}."
+            f"`ts` must be at least two times [s] that increase, got an array of shape {ts.shape}."
         )
     return ts
 

@@ -237,7 +237,7 @@ def signal_field(machine: Mechanism, name: str) -> str:
             if any(isinstance(v, AbstractSignal) for v in vars(p).values())
         ]
         raise ValueError(
-            f"The record's input {name!r} must name a part with a signal; {has}. Parts with one:"
+            f"The input {name!r} must name a part with a signal; {has}. Parts with one:"
             f" {', '.join(drives) or 'none'}."
         )
     return fields[0]
@@ -385,19 +385,25 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
         {n: jnp.asarray(x[:2]) for n, x in record.inputs.items()},
         record.hold,
     )
-    if isinstance(system, MechanicalSystem):
-        known = []
-        for part in system.mechanism.names:
-            shape = jax.eval_shape(lambda p=part: _variables(system, p, t, *system.start(t)))
-            known += [f"{part}.{v}" for v, value in vars(shape).items() if value is not None]
-    else:
-        known = list(jax.eval_shape(lambda: system.variables(t, *system.start(t), None)))
+    known = variable_names(system, t)
     for name in record.outputs:
         if name not in known:
             raise ValueError(
                 f"The record's output {name!r} is no variable of the"
                 f" machine.{suggestion(name, known)} It has: {', '.join(known)}."
             )
+
+
+def variable_names(system: AbstractHybridSystem, t: Number) -> list[str]:
+    """Return the names of the variables of a machine that `variable_at` knows; `t`: its start."""
+    if isinstance(system, MechanicalSystem):
+        known = []
+        for part in system.mechanism.names:
+            shape = jax.eval_shape(lambda p=part: _variables(system, p, t, *system.start(t)))
+            known += [f"{part}.{v}" for v, value in vars(shape).items() if value is not None]
+        return known
+    known = list(jax.eval_shape(lambda: system.variables(t, *system.start(t), None)))
+    return [*known, *(name for name in system.states() if name not in known)]
 
 
 def channel_unit(machine: Any, record: Record, name: str) -> str:
