@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.engine.on_samples.one_step import Step, take_one_step
 from frictax.engine.options import OnSamples
 from frictax.engine.result import Result
@@ -124,8 +125,8 @@ class MachineCode:
         self,
         source: Mechanism | AbstractHybridSystem | FitResult,
         ts: Any,
-        engine: OnSamples,
-        inputs: Mapping[str, str],
+        engine: Checked[OnSamples],
+        inputs: Checked[Mapping[str, str]],
         outputs: Sequence[str] | None,
     ) -> None:
         _check(engine, inputs, outputs)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import frictax
+from frictax.annotations import Checked
 from frictax.engine.options import OnSamples
 from frictax.engine.result import FAILURES
 
@@ -151,8 +152,8 @@ def to_c(
     machine: Any,
     ts: Any = None,
     *,
-    engine: OnSamples = OnSamples(),  # noqa: B008
-    inputs: Mapping[str, str] | None = None,
+    engine: Checked[OnSamples] = OnSamples(),  # noqa: B008
+    inputs: Checked[Mapping[str, str] | None] = None,
     outputs: Sequence[str] | None = None,
 ) -> str:
     """Return C99 that simulates a machine from sample to sample, with the events located inside.
@@ -247,8 +248,8 @@ def to_javascript(
     machine: Any,
     ts: Any = None,
     *,
-    engine: OnSamples = OnSamples(),  # noqa: B008
-    inputs: Mapping[str, str] | None = None,
+    engine: Checked[OnSamples] = OnSamples(),  # noqa: B008
+    inputs: Checked[Mapping[str, str] | None] = None,
     outputs: Sequence[str] | None = None,
 ) -> str:
     """Return JavaScript that simulates a machine from sample to sample: an object `fx_machine`.
@@ -296,8 +297,8 @@ def to_structured_text(
     machine: Any,
     ts: Any = None,
     *,
-    engine: OnSamples = OnSamples(),  # noqa: B008
-    inputs: Mapping[str, str] | None = None,
+    engine: Checked[OnSamples] = OnSamples(),  # noqa: B008
+    inputs: Checked[Mapping[str, str] | None] = None,
     outputs: Sequence[str] | None = None,
 ) -> str:
     """Return structured text of IEC 61131-3 that simulates a machine from sample to sample.
