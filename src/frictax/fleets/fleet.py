@@ -108,9 +108,9 @@ def fleet(
       path -> a column of `about`.
     - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
       as in `fit`, if `problem` is a machine.
-    - `report`: path of an HTML page as by `write_fleet_report`, which is updated during the fits
-      and which a browser reloads. `limits` for its verdicts: name -> (lower, upper), with None for
-      no limit.
+    - `report`: path of an HTML page, see `write_fleet_report`. The page is updated during the
+      fits, and an open browser reloads it. `limits` for its verdicts: name -> (lower, upper), with
+      None for no limit.
     - `allow_code`: as in `frictax identify`. `progress`: as in `fit`.
 
     **Returns:** a `Fleet`.
