@@ -75,7 +75,9 @@ def _run_samples_jvp(primals, tangents) -> Any:
 
 
 def _count_known_times(times, count, result) -> Any:
-    """Return how many of the event times have a derivative: after a cut, padding does not."""
+    """Return how many of the event times have a derivative. Entries after the end of a run that was
+    cut short have none.
+    """
     return jnp.where(result == Result.successful, times.shape[0], count)
 
 
