@@ -46,7 +46,7 @@ def base_units(unit: str) -> dict[str, str]:
     total = collections.Counter[str]()
     for i, factors in enumerate(unit.split("/")):
         for name, power in re.findall(r"([A-Za-z]+)(\d*)", factors):
-            for base, own in re.findall(r"([A-Za-z]+)(-?\d*)", DERIVED.get(name, name)):
+            for base, own in re.findall(r"([A-Za-z]+)(-?\d*)", DERIVED.get(name) or name):
                 total[base] += (-1 if i else 1) * int(power or 1) * int(own or 1)
     return {base: str(n) for base, n in total.items() if n} if {*total} <= {*BASE} else {}
 
@@ -82,7 +82,8 @@ class Description:
                 slope = place + len(code.inputs), "input", f"slope of {name}", unit_of(name)
                 self._add(f"der({name})", *slope, start=0.0, derivative=place)
         for i, name in enumerate(states):
-            kind, nominal = "output" if name in shown else "local", self.nominals[i]
+            kind = "output" if name in shown or not names[i] else "local"
+            nominal = self.nominals[i]
             about = kind, _meaning(name), unit_of(name)
             self._add(name, at["STATE"] + i, *about, nominal=nominal)
         for i, name in enumerate(states):
@@ -189,7 +190,7 @@ class Description:
         structure = Xml.SubElement(root, "ModelStructure")
         for kind, references in lists.items():
             group = f"{kind.removeprefix('ContinuousState')}s"
-            inside = Xml.SubElement(structure, group) if is_2 else structure
+            inside = Xml.SubElement(structure, group) if is_2 and references else structure
             for r in references:
                 where = {"index": str(places[r])} if is_2 else {"valueReference": str(r)}
                 Xml.SubElement(inside, "Unknown" if is_2 else kind, where)

@@ -102,7 +102,7 @@ def to_fmu(
     'block.fmu'
     """
     check_names(to_fmu, options)
-    given = DEFAULTS | options
+    given: dict[str, Any] = DEFAULTS | dict(options)
     version, name = given["version"], model_name(given["name"])
     if version not in ("2.0", "3.0"):
         raise ValueError(f"`version` must be '2.0' or '3.0', got {version!r}.")
@@ -111,16 +111,23 @@ def to_fmu(
         raise FileExistsError(
             f"{path} exists. Give overwrite=True to replace it, or name another file."
         )
-    compilers = _compilers(given["platforms"])
+    compilers = find_compilers(given["platforms"])
     code = MachineCode(machine, ts, engine, inputs or {}, outputs)
+    content = pack_fmu(code, version, name, compilers)
+    write_whole(target, content, replace=given["overwrite"])
+    return Path(path)
+
+
+def pack_fmu(
+    code: MachineCode, version: str, name: str, compilers: Mapping[str, Sequence[str]]
+) -> bytes:
+    """Return the file of an FMU. `compilers`: a command for each platform."""
     description = Description(code)
     source = fmu_source(code, description)
     token = str(uuid.uuid5(uuid.NAMESPACE_URL, name + source))
     source = f'#define FMI {version[0]}\n#define FX_TOKEN "{token}"\n{source}'
-    files: dict[str, str | bytes] = {
-        "modelDescription.xml": description.xml(version, name, token),
-        f"sources/{name}.c": source,
-    }
+    files: dict[str, str | bytes] = {"modelDescription.xml": description.xml(version, name, token)}
+    files[f"sources/{name}.c"] = source
     if version == "3.0":
         files["sources/buildDescription.xml"] = BUILD.format(name=name)
     for one, compiler in compilers.items():
@@ -129,29 +136,25 @@ def to_fmu(
         folder = old if version == "2.0" and cpu == "x86_64" else one
         files[f"binaries/{folder}/{name}{ending}"] = _compile(source, compiler, one)
     archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+    with zipfile.ZipFile(archive, "w") as zipped:
         for place, content in files.items():
             zipped.writestr(zipfile.ZipInfo(place), content, zipfile.ZIP_DEFLATED)
-    write_whole(target, archive.getvalue(), replace=given["overwrite"])
-    return Path(path)
+    return archive.getvalue()
 
 
-def _compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
+def find_compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
     """Return the command of a compiler for each platform."""
     cpu = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     here, has_zig = f"{cpu}-{platform.system().lower()}", importlib.util.find_spec("ziglang")
     found = dict[str, list[str]]()
     for name in PLATFORMS:
         cpu, system = name.split("-")
-        programs = (
-            ["cc", "gcc", "clang"]
-            if name == here
-            else [f"{cpu}-w64-mingw32-gcc"] * (system == "windows")
-        )
-        paths = [path for path in map(shutil.which, programs) if path]
-        target = ["-target", f"{cpu}-{SYSTEMS[system][2]}"]
+        own = ["cc", "gcc", "clang"] if name == here else [f"{cpu}-w64-mingw32-gcc"]
+        is_native = name == here or system == "windows"
+        paths = [path for path in map(shutil.which, own) if path and is_native]
+        zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{cpu}-{SYSTEMS[system][2]}"]
         if paths or has_zig:
-            found[name] = paths[:1] or [sys.executable, "-m", "ziglang", "cc", *target]
+            found[name] = paths[:1] or zig
     for name in asked or ():
         if name not in PLATFORMS:
             raise ValueError(f"`platforms` must be of {', '.join(PLATFORMS)}, got {name!r}.")
@@ -169,7 +172,7 @@ def _compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
     return found if asked is None else {name: found[name] for name in asked}
 
 
-def _compile(source: str, compiler: list[str], name: str) -> bytes:
+def _compile(source: str, compiler: Sequence[str], name: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         text, binary = Path(folder, "machine.c"), Path(folder, "machine")
         text.write_text(source, encoding="utf-8")
