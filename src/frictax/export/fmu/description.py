@@ -19,7 +19,6 @@ from frictax.parameters import parameters
 from ..code.machine import MachineCode, _unit
 from ..modelica_text import identifier
 
-LONGEST = 200  # entries of an array whose numbers are variables; a measured drive has more
 NOMINAL = 0.1  # [range of a state] its nominal value, which importers multiply by their tolerance
 BASE = "kg m s A K mol cd rad".split()  # the base units of FMI
 DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
@@ -101,10 +100,10 @@ class Description:
 
     def _add_numbers(self, moving: set[str]) -> None:
         code, declared = self.code, {p.path: p for p in parameters(self.code.machine)}
-        paths = [number.name.partition("[")[0] for number in code.numbers]
-        sizes, inputs = collections.Counter(paths), tuple(f"{name}." for name in code.inputs)
-        for i, (number, path) in enumerate(zip(code.numbers, paths, strict=True)):
-            if sizes[path] > LONGEST or path.startswith(inputs):
+        inputs = tuple(f"{name}." for name in code.inputs)
+        for i, number in enumerate(code.numbers):
+            path = number.name.partition("[")[0]
+            if not number.listed or path.startswith(inputs):
                 continue
             name, meaning, limits = number.name, "", (number.lower, number.upper)
             if path in declared:
@@ -171,9 +170,8 @@ class Description:
         listed = Xml.SubElement(root, "ModelVariables")
         places = {row["valueReference"]: i for i, row in enumerate(self.rows, 1)}
         for row in self.rows:
-            kind = (("Real", "Integer") if is_2 else ("Float64", "Int32"))[
-                row["variability"] == "discrete"
-            ]
+            whole = row["variability"] == "discrete"
+            kind = ("Real", "Integer")[whole] if is_2 else ("Float64", "Int32")[whole]
             own = {key: str(value) for key, value in row.items()}
             if not is_2:
                 Xml.SubElement(listed, kind, own)
@@ -210,6 +208,8 @@ class Description:
             " drive acts half a step late. Take short steps or linear inputs."] * bool(held),
             *[f"The linear inputs ({linear}) change in a communication step with the slope that"
             " is given as der(...), by default 0."] * bool(linear),
+            *[f"The delays of the sensors ({', '.join(self.code.delayed)}) are left out."]
+            * bool(self.code.delayed),
         ])  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 /* The functions of FMI, 2.0 if FMI is 2 and 3.0 if it is 3, around those of the machine. The types
    are those of the standard, as far as the functions use them. */
 #include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 #if defined _WIN32
 #define EXPORT __declspec(dllexport)

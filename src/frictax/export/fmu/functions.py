@@ -15,11 +15,11 @@ from frictax.engine.system import DEADLINE, END
 
 from ..code.c import C
 from ..code.lowering import Program
-from ..code.machine import METHODS, MachineCode
+from ..code.machine import LONG_AGO, METHODS, MachineCode
 from ..code.statements import REAL
 from .description import Description
 
-FAR = 1e30  # [s] end of the straight line of a linear input, which no run reaches
+FAR = -LONG_AGO  # [s] end of the straight line of a linear input, which no run reaches
 EARLY = 1e-9  # [time] an importer may stop this much before a time event, as FMPy does
 
 
@@ -31,16 +31,17 @@ def fmu_source(code: MachineCode, description: Description) -> str:
     sizes |= {"MARGINS": at["TIME"] - at["MARGIN"]} | at
     reasons = [Result[x] for x in vars(Result).values() if isinstance(x, eqx.Enumeration)]
     first = [number.value for number in code.numbers] + [0.0] * 2 * len(code.inputs)
+    functions = language.print(_trace(code, description.outputs))
     return "\n".join(
         [
             f"/* Written by frictax {frictax.__version__}. */",
-            language.head,
+            language.head(functions),
             f"enum {{ {', '.join(f'FX_{name} = {n}' for name, n in sizes.items())} }};",
             f"static const double fx_step_size = {description.step!r}, fx_far = {0.1 * FAR!r};",
             f"static const double fx_first[] = {{{literals([*first, 0.0])}}};",
             f"static const double fx_nominals[] = {{{literals([*description.nominals, 0.0])}}};",
             f"static const char *const fx_failures[] = {{{', '.join(map(json.dumps, reasons))}}};",
-            language.print(_trace(code, description.outputs)),
+            functions,
             Path(__file__).with_name("fmu.c").read_text(encoding="utf-8"),
         ]
     )
@@ -58,12 +59,17 @@ def _trace(code: MachineCode, outputs: list[int]) -> Program:
         return Reused(model_of(code.system(with_inputs(p, t, u)), None))
 
     def with_inputs(p: Any, t: Any, u: Any) -> Any:
-        for i, (how, time, value) in enumerate(code.inputs.values()):
-            p = p.at[value].set(u[i])
+        new = p
+        for i, (name, (how, time, value)) in enumerate(code.inputs.items()):
+            x, slope, sensor = u[i], u[len(code.inputs) + i], code.instruments.get(f"inputs.{name}")
+            if sensor is not None:
+                gain, offset, drift = (p[sensor + k] for k in range(3))
+                x, slope = gain * x + offset + drift * (t - code.first), gain * slope + drift
+            new = new.at[value].set(x)
             if how == "linear":
-                line = jnp.stack([t, FAR, u[i] + FAR * u[len(code.inputs) + i]])
-                p = p.at[jnp.array([time, time + 1, value + 1])].set(line)
-        return p
+                line = jnp.stack([t, FAR, x + FAR * slope])
+                new = new.at[jnp.array([time, time + 1, value + 1])].set(line)
+        return new
 
     def start(p: Any, u: Any, t: Any) -> Any:
         y, mode = code.start(with_inputs(p, t, u), t)
