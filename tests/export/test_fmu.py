@@ -267,6 +267,20 @@ def test_a_state_that_was_kept_gives_the_same_run_again(version: str) -> None:
         assert np.all(np.isfinite(runs[0]))
 
 
+class Odd(Ball):
+    """A machine with an operation that C does not have."""
+
+    def flow(self, t, y, mode, args):
+        return super().flow(t, y, mode, args) + 0.0 * jax.scipy.special.gammaln(y[0] + 2.0)
+
+
+@slow
+def test_an_operation_that_c_does_not_have_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="The machine uses `lgamma` of JAX, for which frictax has"):
+        to_fmu(Odd(), tmp_path / "odd.fmu", T, platforms=())
+    assert not any(tmp_path.iterdir())
+
+
 @slow
 def test_the_file_is_the_same_again_and_contains_its_sources() -> None:
     first, second = (pack_fmu(code_of("ball"), "3.0", "Ball", {}) for _ in range(2))
@@ -295,6 +309,8 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
         to_fmu(HELD, tmp_path / "b.fmu", platforms=["amiga"])
     with pytest.raises(ValueError, match="must be one of held, linear, got 'cubic'"):
         to_fmu(HELD, tmp_path / "b.fmu", inputs={"drive.f": "cubic"})
+    with pytest.raises(KeyError, match="This mechanism has no part 'motor'"):
+        to_fmu(HELD, tmp_path / "b.fmu", inputs={"motor.f": "held"})
     with pytest.raises(TypeError, match="has no option 'platform'. Did you mean"):
         to_fmu(HELD, tmp_path / "b.fmu", platform=[])  # type: ignore[call-arg]
     assert [path.name for path in tmp_path.iterdir()] == ["a.fmu"]

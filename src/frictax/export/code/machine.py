@@ -149,7 +149,8 @@ class MachineCode:
         system = driven(machine, jnp.asarray(ts), signals, False)
         self.machine = system.mechanism if isinstance(system, MechanicalSystem) else system
         self.tree = NumberTree(self.machine)
-        _check_outputs(self.machine, self.first, outputs or ())
+        if outputs:
+            _check_outputs(self.machine, self.first, outputs)
         self.substeps, self.error, self.ranges = _steps(machine, jnp.asarray(ts), engine)
         y, mode = self.system(self.tree.values).start(jnp.asarray(self.first))
         self.states, self.modes = jnp.size(y), jnp.size(mode)
