@@ -118,7 +118,8 @@ class MachineCode:
       and delay. `delayed` are those whose delay is not 0.
     - `substeps`, `error`: steps from one sample to the next, and the largest distance of their run
       from an accurate one, relative to the range of each state.
-    - `first`: the time at which it starts. `states`, `modes`: how many entries state and mode have.
+    - `ts`: the times of the samples, which begin at `first`; `ranges` of the states in that run;
+      `states`, `modes`: how many entries state and mode have.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class MachineCode:
                 ' `jax.config.update("jax_enable_x64", True)` before it.'
             )
         machine, ts, instruments, intervals = _machine_of(source, ts)
+        self.ts = ts
         self.options = dataclasses.replace(engine, tolerance=None, substeps=1, finer=())
         self.first = float(ts[0])
         signals = {
@@ -147,8 +149,9 @@ class MachineCode:
         system = driven(machine, jnp.asarray(ts), signals, False)
         self.machine = system.mechanism if isinstance(system, MechanicalSystem) else system
         self.tree = NumberTree(self.machine)
-        _check_outputs(self.machine, self.first, outputs or ())
-        self.substeps, self.error = _steps(machine, jnp.asarray(ts), engine)
+        if outputs:
+            _check_outputs(self.machine, self.first, outputs)
+        self.substeps, self.error, self.ranges = _steps(machine, jnp.asarray(ts), engine)
         y, mode = self.system(self.tree.values).start(jnp.asarray(self.first))
         self.states, self.modes = jnp.size(y), jnp.size(mode)
         names = _default_outputs(self.machine) if outputs is None else outputs
@@ -339,9 +342,9 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
     return ts
 
 
-def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
-    """Return how many equal steps from sample to sample keep the run near an accurate one, and the
-    largest distance between the two, relative to the range of a state.
+def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, np.ndarray]:
+    """Return how many equal steps from sample to sample keep the run near an accurate one, the
+    largest distance between the two relative to the range of a state, and these ranges.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
     allowed = SHARPER * tolerance
@@ -384,7 +387,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
             low = middle
         else:
             high, error = middle, tried
-    return high, error
+    return high, error, ranges
 
 
 def _default_outputs(machine: Any) -> list[str]:
