@@ -267,6 +267,18 @@ def test_a_state_that_was_kept_gives_the_same_run_again(version: str) -> None:
         assert np.all(np.isfinite(runs[0]))
 
 
+@needs_importer
+@slow
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_failure_has_its_reason(version: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with Unit("sine", version, cosimulates=True) as unit:
+        unit.begin({})
+        unit.set("mass.F_Coulomb", np.nan)
+        with pytest.raises(Exception, match="failed with status"):
+            unit.step(0)
+    assert "The state or its derivative is not finite" in capfd.readouterr().out
+
+
 class Odd(Ball):
     """A machine with an operation that C does not have."""
 

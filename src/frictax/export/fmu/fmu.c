@@ -231,7 +231,8 @@ FUNCTION(NewDiscreteStates)(void *c, fmi2EventInfo *e) {
 }
 FUNCTION(SetRealInputDerivatives)(void *c, refs r, size_t n, const int order[], const double x[]) {
   for (size_t i = 0; i < n; i++) {
-    if (r[i] - FX_INPUT >= FX_INPUTS || order[i] != 1) return fail(c, "An input has order 1.");
+    const bool is_input = r[i] >= FX_INPUT && r[i] < FX_INPUT + FX_INPUTS;
+    if (!is_input || order[i] != 1) return fail(c, "Only first derivatives of inputs are set.");
     put(c, r[i] + FX_INPUTS, x + i, 1);
   }
   return OK;

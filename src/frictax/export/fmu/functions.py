@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 import frictax
-from frictax.engine.result import CHATTER, Result
+from frictax.engine.result import CHATTER, FAILURES, Result
 from frictax.engine.reused import Reused, model_of
 from frictax.engine.system import DEADLINE, END
 
@@ -29,7 +28,7 @@ def fmu_source(code: MachineCode, description: Description) -> str:
     literals = lambda values: ", ".join(language.literal(float(x), REAL) for x in values)  # noqa: E731
     sizes = {"STATES": code.states, "MODES": code.modes, "INPUTS": len(code.inputs)}
     sizes |= {"MARGINS": at["TIME"] - at["MARGIN"]} | at
-    reasons = [Result[x] for x in vars(Result).values() if isinstance(x, eqx.Enumeration)]
+    failures = [f"[{i}] = {json.dumps(text.partition('. ')[0])}" for i, text in FAILURES.items()]
     first = [number.value for number in code.numbers] + [0.0] * 2 * len(code.inputs)
     functions = language.print(_trace(code, description.outputs))
     return "\n".join(
@@ -40,7 +39,7 @@ def fmu_source(code: MachineCode, description: Description) -> str:
             f"static const double fx_step_size = {description.step!r}, fx_far = {0.1 * FAR!r};",
             f"static const double fx_first[] = {{{literals([*first, 0.0])}}};",
             f"static const double fx_nominals[] = {{{literals([*description.nominals, 0.0])}}};",
-            f"static const char *const fx_failures[] = {{{', '.join(map(json.dumps, reasons))}}};",
+            f"static const char *const fx_failures[] = {{{', '.join(failures)}}};",
             functions,
             Path(__file__).with_name("fmu.c").read_text(encoding="utf-8"),
         ]
