@@ -347,32 +347,42 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
     largest distance between the two relative to the range of a state, and these ranges.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
-    allowed = SHARPER * tolerance
+    allowed, last = SHARPER * tolerance, ts.size - 1
 
-    def run(**options: Any) -> Any:
+    def run(times: Any, **options: Any) -> Any:
         how = dataclasses.replace(engine, **options)
         if isinstance(machine, Mechanism):
-            path = simulate_once(machine, ts, how).path
-        else:
-            y, mode = machine.start(ts[0])
-            path = walk(machine, y, mode, ts, options=how)
-        if not bool(path.result == Result.successful):
-            raise ValueError(
-                "The machine does not run to the last of the times, so it is not exported."
-                f" {Result[path.result]}"
-            )
-        return np.asarray(path.ys)
+            return simulate_once(machine, jnp.asarray(times), how).path
+        y, mode = machine.start(ts[0])
+        return walk(machine, y, mode, jnp.asarray(times), options=how)
 
-    accurate = run(tolerance=tolerance / SHARPER)
-    ranges = np.ptp(accurate, axis=0)
+    @jax.jit
+    def states(times: Any) -> Any:
+        return run(times, tolerance=None, substeps=1).ys
+
+    accurate = run(ts, tolerance=tolerance / SHARPER)
+    if not bool(accurate.result == Result.successful):
+        raise ValueError(
+            "The machine does not run to the last of the times, so it is not exported."
+            f" {Result[accurate.result]}"
+        )
+    exact = np.asarray(accurate.ys)
+    ranges = np.ptp(exact, axis=0)
 
     def distance(substeps: int) -> float:
-        apart = np.max(np.abs(run(tolerance=None, substeps=substeps) - accurate), axis=0)
-        return float(np.max(apart / np.where(ranges > 0, ranges, 1.0), initial=0.0))
+        if substeps == engine.substeps:
+            ys = np.asarray(run(ts, tolerance=None, substeps=substeps).ys)
+        else:  # One program serves all numbers of steps: its times go on after the last sample.
+            at = np.arange(last * MOST_STEPS + 1) / substeps
+            beyond = np.maximum(at - last, 0.0) * (ts[-1] - ts[-2])
+            times = np.interp(at, np.arange(last + 1), ts) + beyond
+            ys = np.asarray(states(times))[: last * substeps + 1 : substeps]
+        apart = np.max(np.abs(ys - exact) / np.where(ranges > 0, ranges, 1.0), initial=0.0)
+        return float(apart) if np.isfinite(apart) else np.inf
 
     low, high = engine.substeps - 1, engine.substeps
     error = distance(high)
-    while error > allowed and high < MOST_STEPS:
+    while error > allowed and 2 * high <= MOST_STEPS:
         low, high = high, 2 * high
         error = distance(high)
     if error > WORST:
