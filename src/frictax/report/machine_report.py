@@ -278,7 +278,7 @@ def machine_report_text(
     )
     if comparison is not None:
         lead += f" Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
-    return page(about.title, lead, sections, notes=about.notes, plots=plots, moving=moving.data)
+    return page(about.title, lead, sections, notes=about.notes, plots=plots, moving=moving)
 
 
 def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
