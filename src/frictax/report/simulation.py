@@ -9,7 +9,6 @@ import numpy as np
 
 from frictax.engine import OnSamples
 from frictax.export.code.lowering import CannotBeWritten
-from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import seen_in
@@ -46,12 +45,13 @@ def packed_numbers(values: Any) -> str:
     return base64.b64encode(np.ascontiguousarray(values, "<f8").tobytes()).decode("ascii")
 
 
-def simulate_fit(found: FitResult) -> str:
-    """Return the script that simulates each record of a fit, as its objective does.
+def simulate_records(problem: Problem, found: np.ndarray) -> str:
+    """Return the script that simulates each record of a problem, as its objective does. `found`:
+    the values (p,), which sliders change, except the starts of windows.
 
     **Raises:** `CannotBeWritten` with the reason, in words that follow "because".
     """
-    problem, engine = found.problem, found.problem.engine
+    engine = problem.engine
     objective = type(problem.objective).__name__
     if not isinstance(problem.objective, FreeRun | ClosedLoop | Windows):
         raise CannotBeWritten(f"`{objective}` does not simulate records sample by sample")
@@ -82,7 +82,7 @@ def simulate_fit(found: FitResult) -> str:
             ]
             alone = dataclasses.replace(problem, unknowns=tuple(own))
             code = SimulationCode(
-                lambda x, alone=alone: alone.setup_at(x, None), found.x[places], channels, engine
+                lambda x, alone=alone: alone.setup_at(x, None), found[places], channels, engine
             )
             check_steps(code)
             if prepared.floating:
@@ -92,7 +92,7 @@ def simulate_fit(found: FitResult) -> str:
             codes.append(code.javascript())
         record = {"code": kinds[key], "x": places, "substeps": engine.substeps}
         record["steps"] = {k: parts * engine.substeps for k, parts in prepared.finer}
-        records.append(record | _numbers_of(problem, i, found.x))
+        records.append(record | _numbers_of(problem, i, found))
     return simulation_script(codes, records)
 
 

@@ -110,13 +110,13 @@ class SimulationCode:
         """Return the inputs as they act on the machine, `since` [s] after the start."""
         setup = self._setup(p)
         named = enumerate(self.channels.inputs)
-        return [setup.inputs.at(n)(since, read[i], 0.0, delayed=False) for i, n in named]
+        return [_recorded(setup.inputs.at(n), since, read[i]) for i, n in named]
 
     def shown(self, p: Any, since: Any, read: Any) -> list[Any]:
         """Return the outputs as the sensors record them, `since` [s] after the start."""
         setup = self._setup(p)
         named = enumerate(self.channels.outputs)
-        return [setup.outputs.at(n)(since, read[i], 0.0, delayed=False) for i, n in named]
+        return [_recorded(setup.outputs.at(n), since, read[i]) for i, n in named]
 
     def begin(self, p: Any, u: Any, t: Any, since: Any, read: Any) -> tuple[Any, ...]:
         """Return state, mode and error control at the time `t`, where a run or a window begins.
@@ -204,6 +204,7 @@ class SimulationCode:
             for name in functions
         ]
         of = [seen_in(name, channels.outputs)[0] for name in channels.starts]
+        sensors = () if channels.as_read else channels.outputs
         facts = {
             "outputs": len(channels.outputs),
             "states": y.size,
@@ -213,9 +214,14 @@ class SimulationCode:
                 [f"{kind}.{name}" in channels.delayed for name in names[kind]]
                 for kind in ("inputs", "outputs")
             ],
-            # The output from which each start is read.
-            "starts": [channels.outputs.index(n) if n in channels.outputs else -1 for n in of],
+            # The output from whose sensor each start is read.
+            "starts": [channels.outputs.index(n) if n in sensors else -1 for n in of],
         }
         members.append(f"facts:{json.dumps(facts)}")
         text = JavaScript().print(program).strip()
         return f"(function(){{'use strict';\n{text}\nreturn{{{','.join(members)}}}}})()"
+
+
+def _recorded(instrument: Any, since: Any, read: Any) -> Any:
+    """Return one value of an instrument, `since` [s] after the start, without its delay."""
+    return instrument(since[None], read[None], 0.0, delayed=False)[0]

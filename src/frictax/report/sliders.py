@@ -21,7 +21,7 @@ from frictax.text import format_alike, prefix_unit
 
 from . import plotly_json as plotly
 from .record_figure import Channel, channels_of, fit_panels, pick, with_gaps
-from .simulation import simulate_fit
+from .simulation import simulate_records
 from .style import FAINT, FORWARD, Curve, Panel
 
 # -- the range of the linear approximation
@@ -152,7 +152,7 @@ class Sliders:
         """Return the blocks of the page's section."""
         blocks: list[tuple[str, Any]] = [("sliders", self)]
         if self.rows:
-            typing = "Double-click a slider, or press Enter on it, to type a value."
+            typing = "Click a value, double-click a slider, or press Enter on it, to type a value."
             blocks.append(("lead", f"{self.lead} {typing}"))
         if self.still:
             blocks.append(("lead", f"No effect on these curves: {', '.join(self.still)}."))
@@ -169,7 +169,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
     code, why = "", ""
     if not found.of_sweep:
         try:
-            code = simulate_fit(found)
+            code = simulate_records(found.problem, np.asarray(found.x))
         except CannotBeWritten as reason:
             why = str(reason).rstrip(".")
     all_ranges = (simulated_ranges if code else ranges)(found, channels, estimates)

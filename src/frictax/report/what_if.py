@@ -148,7 +148,7 @@ def what_if_text(
             Curve(ts[shown], y[shown] / size, FAINT, "this run", 3.0),
             Curve(ts[shown], y[shown] / size, FORWARD, "simulated again", 1.4),
         ]
-        panels.append(Panel(f"[{unit}]", curves, title=escape_name(name), layout={"nticks": 6}))
+        panels.append(Panel(f"{escape_name(name)} [{unit}]", curves, layout={"nticks": 6}))
         place = {"record": 0, "column": c}
         moves.append(
             {**place, "plot": "run", "rows": own[shown].tolist(), "curves": [[2 * c + 1, size]]}

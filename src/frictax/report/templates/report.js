@@ -43,6 +43,11 @@
     return draw(dark());
   }
 
+  // A number > 0 without exponent where possible.
+  function plain(x, figures) {
+    return x >= 100 && x < 1e6 ? String(Number(x.toPrecision(figures))) : x.toPrecision(figures);
+  }
+
   // Sliders: `values` are their numbers, in the units of the page.
   function changed(k) { return values[k] !== report.moving.sliders[k].value; }
   var resting;
@@ -57,9 +62,9 @@
     var rms = (window.simulation ? simulate : approximate)(touched, change);
     report.moving.rms.forEach(function (channel, j) {
       var found = Math.sqrt(channel.squares / channel.n);
-      var now = isFinite(rms[j]) ? rms[j].toPrecision(3) + " " + channel.unit : "not known";
+      var now = isFinite(rms[j]) ? plain(rms[j], 3) + " " + channel.unit : "not known";
       element("rms-" + j).textContent = channel.says + ": " + (channel.word || "rms") + " " + now +
-        (touched.length && channel.squares ? " (fit " + found.toPrecision(3) + ")" : "");
+        (touched.length && channel.squares ? " (fit " + plain(found, 3) + ")" : "");
     });
     clearTimeout(resting);
     function redraw() {
@@ -160,7 +165,7 @@
     var by = values[k] - one.value, unit = input.dataset.unit ? " " + input.dataset.unit : "";
     var now = Number(values[k].toPrecision(6));
     var text = (now && Math.abs(now) < 1e-3 ? now.toExponential() : String(now)) + unit;
-    if (by && error) { text += " (" + (by > 0 ? "+" : "−") + Math.abs(by / error).toPrecision(2) + " std. errors)"; }
+    if (by && error) { text += " (" + (by > 0 ? "+" : "−") + plain(Math.abs(by / error), 2) + " std. errors)"; }
     element("value-" + k).textContent = text;
     input.setAttribute("aria-valuetext", text);
   }
@@ -182,7 +187,7 @@
     var field = document.createElement("input");
     field.type = "number";
     field.step = "any";
-    field.value = Number(values[k].toPrecision(12));
+    field.value = Number(values[k].toPrecision(6));
     var first = field.value;
     field.setAttribute("aria-label", input.labels[0].textContent + (input.dataset.unit ? " [" + input.dataset.unit + "]" : ""));
     function end(accepts) {
@@ -220,7 +225,7 @@
         set(k, place ? one.value + place * one.step : one.value);
       });
       input.addEventListener("dblclick", function () { type(k); });
-      element("value-" + k).addEventListener("dblclick", function () { type(k); });
+      element("value-" + k).addEventListener("click", function () { type(k); });
       input.addEventListener("keydown", function (event) {
         if (event.key === "Enter") { event.preventDefault(); type(k); }
       });

@@ -1,0 +1,212 @@
+"""A page simulates as frictax does: the same curves at any place of its sliders."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.export.code.lowering import CannotBeWritten
+from frictax.fitting.build_problem import build_problem
+from frictax.fitting.options import FitOptions
+from frictax.fitting.problem.problem import Problem, predictions
+from frictax.report import simulation
+from report.saved_fits import Pendulum
+
+T = np.linspace(0.0, 2.0, 161)
+PUSH = 3.0 * np.sin(3.0 * T) + 1.5 * np.sin(7.3 * T)
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+
+def block(**parts: Any) -> fx.Mechanism:
+    friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.2), peak=1.1)
+    usual = {"mass": fx.Mass(m=1.0), "friction": friction, "drive": fx.Force("mass", 0.0)}
+    return fx.Mechanism(**{**usual, **parts})
+
+
+def record(**options: Any) -> fx.Record:
+    """A record of a made-up motion: what a page simulates does not depend on what was measured."""
+    name = options.pop("output", "mass.v")
+    seen = 0.5 * np.sin(3.0 * options.pop("times", T)[: T.size] - 0.8)
+    inputs = options.pop("inputs", {"drive": PUSH})
+    return fx.Record(T, inputs, {name: seen}, **options)
+
+
+def problem_of(machine: Any, records: dict[str, fx.Record], **options: Any) -> Problem:
+    return build_problem(machine, records, FitOptions(**options))[0]
+
+
+def runs_in_node(script: str, xs: list[np.ndarray], folder: Path) -> list[Any]:
+    """The columns of each record that the script simulates, for each of the values `xs`."""
+    call = f"console.log(JSON.stringify({json.dumps([x.tolist() for x in xs])}.map(function (x) {{"
+    call += " return simulation.run(x).map(function (r) {"
+    call += " return r.now.outputs.map(function (o) { return Array.from(o); }); }); })));"
+    (folder / "page.js").write_text(script + call)
+    done = subprocess.run(["node", "page.js"], cwd=folder, check=True, capture_output=True)
+    return json.loads(done.stdout)
+
+
+def assert_same_curves(problem: Problem, folder: Path, factor: float = 1.07) -> None:
+    xs = [problem.x0, factor * problem.x0 + 1e-3]
+    # The starts of windows are no sliders.
+    hidden = np.concatenate([np.full(u.size, u.hidden) for u in problem.unknowns])
+    xs[1] = np.where(hidden, xs[0], xs[1])
+    ran = runs_in_node(simulation.simulate_records(problem, xs[0]), xs, folder)
+    for x, records in zip(xs, ran, strict=True):
+        for i, columns in enumerate(records):
+            expected = np.asarray(predictions(problem, jnp.asarray(x), i))
+            got = np.array(columns, float).T.reshape(expected.shape)
+            assert np.isfinite(expected).all()
+            np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9)
+
+
+class Turned(Pendulum):
+    """A pendulum with a motor."""
+
+    def load(self, t: Any, y: Any, args: Any) -> Any:
+        return args["u"] - 0.48 * jnp.sin(y[0])
+
+
+FREE = ["mass.m", "friction.f_pos"]
+
+
+@needs_node
+def test_a_free_run_with_all_effects_of_sensors(tmp_path: Path) -> None:
+    sensors = {
+        "outputs.mass.v": fx.Instrument(gain=1.1, offset=0.02, drift=0.01, delay=0.013),
+        "inputs.drive": fx.Instrument(gain=0.9, offset=0.1, delay=-0.004),
+    }
+    free = [*FREE, "outputs.mass.v.gain", "outputs.mass.v.delay", "inputs.drive.offset"]
+    problem = problem_of(block(), {"a": record()}, free=free, instruments=sensors)
+    assert_same_curves(problem, tmp_path)
+
+
+@needs_node
+def test_two_records_each_with_its_own_start(tmp_path: Path) -> None:
+    own = {"mass.v": [0.1, -0.2]}
+    records = {"a": record(), "b": record(inputs={"drive": 1.2 * PUSH})}
+    problem = problem_of(block(), records, free=FREE, own=own)
+    assert_same_curves(problem, tmp_path)
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "objective",
+    [fx.Windows(0.4), pytest.param(fx.Windows(0.4, free_starts=True), marks=pytest.mark.slow)],
+)
+def test_windows_that_start_as_measured(objective: fx.Windows, tmp_path: Path) -> None:
+    sensors = {"outputs.mass.v": fx.Instrument(gain=1.1, offset=0.02, delay=0.013)}
+    problem = problem_of(
+        block(), {"a": record()}, free=FREE, objective=objective, instruments=sensors
+    )
+    assert problem.prepared[0].rows.shape[0] > 3
+    assert_same_curves(problem, tmp_path)
+
+
+def closed_loop() -> Problem:
+    loop = fx.ClosedLoop({"drive": fx.PositionController("mass", 0.0, kp=20.0, kv=40.0)})
+    seen = record(output="mass.s", inputs={"drive": 0.1 * PUSH})
+    return problem_of(block(), {"a": seen}, free=FREE, objective=loop)
+
+
+def lugre() -> Problem:
+    bristle = fx.LuGre(sigma_0=1e4, sigma_1=20.0)
+    friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.2), bristle=bristle)
+    return problem_of(block(friction=friction), {"a": record()}, free=FREE)
+
+
+def own_machine() -> Problem:
+    friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.02), peak=1.3)
+    pendulum = Pendulum(friction, J=0.0067, phi=0.6)
+    seen = record(output="phi", inputs={})
+    return problem_of(pendulum, {"a": seen}, free=["friction.f_pos.F_Coulomb", "phi"])
+
+
+def held_with_ties() -> Problem:
+    second = fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.2))
+    tied: Any = {"second.f_pos.F_Coulomb": "0.5 * friction.f_pos.F_Coulomb"}
+    return problem_of(block(second=second), {"a": record(hold=True)}, free=FREE, tied=tied)
+
+
+def no_error_control() -> Problem:
+    engine = fx.OnSamples(tolerance=None, substeps=3)
+    return problem_of(block(), {"a": record()}, free=FREE, engine=engine)
+
+
+def coarse_steps_with_stops() -> Problem:
+    stops = {"smin": -0.2, "smax": 0.2, "F_Coulomb": 0.5, "F_prop": 0.2, "F_Stribeck": 0.4}
+    mass = fx.MassWithStopAndFriction(m=0.2, fexp=5.0, **stops)
+    machine = fx.Mechanism(mass=mass, drive=fx.Force("mass", 0.0))
+    coarse = fx.Record(T[::8], {"drive": PUSH[::8]}, {"mass.v": 0.1 * T[::8]})
+    return problem_of(machine, {"a": coarse}, free=["mass.m", "mass.F_Coulomb"])
+
+
+def driven_position() -> Problem:
+    machine = fx.Mechanism(
+        base=fx.Mass(m=1.0),
+        mass=fx.Mass(m=0.5),
+        spring=fx.Spring("base", "mass", c=40.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(0.4, 0.2)),
+        drive=fx.Position("base", lambda t: 0.0 * t),
+    )
+    seen = record(inputs={"drive": 0.1 * PUSH}, units={"drive": "m"})
+    return problem_of(machine, {"a": seen}, free=["mass.m", "friction.f_pos"])
+
+
+def own_machine_with_input() -> Problem:
+    friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.02), peak=1.3)
+    pendulum = Turned(friction, J=0.0067)
+    seen = record(output="phi", inputs={"u": 0.1 * PUSH}, units={"u": "N.m"})
+    free = ["friction.f_pos.F_Coulomb", "J"]
+    return problem_of(pendulum, {"a": seen}, free=free, objective=fx.Windows(0.4))
+
+
+def measured_start_with_gap() -> Problem:
+    rows = np.r_[0:60, 75:161]
+    seen = {"mass.s": 0.2 * np.sin(3.0 * T[rows])}
+    gap = fx.Record(T[rows], {"drive": PUSH[rows]}, seen)
+    engine = fx.OnSamples(tolerance=None)
+    objective = fx.FreeRun(measured_start=True, cutoff=20.0)
+    return problem_of(block(), {"a": gap}, free=FREE, objective=objective, engine=engine)
+
+
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "build",
+    [
+        closed_loop,
+        lugre,
+        own_machine,
+        held_with_ties,
+        no_error_control,
+        coarse_steps_with_stops,
+        measured_start_with_gap,
+        driven_position,
+        own_machine_with_input,
+    ],
+)
+def test_other_problems(build: Any, tmp_path: Path) -> None:
+    assert_same_curves(build(), tmp_path)
+
+
+def test_what_cannot_be_simulated_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reason(problem: Problem) -> str:
+        with pytest.raises(CannotBeWritten) as error:
+            simulation.simulate_records(problem, problem.x0)
+        return str(error.value)
+
+    records = {"a": record()}
+    dynamics = fx.InverseDynamics(cutoff=10.0, v_min=0.05)
+    assert "InverseDynamics" in reason(problem_of(block(), records, free=FREE, objective=dynamics))
+    assert "diffrax" in reason(problem_of(block(), records, free=FREE, engine=fx.Adaptive()))
+    monkeypatch.setattr(simulation, "LONGEST_DATA", 1000)
+    assert "the measurements" in reason(problem_of(block(), records, free=FREE))
+    monkeypatch.setattr(simulation, "LONGEST_CODE", 1000)
+    assert "the code of the machine" in reason(problem_of(block(), records, free=FREE))
