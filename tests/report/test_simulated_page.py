@@ -1,11 +1,16 @@
 """A page simulates as frictax does: the same curves at any place of its sliders."""
 
+import base64
+import gzip
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,7 +20,9 @@ from frictax.export.code.lowering import CannotBeWritten
 from frictax.fitting.build_problem import build_problem
 from frictax.fitting.options import FitOptions
 from frictax.fitting.problem.problem import Problem, predictions
+from frictax.parameters import replace
 from frictax.report import simulation
+from report.browser import WIDTHS, look, needs_browser
 from report.saved_fits import Pendulum
 
 T = np.linspace(0.0, 2.0, 161)
@@ -210,3 +217,94 @@ def test_what_cannot_be_simulated_has_a_reason(monkeypatch: pytest.MonkeyPatch) 
     assert "the measurements" in reason(problem_of(block(), records, free=FREE))
     monkeypatch.setattr(simulation, "LONGEST_CODE", 1000)
     assert "the code of the machine" in reason(problem_of(block(), records, free=FREE))
+
+
+def test_the_script_of_a_block_has_at_most_10_kb_compressed() -> None:
+    problem = problem_of(block(), {"a": record()}, free=FREE)
+    script = simulation.simulate_records(problem, problem.x0)
+    code = script[script.index("codes = [") : script.index("], page =")]
+    assert len(gzip.compress(code.encode(), 9)) < 10_000
+
+
+# -- a machine without records
+
+
+@pytest.fixture(scope="module")
+def run() -> fx.Trajectory:
+    """A block with a drive on its own samples, between those of the run."""
+    drives = {"drive": fx.Force("mass", fx.Sine(amplitude=3.0, f=0.5))}
+    drives["gust"] = fx.Force("mass", fx.Sampled([0.0, 0.503, 1.7], [0.0, 1.0, 0.0]))
+    return fx.simulate(block(**drives), T)
+
+
+@pytest.fixture(scope="module")
+def what_if(run: fx.Trajectory, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run.page(tmp_path_factory.mktemp("what_if") / "what_if.html")
+
+
+@needs_node
+def test_a_page_of_a_run_simulates_the_changed_machine(
+    run: fx.Trajectory, what_if: Path, tmp_path: Path
+) -> None:
+    text = what_if.read_text(encoding="utf-8")
+    packed = re.search(r'id="simulation">([^<]*)<', text)
+    moving = re.search(r"moving: (\{.*\}) \};\n", text)
+    assert packed is not None
+    assert moving is not None
+    script = gzip.decompress(base64.b64decode(packed[1])).decode()
+    names = re.findall(r'<label for="move-\d+">([^<]*)</label>', text)
+    x = np.array(json.loads(moving[1])["x"])
+    x[names.index("friction.f_pos.F_Coulomb")] = 1.4
+    x[names.index("drive.f.f")] = 0.7
+    changed = {"friction.f_pos.F_Coulomb": 1.4, "drive.f.f": 0.7}
+    machine = replace(run.system.mechanism, changed)
+    grid = np.unique([*T, 0.503])
+    expected = fx.simulate(machine, grid, fx.OnSamples())
+    ((s, v, f),) = runs_in_node(script, [x], tmp_path)[0]
+    for got, part, name in ((s, "mass", "s"), (v, "mass", "v"), (f, "friction", "f")):
+        np.testing.assert_allclose(got, getattr(expected[part], name), rtol=0, atol=1e-9)
+
+
+@needs_browser
+@pytest.mark.parametrize(("width", "dark"), [(1300, False), (390, True)])
+def test_a_page_of_a_run_fits_the_screen(width: int, dark: bool, what_if: Path) -> None:
+    move = "var i = document.getElementById('move-1'); i.value = 200;"
+    move += "i.dispatchEvent(new Event('input')); await pause(600);"
+    seen, console = look(what_if, move + WIDTHS, width=width, dark=dark)
+    assert console == []
+    assert seen == {"wide": [], "page": width, "room": width}
+
+
+@needs_browser
+def test_a_page_of_a_run_begins_near_the_run_and_says_where_a_simulation_ends(
+    what_if: Path,
+) -> None:
+    probe = """
+        var spans = document.querySelectorAll(".now span");
+        function all() { return Array.from(spans, function (one) { return one.textContent; }); }
+        var before = all(), input = document.getElementById("move-0");
+        input.dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));
+        document.activeElement.value = "0";
+        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+        await pause(600);
+        return [before, all()];
+    """
+    (before, after), console = look(what_if, probe)
+    assert console == []
+    first, number, unit = before[0].rpartition("run ")[0], *before[0].split()[-2:]
+    assert first == "mass.s: rms difference from this "
+    assert (unit, float(number) < 1e-6) == ("m", True)
+    assert "With these values a simulation ends early, at 0" in after[-1]
+
+
+def test_a_run_without_a_page_is_refused(run: fx.Trajectory, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]) if eqx.is_array(x) else x, run)
+    with pytest.raises(ValueError, match="`page` needs one run, got a batch of shape"):
+        batch.page(path)
+    with pytest.raises(KeyError, match="mass.M"):
+        run.page(path, free=["mass.M"])
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match="is not a report of frictax"):
+        run.page(path)
+    assert path.read_text() == "mine"

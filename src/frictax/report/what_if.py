@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from frictax.engine import OnSamples, Result
@@ -67,12 +68,12 @@ def write_what_if(
     ...     "simulates" in page.read_text(encoding="utf-8")
     True
     """
-    if any(map(is_traced, jax.tree.leaves(run.path))) or np.ndim(run.ys) != 2:
+    if any(map(is_traced, jax.tree.leaves(run.path))) or np.ndim(run.path.ys) != 2:
         raise ValueError(
-            f"`page` needs one run, got a batch of shape {np.shape(run.ys)[:-2]} or a run that JAX"
-            " traces. Take one of a batch: jax.tree.map(lambda x: x[0], runs)."
+            f"`page` needs one run, got a batch of shape {np.shape(run.path.ys)[:-2]} or a run that"
+            " JAX traces. Take one of a batch: jax.tree.map(lambda x: x[0], runs)."
         )
-    if run.ys.dtype != np.float64:
+    if run.path.ys.dtype != np.float64:
         raise ValueError(
             "`page` needs a run in 64 bits, got one in 32 bits. Switch on 64 bits before the run:"
             ' `jax.config.update("jax_enable_x64", True)`.'
@@ -99,8 +100,14 @@ def what_if_text(
         if isinstance(signal, Sampled)
     }
     ts, outputs = np.asarray(run.ts), default_outputs(machine)
-    inside = [np.asarray(signal.times) for signal in drives.values()]
-    grid = np.unique(np.concatenate([ts, *(t[(t > ts[0]) & (t < ts[-1])] for t in inside)]))
+    # A step ends at each sample of a drive, too. Times that differ by rounding are one time.
+    rounding = 1e-9 * (ts[-1] - ts[0])
+    grid = ts
+    for signal in drives.values():
+        times = np.asarray(signal.times)
+        times = times[(times > ts[0]) & (times < ts[-1])]
+        nearest = grid[np.minimum(np.searchsorted(grid, times - rounding), grid.size - 1)]
+        grid = np.union1d(grid, times[np.abs(nearest - times) > rounding])
     own = np.searchsorted(grid, ts)  # the samples of the run in the grid
     seen = np.full((len(outputs), grid.size), np.nan)
     for row, name in zip(seen, outputs, strict=True):
@@ -125,7 +132,7 @@ def what_if_text(
             "code": 0,
             "x": list(range(start.size)),
             "t": packed_numbers(grid),
-            "inputs": [packed_numbers(signal(grid)) for signal in drives.values()],
+            "inputs": [packed_numbers(signal(jnp.asarray(grid))) for signal in drives.values()],
             "measured": [packed_numbers(row) for row in seen],
             "known": [],
             "windows": [0],
