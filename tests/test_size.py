@@ -34,7 +34,7 @@ LINES = {
     "parameters": 1_000,
     "problems": 4_700,
     "programs": 1_000,
-    "report": 6_200,
+    "report": 6_850,
     "signals": 650,
     "": 2_450,
 }

@@ -146,8 +146,9 @@ def write_machine_report(
     """Write one self-contained HTML file on a fit to records, as `frictax identify` does.
 
     The function first studies the residuals, simulates free runs, and computes the expected
-    accuracy, which takes seconds. A slider for each estimate moves the curves of the fit along
-    their derivatives. Its range was tested by simulation, one parameter at a time. There the linear
+    accuracy, which takes seconds. The page has a slider for each estimate, and simulates all records again
+    when a slider moves. If it cannot simulate, it states the reason, and the curves follow the
+    derivative of the fit. Then the range of each slider was tested by simulation. There the linear
     approximation differs by at most half of the rms residual, or by 1 % of the standard deviation
     of the curve if that is more.
 

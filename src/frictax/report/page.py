@@ -209,7 +209,7 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
     result names it. `motions`: record -> its free run.
     """
     out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
-    room, absent = 300_000, []  # [bytes] of all records of a page, which keeps it below 3 MB
+    room, absent = 300_000, []  # [bytes] of the files of all records of a page
     for label, record in found.records.items():
         if isinstance(record, Record):
             if label not in motions:

@@ -318,9 +318,9 @@ def _plot(
             )
         elif motion:
             pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
+            assert moving is not None
             fitted, residual = pair[0].curves[1].y, pair[1].curves[0].y
             slopes = _scale(channel.slopes, moving)[rows] / one
-            assert moving is not None
             both = [(3 * c + 1, fitted, 1.0), (3 * c + 2, residual, -one / below)]
             moves.append(_move(both, slopes))
         else:
