@@ -21,7 +21,7 @@ LINES = {
     "contacts": 950,
     "cycles": 1_450,
     "data": 250,
-    "engine": 5_100,
+    "engine": 5_150,
     "excitation": 2_550,
     "export": 5_400,
     "files": 800,

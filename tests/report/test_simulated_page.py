@@ -213,9 +213,9 @@ def test_what_cannot_be_simulated_has_a_reason(monkeypatch: pytest.MonkeyPatch) 
     dynamics = fx.InverseDynamics(cutoff=10.0, v_min=0.05)
     assert "InverseDynamics" in reason(problem_of(block(), records, free=FREE, objective=dynamics))
     assert "diffrax" in reason(problem_of(block(), records, free=FREE, engine=fx.Adaptive()))
-    monkeypatch.setattr(simulation, "LONGEST_DATA", 1000)
+    monkeypatch.setitem(simulation.LONGEST, "the measurements", 1000)
     assert "the measurements" in reason(problem_of(block(), records, free=FREE))
-    monkeypatch.setattr(simulation, "LONGEST_CODE", 1000)
+    monkeypatch.setitem(simulation.LONGEST, "the code of the machine", 1000)
     assert "the code of the machine" in reason(problem_of(block(), records, free=FREE))
 
 

@@ -123,7 +123,7 @@ def test_a_slider_in_a_browser_simulates_curve_strip_and_rms_and_goes_back(page:
 def test_a_page_that_does_not_simulate_says_why_and_moves_along_the_derivative(
     page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulation, "LONGEST_CODE", 1000)
+    monkeypatch.setitem(simulation.LONGEST, "the code of the machine", 1000)
     found, (channel,) = page[0], channels_of(page[0])
     made = sliders(found)
     assert made.script == ""

@@ -20,8 +20,9 @@ from .cards import template
 from .plotly_json import as_json
 from .simulation_code import Channels, SimulationCode
 
-LONGEST_CODE = 120_000  # [characters] A browser starts a longer script too slowly.
-LONGEST_DATA = 2_000_000  # [characters] Numbers of the records that keep a page below 5 MB.
+# Most characters: a browser starts a longer script too slowly, and more numbers would make a page
+# longer than 5 MB.
+LONGEST = {"the code of the machine": 120_000, "the measurements": 2_000_000}
 
 
 def simulation_script(codes: Sequence[str], records: Sequence[dict[str, Any]]) -> str:
@@ -30,10 +31,7 @@ def simulation_script(codes: Sequence[str], records: Sequence[dict[str, Any]]) -
     **Raises:** `CannotBeWritten` if the code or the data are too long for a page.
     """
     data = as_json({"records": records})
-    for text, limit, what in (
-        ("".join(codes), LONGEST_CODE, "the code of the machine"),
-        (data, LONGEST_DATA, "the measurements"),
-    ):
+    for (what, limit), text in zip(LONGEST.items(), ("".join(codes), data), strict=True):
         if len(text) > limit:
             kilobytes = f"{len(text) / 1000:.0f} kB, and at most {limit / 1000:.0f} kB are allowed"
             raise CannotBeWritten(f"{what} would need {kilobytes}")

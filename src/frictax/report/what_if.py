@@ -27,8 +27,6 @@ from .simulation_code import Channels, SimulationCode
 from .sliders import COUNT, Sliders
 from .style import FAINT, FORWARD, Curve, Panel
 
-BINS = 400  # of a curve on the screen, which is about one for each pair of pixels
-
 
 def write_what_if(
     run: Trajectory,
@@ -144,8 +142,9 @@ def what_if_text(
     except CannotBeWritten as reason:
         raise ValueError(f"This machine has no page that simulates, because {reason}") from None
     moves, changes, panels = list[dict[str, Any]](), list[dict[str, Any]](), list[Panel]()
-    kept = [np.array([0, ts.size - 1])]  # the lowest and the highest sample of each curve in a bin
-    for rows in np.array_split(np.arange(ts.size), BINS):
+    # The screen shows the lowest and the highest sample of each curve in each of 400 bins.
+    kept = [np.array([0, ts.size - 1])]
+    for rows in np.array_split(np.arange(ts.size), 400):
         kept += [rows[[np.argmin(y[rows]), np.argmax(y[rows])]] for y in seen[:, own] if rows.size]
     shown = np.unique(np.concatenate(kept))
     absent = np.flatnonzero(np.isnan(seen[0])).tolist() if outputs else []
