@@ -127,7 +127,7 @@ def test_a_page_that_does_not_simulate_says_why_and_moves_along_the_derivative(
     found, (channel,) = page[0], channels_of(page[0])
     made = sliders(found)
     assert made.script == ""
-    assert "this page does not simulate, because the code of the machine would need" in made.lead
+    assert "This page does not simulate: the code of the machine would need" in made.lead
     blocks, path = [Section("fit", "Fit", made.blocks())], tmp_path / "page.html"
     path.write_text(page_text("Fit", "", blocks, notes=[], plots=made.figures, moving=made))
     seen, console = slide(path, 1)

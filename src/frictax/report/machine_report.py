@@ -146,9 +146,11 @@ def write_machine_report(
     """Write one self-contained HTML file on a fit to records, as `frictax identify` does.
 
     The function first studies the residuals, simulates free runs, and computes the expected
-    accuracy, which takes seconds. The page has a slider for each estimate, and simulates all records again
-    when a slider moves. If it cannot simulate, it states the reason, and the curves follow the
-    derivative of the fit. Then the range of each slider was tested by simulation. There the linear
+    accuracy, which takes seconds.
+
+    The page has a slider for each estimate. When a slider moves, the page simulates all records
+    again. If the page cannot simulate, it states the reason, and the curves follow the derivative
+    of the fit. Then the range of each slider is tested by simulation. In this range the linear
     approximation differs by at most half of the rms residual, or by 1 % of the standard deviation
     of the curve if that is more.
 

@@ -20,8 +20,8 @@ from .cards import template
 from .plotly_json import as_json
 from .simulation_code import Channels, SimulationCode
 
-# Most characters: a browser starts a longer script too slowly, and more numbers would make a page
-# longer than 5 MB.
+# Largest numbers of characters. A browser starts a longer script too slowly. More numbers would make
+# a page longer than 5 MB.
 LONGEST = {"the code of the machine": 120_000, "the measurements": 2_000_000}
 
 
@@ -47,7 +47,7 @@ def simulate_records(problem: Problem, found: np.ndarray) -> str:
     """Return the script that simulates each record of a problem, as its objective does. `found`:
     the values (p,), which sliders change, except the starts of windows.
 
-    **Raises:** `CannotBeWritten` with the reason, in words that follow "because".
+    **Raises:** `CannotBeWritten` with the reason.
     """
     engine = problem.engine
     objective = type(problem.objective).__name__
@@ -60,6 +60,10 @@ def simulate_records(problem: Problem, found: np.ndarray) -> str:
     for i, prepared in enumerate(problem.prepared):
         if not isinstance(prepared, PreparedRecord):
             raise CannotBeWritten("a sweep is fitted together with the records")
+        if prepared.floating:
+            raise CannotBeWritten("an offset is fitted to outputs of ticks in each simulation")
+        if prepared.goes_on is not None and np.any(prepared.goes_on):
+            raise CannotBeWritten("windows begin at the end of the window before")
         channels = Channels(
             dict.fromkeys(prepared.inputs, prepared.hold),
             prepared.names,
@@ -83,10 +87,6 @@ def simulate_records(problem: Problem, found: np.ndarray) -> str:
                 lambda x, alone=alone: alone.setup_at(x, None), found[places], channels, engine
             )
             check_steps(code)
-            if prepared.floating:
-                raise CannotBeWritten("an offset is fitted to outputs of ticks in each simulation")
-            if prepared.goes_on is not None and np.any(prepared.goes_on):
-                raise CannotBeWritten("windows begin at the end of the window before")
             codes.append(code.javascript())
         record = {"code": kinds[key], "x": places, "substeps": engine.substeps}
         record["steps"] = {k: parts * engine.substeps for k, parts in prepared.finer}

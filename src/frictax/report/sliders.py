@@ -250,10 +250,11 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         " each rms uses all samples."
     )
     if not code:
-        because = f", because {why}" if why else ""
+        reason = f": {why[0].lower()}{why[1:]}" if why else ""
+        reason = f" This page does not simulate{reason}."
         lead = (
             "Each slider changes one parameter, and the curve follows its exact derivative (a"
-            f" linear approximation; this page does not simulate{because}). “valid”: the range of"
+            f" linear approximation).{reason} “valid”: the range of"
             " the linear approximation, tested by simulation at the ends of the slider. There its"
             " error is at most half of the rms residual, or 1 % of the standard deviation of the"
             " curve if that is more. The screen shows a part of the samples; each rms uses all"

@@ -140,7 +140,7 @@ def what_if_text(
         }
         script = simulation_script([code.javascript()], [record])
     except CannotBeWritten as reason:
-        raise ValueError(f"This machine has no page that simulates, because {reason}") from None
+        raise ValueError(f"A page cannot simulate this machine: {reason}") from None
     moves, changes, panels = list[dict[str, Any]](), list[dict[str, Any]](), list[Panel]()
     # The screen shows the lowest and the highest sample of each curve in each of 400 bins.
     kept = [np.array([0, ts.size - 1])]
