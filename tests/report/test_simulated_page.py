@@ -95,6 +95,7 @@ def test_a_free_run_with_all_effects_of_sensors(tmp_path: Path) -> None:
 
 
 @needs_node
+@pytest.mark.slow
 def test_two_records_each_with_its_own_start(tmp_path: Path) -> None:
     own = {"mass.v": [0.1, -0.2]}
     records = {"a": record(), "b": record(inputs={"drive": 1.2 * PUSH})}
@@ -103,10 +104,8 @@ def test_two_records_each_with_its_own_start(tmp_path: Path) -> None:
 
 
 @needs_node
-@pytest.mark.parametrize(
-    "objective",
-    [fx.Windows(0.4), pytest.param(fx.Windows(0.4, free_starts=True), marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", [fx.Windows(0.4), fx.Windows(0.4, free_starts=True)])
 def test_windows_that_start_as_measured(objective: fx.Windows, tmp_path: Path) -> None:
     sensors = {"outputs.mass.v": fx.Instrument(gain=1.1, offset=0.02, delay=0.013)}
     problem = problem_of(
