@@ -20,8 +20,8 @@ from .cards import template
 from .plotly_json import as_json
 from .simulation_code import Channels, SimulationCode
 
-# Largest numbers of characters. A browser starts a longer script too slowly. More numbers would make
-# a page longer than 5 MB.
+# Largest numbers of characters. A browser starts a longer script too slowly. More numbers make a
+# page longer than 5 MB.
 LONGEST = {"the code of the machine": 120_000, "the measurements": 2_000_000}
 
 

@@ -175,12 +175,12 @@ def what_if_text(
         [("run", "")],
         rows,
         data,
-        [],
-        lead,
-        script,
-        "Parameters of the machine and its drives",
-        "from",
-        "Back to this run",
+        still=[],
+        lead=lead,
+        script=script,
+        group="Parameters of the machine and its drives",
+        found="from",
+        back="Back to this run",
     )
     sections = [
         Section("run", "Simulation with sliders", moving.blocks()),
