@@ -214,8 +214,6 @@ def test_what_cannot_be_simulated_has_a_reason(monkeypatch: pytest.MonkeyPatch) 
     assert "diffrax" in reason(problem_of(block(), records, free=FREE, engine=fx.Adaptive()))
     monkeypatch.setitem(simulation.LONGEST, "the measurements", 1000)
     assert "the measurements" in reason(problem_of(block(), records, free=FREE))
-    monkeypatch.setitem(simulation.LONGEST, "the code of the machine", 1000)
-    assert "the code of the machine" in reason(problem_of(block(), records, free=FREE))
 
 
 def test_the_script_of_a_block_has_at_most_10_kb_compressed() -> None:
