@@ -53,8 +53,8 @@ INVERSE = [
     "observers",
     "analysis",
     "excitation",
-    "report",
     "export",
+    "report",
     "data",
     "problems",
     "fleets",
@@ -64,7 +64,7 @@ RANK = {room: rank for rank, room in enumerate(GROUND + FORWARD + INVERSE)}
 # Within `fitting`, too.
 STAGES = ["problem", "search", "result"]
 # These two stand beside each other and do not know one another.
-APART = [{"laws", "signals"}, {"report", "export"}]
+APART = [{"laws", "signals"}]
 RIM = {"pandas", "scipy", "matplotlib", "plotly", "typer", "rich", "jinja2", "pydantic", "pooch"}
 NEVER_FORWARD = RIM | {"xarray", "optax", "optimistix"}
 # An event of diffrax asks for a root finder of optimistix's type: that is no optimiser. And what

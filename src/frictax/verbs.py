@@ -12,6 +12,7 @@ class MechanismVerbs:
 
 class TrajectoryVerbs:
     plot = Verb("frictax.report.trajectory_figure:draw_trajectory")
+    page = Verb("frictax.report.what_if:write_what_if")
     to_pandas = Verb("frictax.report.tables:to_pandas")
     to_xarray = Verb("frictax.report.tables:to_xarray")
 

@@ -46,12 +46,14 @@ from frictax.report.tables import (
     to_xarray as _to_xarray,
 )
 from frictax.report.trajectory_figure import draw_trajectory as _draw_trajectory
+from frictax.report.what_if import write_what_if as _write_what_if
 
 class MechanismVerbs:
     plot = _draw_mechanism
 
 class TrajectoryVerbs:
     plot = _draw_trajectory
+    page = _write_what_if
     to_pandas = _to_pandas
     to_xarray = _to_xarray
 

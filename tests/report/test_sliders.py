@@ -1,4 +1,4 @@
-"""Sliders move the fitted curves as new simulations would, to first order, as far as is said."""
+"""Sliders move the fitted curves as new simulations do, or to first order as far as is said."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,8 @@ import pytest
 import frictax as fx
 from frictax.fitting import FitResult, Found
 from frictax.fitting.problem.problem import predictions
-from frictax.report import write_sweep_report
+from frictax.report import simulation, write_sweep_report
+from frictax.report.page import Section, page as page_text
 from frictax.report.record_figure import channels_of
 from frictax.report.sliders import ranges, sliders
 from report.browser import SWITCH, WIDTHS, look, needs_browser, slide
@@ -98,11 +99,39 @@ def page(record: fx.Record, tmp_path_factory: pytest.TempPathFactory) -> tuple[F
 
 
 @needs_browser
-def test_a_slider_in_a_browser_moves_curve_strip_and_rms_and_goes_back(page: Any) -> None:
+def test_a_slider_in_a_browser_simulates_curve_strip_and_rms_and_goes_back(page: Any) -> None:
     found, path = page
     seen, console = slide(path, 1)
     assert console == []
     (channel,) = channels_of(found)
+    expected = anew(found, 1, seen["by"])
+    at = np.searchsorted(channel.x, np.asarray(seen["x"]) - 1e-9)
+    _, curve, strip = (np.asarray(y, float) for y in seen["after"]["y"])
+    np.testing.assert_allclose(curve, expected[at], rtol=0, atol=1e-9)
+    scale = 1e-3  # the strip is in mm/s
+    np.testing.assert_allclose(scale * strip, (channel.measured - expected)[at], rtol=0, atol=1e-9)
+    rms = float(f"{np.sqrt(np.mean((channel.measured - expected) ** 2)) / scale:.3g}")
+    assert seen["after"]["rms"][0].startswith(f"push: mass.v: rms {rms:g} mm/s (fit ")
+    value = found.estimates[1].value + seen["by"]
+    assert float(seen["after"]["value"].split()[0]) == pytest.approx(value, rel=1e-5)
+    assert " N (+" in seen["after"]["value"]
+    assert "std. errors" in seen["after"]["value"]
+    assert seen["back"] == seen["before"]
+
+
+@needs_browser
+def test_a_page_that_does_not_simulate_says_why_and_moves_along_the_derivative(
+    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(simulation.LONGEST, "the code of the machine", 1000)
+    found, (channel,) = page[0], channels_of(page[0])
+    made = sliders(found)
+    assert made.script == ""
+    assert "This page does not simulate: the code of the machine would need" in made.lead
+    blocks, path = [Section("fit", "Fit", made.blocks())], tmp_path / "page.html"
+    path.write_text(page_text("Fit", "", blocks, notes=[], plots=made.figures, moving=made))
+    seen, console = slide(path, 1)
+    assert console == []
     straight = channel.fitted + seen["by"] * channel.slopes[:, 1]
     at = np.searchsorted(channel.x, np.asarray(seen["x"]) - 1e-9)
     _, curve, strip = (np.asarray(y, float) for y in seen["after"]["y"])
@@ -112,11 +141,36 @@ def test_a_slider_in_a_browser_moves_curve_strip_and_rms_and_goes_back(page: Any
     np.testing.assert_allclose(scale * strip, (channel.measured - straight)[at], atol=2e-4 * size)
     rms = np.sqrt(np.mean((channel.measured - straight) ** 2))
     assert seen["after"]["rms"][0].startswith(f"push: mass.v: rms {rms / scale:#.3g}"[:-1])
-    value = found.estimates[1].value + seen["by"]
-    assert float(seen["after"]["value"].split()[0]) == pytest.approx(value, rel=1e-5)
-    assert " N (+" in seen["after"]["value"]
-    assert "std. errors" in seen["after"]["value"]
     assert seen["back"] == seen["before"]
+
+
+TYPE = """
+    var input = document.getElementById("move-1");
+    input.focus();
+    input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+    var field = document.activeElement, named = field.getAttribute("aria-label");
+    field.value = "%s";
+    field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+    await pause(600);
+    return { named: named, back: document.activeElement.id, place: Number(input.value),
+      value: document.getElementById("value-1").textContent,
+      curve: Array.from(document.getElementById("plot-fit-0").data[1].y),
+      x: Array.from(document.getElementById("plot-fit-0").data[0].x) };
+"""
+
+
+@needs_browser
+def test_a_number_is_typed_at_a_slider_by_keyboard(page: Any) -> None:
+    found, path = page
+    by = 4.0 - found.estimates[1].value
+    seen, console = look(path, TYPE % "4.0")
+    assert console == []
+    assert seen["named"] == "friction.f_pos.F_Coulomb [N]"
+    assert seen["back"] == "move-1"
+    assert seen["value"].startswith("4 N")
+    (channel,) = channels_of(found)
+    at = np.searchsorted(channel.x, np.asarray(seen["x"]) - 1e-9)
+    np.testing.assert_allclose(seen["curve"], anew(found, 1, by)[at], rtol=0, atol=1e-9)
 
 
 @needs_browser

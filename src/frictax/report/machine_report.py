@@ -146,8 +146,11 @@ def write_machine_report(
     """Write one self-contained HTML file on a fit to records, as `frictax identify` does.
 
     The function first studies the residuals, simulates free runs, and computes the expected
-    accuracy, which takes seconds. A slider for each estimate moves the curves of the fit along
-    their derivatives. Its range was tested by simulation, one parameter at a time. There the linear
+    accuracy, which takes seconds.
+
+    The page has a slider for each estimate. When a slider moves, the page simulates all records
+    again. If the page cannot simulate, it states the reason, and the curves follow the derivative
+    of the fit. Then the range of each slider is tested by simulation. In this range the linear
     approximation differs by at most half of the rms residual, or by 1 % of the standard deviation
     of the curve if that is more.
 
@@ -278,7 +281,7 @@ def machine_report_text(
     )
     if comparison is not None:
         lead += f" Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
-    return page(about.title, lead, sections, notes=about.notes, plots=plots, moving=moving.data)
+    return page(about.title, lead, sections, notes=about.notes, plots=plots, moving=moving)
 
 
 def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:

@@ -23,7 +23,7 @@ from frictax.fitting import Estimate, FitResult
 from frictax.measurements import Record
 
 from .cards import template
-from .plotly_json import as_json, script
+from .plotly_json import as_json, script as plotly_script
 from .style import reproducible_svg
 
 GENERATOR = "frictax"
@@ -83,23 +83,25 @@ def page(
     *,
     notes: Iterable[str],
     plots: Mapping[str, Any],
-    moving: Mapping[str, Any] | None = None,
+    moving: Any = None,
     footer: str = "",
 ) -> str:
     """Return the text of a page.
 
-    `notes`: paragraphs below the lead; `plots`: interactive figures by name; `moving`: what the
-    sliders of the page do.
+    `notes`: paragraphs below the lead; `plots`: interactive figures by name; `moving`: the
+    `Sliders` of the page.
     """
+    script = moving.script.encode() if moving is not None else b""
     return template("report.html.j2").render(
         generator=f"{GENERATOR} {frictax.__version__}",
         title=title,
         lead=lead,
         notes=[notes] if isinstance(notes, str) else list(notes),
         sections=list(sections),
-        library=script() if plots else "",
+        library=plotly_script() if plots else "",
+        simulation=base64.b64encode(gzip.compress(script, 9, mtime=0)).decode() if script else "",
         plots=as_json(plots) if plots else "",
-        moving="null" if moving is None else as_json(moving),
+        moving="null" if moving is None else as_json(moving.data),
         footer=footer,
     )
 
@@ -207,7 +209,7 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
     result names it. `motions`: record -> its free run.
     """
     out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
-    room, absent = 300_000, []  # [bytes] of all records of a page, which keeps it below 3 MB
+    room, absent = 300_000, []  # [bytes] of the files of all records of a page
     for label, record in found.records.items():
         if isinstance(record, Record):
             if label not in motions:

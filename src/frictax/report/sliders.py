@@ -1,6 +1,7 @@
-"""Sliders of a page: each moves the curves of a fit along their derivative by one estimate.
+"""Sliders of a page: each changes one estimate, and the page simulates the records again.
 
-The range of a slider is where this linear approximation was tested by simulation.
+Where a page cannot simulate, a slider moves the curves along their derivative. Then its range is
+where this linear approximation was tested by simulation.
 """
 
 import dataclasses
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.analysis.friction_curve import friction_at
+from frictax.export.code.lowering import CannotBeWritten
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.problem.problem import bounds, predictions, upper_bounds
 from frictax.measurements import Record
@@ -19,6 +21,7 @@ from frictax.text import format_alike, prefix_unit
 
 from . import plotly_json as plotly
 from .record_figure import Channel, channels_of, fit_panels, pick, with_gaps
+from .simulation import simulate_records
 from .style import FAINT, FORWARD, Curve, Panel
 
 # -- the range of the linear approximation
@@ -87,6 +90,28 @@ def ranges(
     return out
 
 
+def simulated_ranges(
+    found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
+) -> list[Range | None]:
+    """Return ranges from 0 to twice the value of each estimate, or ten standard errors to each side
+    if that is more, inside the bounds of the fit. An estimate that does not move any curve is None.
+    """
+    shown = np.flatnonzero(found.shown)
+    least, most = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
+    out = []
+    for k, estimate in enumerate(estimates):
+        moved = [c for c in channels if c.rms(c.slopes[:, k]) > 0]
+        error = estimate.standard_error
+        size = max(abs(estimate.value), 10 * error if np.isfinite(error) else 0.0)
+        if moved and size == 0:
+            size = min(10 * _tolerance(c) / c.rms(c.slopes[:, k]) for c in moved)
+        # A slider ends a little before a bound, because many machines do not run there.
+        room = [0.98 * (end[k] - estimate.value) for end in (least, most)]
+        lower, upper = max(-size, room[0]), min(size, room[1])
+        out.append(Range(estimate, float(lower), float(upper), 0.0) if moved else None)
+    return out
+
+
 def _tolerance(channel: Channel) -> float:
     """Return the allowed error of the linear approximation [SI], rms: half of the residuals, or 1 %
     of the standard deviation of the curve. The page says so.
@@ -98,11 +123,18 @@ def _tolerance(channel: Channel) -> float:
 
 # -- plots and sliders
 
+COUNT = 500  # [1] steps of a slider from its first value to the farther end; a phone shows fewer
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sliders:
     """The content of a page: `figures` by name with captions, the `rows` of the sliders, the `data`
     for the script, and `still`, the names of estimates without effect.
+
+    `lead`: the text below the sliders; `script`: the script that simulates, empty for a linear
+    approximation.
+    `group`, `found`, `back`: the label of all sliders, the word before their first values, and the
+    label of the button that resets them.
     """
 
     figures: dict[str, dict[str, Any]]
@@ -110,22 +142,18 @@ class Sliders:
     rows: list[dict[str, Any]]
     data: dict[str, Any]
     still: list[str]
+    lead: str
+    script: str = ""
+    group: str = "Fitted numbers"
+    found: str = "found"
+    back: str = "Back to the fit"
 
     def blocks(self) -> list[tuple[str, Any]]:
         """Return the blocks of the page's section."""
         blocks: list[tuple[str, Any]] = [("sliders", self)]
         if self.rows:
-            blocks.append(
-                (
-                    "lead",
-                    "Each slider changes one parameter, and the curve follows its exact derivative"
-                    " (a linear approximation; this page does not simulate). “valid”: the range of"
-                    " the linear approximation, tested by simulation at the ends of the slider."
-                    " There its error is at most half of the rms residual, or 1 % of the standard"
-                    " deviation of the curve if that is more. The screen shows a part of the"
-                    " samples; each rms uses all samples and the linear approximation.",
-                )
-            )
+            typing = "Click a value, double-click a slider, or press Enter on it, to type a value."
+            blocks.append(("lead", f"{self.lead} {typing}"))
         if self.still:
             blocks.append(("lead", f"No effect on these curves: {', '.join(self.still)}."))
         return blocks
@@ -137,28 +165,40 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
     `estimates` with the errors that the page states, those of the fit unless given.
     """
     channels = channels_of(found)
-    all_ranges = ranges(found, channels, found.estimates if estimates is None else estimates)
+    estimates = found.estimates if estimates is None else estimates
+    code, why = "", ""
+    if not found.of_sweep:
+        try:
+            code = simulate_records(found.problem, np.asarray(found.x))
+        except CannotBeWritten as reason:
+            why = str(reason).rstrip(".")
+    all_ranges = (simulated_ranges if code else ranges)(found, channels, estimates)
     moving = [(k, r) for k, r in enumerate(all_ranges) if r is not None and r.upper > r.lower]
     labels = list(found.records)[:6]  # More records are not drawn.
     drawn = [c for c in channels if c.label in labels]
     # All thinned curves of a page have 30 000 numbers together, which are about 300 kB.
-    bins = int(np.clip(30_000 / (4 * max(len(drawn), 1) * (4 + len(moving))), 20, 250))
+    slopes = 0 if code else len(moving)
+    bins = int(np.clip(30_000 / (4 * max(len(drawn), 1) * (4 + slopes)), 20, 250))
     figures, captions, moves = {}, [], []
     for i, label in enumerate(labels):
         name = f"fit-{i}"
         mine = [c for c in drawn if c.label == label]
-        figures[name], caption, moved = _plot(found, label, mine, moving, bins)
-        moves += [{"plot": name, **move} for move in moved]
+        figures[name], caption, moved = _plot(found, label, mine, None if code else moving, bins)
+        place = {"plot": name} | ({"record": found.number(label)} if code else {})
+        moves += [place | move for move in moved]
         captions.append((name, caption))
-    rows, steps, count = [], [], 500  # steps of a slider from the value found to the farther end
-    for _, r in moving:
+    rows, steps = [], []
+    for k, r in moving:
         # The texts and numbers of a slider are in the unit of the page's table.
         e, shown = r.estimate, r.estimate.shown
         unit, one = shown.unit, shown.size
-        steps.append({"value": e.value / one, "step": r.size / count / one})
+        steps.append({"value": e.value / one, "step": r.size / COUNT / one})
+        if code:
+            x = int(np.flatnonzero(found.shown)[k])
+            steps[-1] |= {"x": x, "size": one, **_limits(found, x, one)}
         ends = [e.value / one + end / one for end in (r.lower, r.upper)]
         low, high = format_alike(ends, r.size / one / 20)
-        holds = f"valid {low} to {high} {unit}".rstrip()
+        holds = f"{'' if code else 'valid '}{low} to {high} {unit}".rstrip()
         if r.off > 1:
             holds = (
                 f"{low} to {high} {unit}: the linear approximation is not valid here, its error is"
@@ -170,8 +210,8 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             {
                 "name": e.name,
                 "unit": unit,
-                "least": round(count * r.lower / r.size),
-                "most": round(count * r.upper / r.size),
+                "least": round(COUNT * r.lower / r.size),
+                "most": round(COUNT * r.upper / r.size),
                 "found": f"{shown.value}{known} {unit}".rstrip(),
                 "error": error if np.isfinite(error) else 0.0,
                 "holds": holds,
@@ -182,20 +222,52 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
     for c in channels:
         # The sum of squared residuals over all samples, as a quadratic form of all sliders.
         unit, size = prefix_unit(c.unit, np.array([c.rms(c.residual)]))
-        moved, left = _scale(c.slopes, moving)[c.counts] / size, c.residual[c.counts] / size
+        left = c.residual[c.counts] / size
         sums.append(
             {
                 "says": f"{c.label}: {c.name}",
                 "unit": unit,
                 "n": int(c.counts.sum()),
                 "squares": float(left @ left),
-                "cross": (moved.T @ left).tolist(),
-                "gram": (moved.T @ moved).tolist(),
             }
         )
-    data = {"steps": count, "sliders": steps, "moves": moves, "rms": sums}
+        if code:
+            names = found.problem.prepared[found.number(c.label)].names
+            sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
+            sums[-1] |= {"size": size, "absent": np.flatnonzero(~c.counts).tolist()}
+            # A page whose rms differs by more has another curve than the fit.
+            rounding = 1e-6 * c.rms(c.residual) + 1e-9 * c.rms(c.measured)
+            sums[-1]["rounding"] = rounding / size
+        else:
+            moved = _scale(c.slopes, moving)[c.counts] / size
+            sums[-1] |= {"cross": (moved.T @ left).tolist(), "gram": (moved.T @ moved).tolist()}
+    data = {"steps": COUNT, "sliders": steps, "moves": moves, "rms": sums}
+    data |= {"x": np.asarray(found.x).tolist()} if code else {}
     still = [e.name for e, r in zip(found.estimates, all_ranges, strict=True) if r is None]
-    return Sliders(figures, captions, rows, data, still)
+    lead = (
+        "Each slider changes one parameter. Then this page simulates all records again, with the"
+        " equations, the events and the steps of the fit. The screen shows a part of the samples;"
+        " each rms uses all samples."
+    )
+    if not code:
+        reason = f": {why[0].lower()}{why[1:]}" if why else ""
+        reason = f" This page does not simulate{reason}."
+        lead = (
+            "Each slider changes one parameter, and the curve follows its exact derivative (a"
+            f" linear approximation).{reason} “valid”: the range of"
+            " the linear approximation, tested by simulation at the ends of the slider. There its"
+            " error is at most half of the rms residual, or 1 % of the standard deviation of the"
+            " curve if that is more. The screen shows a part of the samples; each rms uses all"
+            " samples and the linear approximation."
+        )
+    return Sliders(figures, captions, rows, data, still, lead, code)
+
+
+def _limits(found: FitResult, i: int, one: float) -> dict[str, float]:
+    """Return the finite bounds of entry i of the values, in the unit of its slider."""
+    unknowns = found.problem.unknowns
+    ends = {"low": bounds(unknowns)[i] / one, "high": upper_bounds(unknowns)[i] / one}
+    return {name: float(end) for name, end in ends.items() if np.isfinite(end)}
 
 
 def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:
@@ -209,10 +281,11 @@ def _plot(
     found: FitResult,
     label: str,
     mine: Sequence[Channel],
-    moving: Sequence[tuple[int, Range]],
+    moving: Sequence[tuple[int, Range]] | None,
     bins: int,
 ) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
-    """Return the plot of a record, its caption, and how the sliders move its curves.
+    """Return the plot of a record, its caption, and how the sliders move its curves; `moving` is
+    None if the page simulates.
 
     Each channel has three curves: measured, fitted, residual.
     """
@@ -235,13 +308,24 @@ def _plot(
                         kept.append(good[[np.argmin(y[good]), np.argmax(y[good])]])
             rows = np.unique(np.concatenate(kept))
         rows = with_gaps(rows, channel)  # -1 between two windows
-        if motion:
+        if motion and moving is None:
             pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
+            moves.append(
+                {
+                    "column": c,
+                    "rows": [-1 if r < 0 or not channel.counts[r] else int(r) for r in rows],
+                    "curves": [[3 * c + 1, one], [3 * c + 2, below]],
+                }
+            )
+        elif motion:
+            pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
+            assert moving is not None
             fitted, residual = pair[0].curves[1].y, pair[1].curves[0].y
             slopes = _scale(channel.slopes, moving)[rows] / one
             both = [(3 * c + 1, fitted, 1.0), (3 * c + 2, residual, -one / below)]
             moves.append(_move(both, slopes))
         else:
+            assert moving is not None
             pair = _sweep_panels(found, label, channel, rows, moving, moves)
         panels += pair
     kind = "the fit" if found.of_sweep else type(found.problem.objective).__name__

@@ -170,7 +170,7 @@ def sweep_report_text(
         sections,
         notes=notes,
         plots=moving.figures,
-        moving=moving.data,
+        moving=moving,
         footer="".join(f"{sentence} " for sentence in found.intervals_in_words()),
     )
 

@@ -10,8 +10,16 @@ from frictax.parameters import Integer, Modes, Number, State
 
 from ..options import OnSamples
 from ..reused import Reused
-from .control import judged_states
-from .march import Rows, begin_run, divided_step, quiet_step
+from ..stepping import entries, inverse_scales, stack_entries
+from .control import PARTS, is_controlled, judged_states, widen_ranges
+from .march import (
+    Rows,
+    begin_run,
+    divided_step,
+    inverse_scales_of_run,
+    is_within_tolerance,
+    whole_step,
+)
 
 
 class Step(NamedTuple):
@@ -30,6 +38,28 @@ class Step(NamedTuple):
     failure: Integer
 
 
+class StepControl(NamedTuple):
+    """The error control of a run between two steps. Its arrays are empty without error control.
+
+    - `width`: length of the next part, in units of 1/`PARTS` of a step.
+    - `start`, `ranges`, `inverse` (q,): the states at the start of the run, their largest distance
+      from it, and 1 over the scales of their errors.
+    """
+
+    width: Integer
+    start: State
+    ranges: State
+    inverse: State
+
+
+def begin_control(system: Reused, options: OnSamples, y: State) -> StepControl:
+    """Return the error control at the start of a run, at the state `y`."""
+    start = y[: system.judged_states() if is_controlled(options) else 0]
+    inverse = inverse_scales(entries(jnp.zeros_like(start)), entries(start))
+    whole = jnp.array(PARTS, jnp.int32)
+    return StepControl(whole, start, jnp.zeros_like(start), stack_entries(inverse, start))
+
+
 def take_one_step(
     system: Reused, options: OnSamples, t: Number, end: Number, y: State, mode: Modes
 ) -> Step:
@@ -38,25 +68,49 @@ def take_one_step(
     """
     h = end - t
     slack = jnp.minimum(1e-9 * h + 4 * jnp.finfo(h.dtype).eps * jnp.abs(end), 0.1 * h)
-    y1, mode1, calm, _ = quiet_step(system, options, (t, end, slack), y, mode)
-    nought = jnp.array(0, jnp.int32)
+    control = begin_control(system, options, y)
+    return take_controlled_step(system, options, (t, end, slack), y, mode, control)[0]
 
-    def step_with_events(t, end, slack, y, mode) -> Step:
+
+def take_controlled_step(
+    system: Reused, options: OnSamples, step: Any, y: State, mode: Modes, control: StepControl
+) -> tuple[Step, StepControl]:
+    """Take the step that a run by `options` takes from a sample to the next, and return it with the
+    error control after it. `step`: begin, end and slack [s], as in `fine_grid`.
+    """
+    nought = jnp.array(0, jnp.int32)
+    y1, mode1, calm, error = whole_step(system, options, step, y, mode, entries(control.inverse))
+    if is_controlled(options):
+        calm = calm & is_within_tolerance(options, error) & (control.width == PARTS)
+
+    def step_with_events(step, y, mode, control) -> tuple[Step, StepControl]:
         now = begin_run(system, options, y, mode, 1, keeps=False)
+        start = here = judged_states(system, y)
         # The log is not read. Two rows suffice for what is written to it.
         now = dataclasses.replace(now, log=jax.tree.map(lambda rows: rows[:2], now.log))
-        origin = 0.0, judged_states(system, y)
-        alive = jnp.array(True)
+        if now.control is not None:
+            start = entries(control.start)
+            ranges = widen_ranges(entries(control.ranges), here, start)
+            begun = dataclasses.replace(now.control, width=control.width, ranges=ranges)
+            now = dataclasses.replace(now, control=begun)
+        alive, places = jnp.array(True), (0.0, start)
         (y_at, mode_at), now = divided_step(
-            system, options, (t, end, slack, nought), alive, origin, Rows(0, 0, 0), now
+            system, options, (*step, nought), alive, places, Rows(0, 0, 0), now
         )
-        return Step(y_at, mode_at, now.y, now.mode, now.count, _number(now.result))
+        if now.control is not None:
+            inverse = inverse_scales_of_run(now.control, judged_states(system, now.y))
+            control = control._replace(
+                width=now.control.width,
+                ranges=stack_entries(now.control.ranges, control.ranges),
+                inverse=stack_entries(inverse, control.inverse),
+            )
+        return Step(y_at, mode_at, now.y, now.mode, now.count, _number(now.result)), control
 
     with_events = jax.jit(step_with_events)
     return jax.lax.cond(
         calm,
-        lambda: Step(y, mode1, y1, mode1, nought, nought),
-        lambda: with_events(t, end, slack, y, mode),
+        lambda: (Step(y, mode1, y1, mode1, nought, nought), control),
+        lambda: with_events(step, y, mode, control),
     )
 
 

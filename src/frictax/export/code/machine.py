@@ -154,8 +154,8 @@ class MachineCode:
         self.substeps, self.error, self.ranges = _steps(machine, jnp.asarray(ts), engine)
         y, mode = self.system(self.tree.values).start(jnp.asarray(self.first))
         self.states, self.modes = jnp.size(y), jnp.size(mode)
-        names = _default_outputs(self.machine) if outputs is None else outputs
-        self.outputs = {name: _unit(self.machine, name) for name in names}
+        names = default_outputs(self.machine) if outputs is None else outputs
+        self.outputs = {name: output_unit(self.machine, name) for name in names}
         known = [number.name for number in self.tree.numbers]
         self.inputs = dict[str, tuple[str, int, int]]()
         for name, how in inputs.items():
@@ -400,7 +400,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
     return high, error, ranges
 
 
-def _default_outputs(machine: Any) -> list[str]:
+def default_outputs(machine: Any) -> list[str]:
     """Return the states with a name, and the friction of each contact of a mechanism."""
     names = [name for name in state_names(machine) if name]
     if not isinstance(machine, Mechanism):
@@ -415,7 +415,7 @@ def _default_outputs(machine: Any) -> list[str]:
     ]
 
 
-def _unit(machine: Any, name: str) -> str:
+def output_unit(machine: Any, name: str) -> str:
     part, _, variable = name.rpartition(".")
     if variable not in VARIABLES:
         return ""

@@ -1,0 +1,227 @@
+"""JavaScript functions that simulate a machine with its instruments as a fit does, so that a page
+can simulate it again with other parameters. The loop over the samples is templates/simulate.js.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.engine import OnSamples
+from frictax.engine.on_samples.control import PARTS
+from frictax.engine.on_samples.one_step import StepControl, begin_control, take_controlled_step
+from frictax.engine.reused import Reused, model_of
+from frictax.export.code.javascript import JavaScript
+from frictax.export.code.lowering import Program
+from frictax.export.code.machine import METHODS
+from frictax.fitting.problem.readings import seen_in
+from frictax.fitting.problem.setup import Setup, driven, moved_to, perfect, variable_at
+from frictax.mechanism import MechanicalSystem
+from frictax.parameters import get
+from frictax.signals import Sampled
+
+
+@dataclasses.dataclass(frozen=True)
+class Channels:
+    """The channels of a record, from which its simulation is built.
+
+    - `inputs`: name -> whether it is held between samples; `outputs`: names.
+    - `starts`: states that begin at measured values; `as_read`: their values need no sensor.
+    - `delayed`: the channels whose delay is not known to be 0.
+    """
+
+    inputs: Mapping[str, bool]
+    outputs: tuple[str, ...]
+    starts: tuple[str, ...] = ()
+    as_read: bool = False
+    delayed: frozenset[str] = frozenset()
+
+
+class SimulationCode:
+    """The functions of a simulation for parameters `x`, each of which JAX can trace.
+
+    **Arguments:** `setup_at`: returns the `Setup` at x; `x`: some parameters; `channels`; `engine`.
+
+    The vector `p` has all numbers of the setup. The vector `u` has the begin and the end of the
+    interval between two samples [s], and for each input its values there.
+    """
+
+    def __init__(
+        self, setup_at: Callable[[Any], Setup], x: Any, channels: Channels, engine: OnSamples
+    ) -> None:
+        self.channels, self.engine = channels, engine
+        self.x = jnp.asarray(x, float)
+        self._setup_at = setup_at
+        self.u = jnp.asarray([0.0, 1.0] + [0.0] * (2 * len(channels.inputs)))
+        real, self._rest = self._split(self.x)
+        self._leaves, self._structure = jax.tree.flatten(real)
+
+    def _with_signals(self, setup: Setup, u: Any = None) -> Setup:
+        """Return the setup with inputs that are known from one sample to the next."""
+        u = self.u if u is None else u
+        signals = {
+            name: Sampled(u[:2], u[2 + 2 * i : 4 + 2 * i], hold=hold)
+            for i, (name, hold) in enumerate(self.channels.inputs.items())
+        }
+        system = driven(setup.machine, u[:2], signals, False)
+        machine = system.mechanism if isinstance(system, MechanicalSystem) else system
+        return dataclasses.replace(setup, machine=machine)
+
+    def _split(self, x: Any) -> tuple[Any, Any]:
+        """Return the real numbers of the setup at `x`, and the rest of the setup."""
+        is_real = lambda a: eqx.is_inexact_array(a) or isinstance(a, float | np.floating)  # noqa: E731
+        return eqx.partition(self._with_signals(self._setup_at(x)), is_real)
+
+    def _setup(self, p: Any) -> Setup:
+        leaves, first = list[Any](), 0
+        for leaf in self._leaves:
+            first, begin = first + jnp.size(leaf), first
+            leaves.append(p[begin:first].reshape(jnp.shape(leaf)))
+        return eqx.combine(jax.tree.unflatten(self._structure, leaves), self._rest)
+
+    def machine(self) -> Any:
+        """Return the machine at `x` as a hybrid system."""
+        return self._system(self.numbers(self.x), self.u)
+
+    def _system(self, p: Any, u: Any) -> Any:
+        return driven(self._with_signals(self._setup(p), u).machine, u[:2], {}, False)
+
+    def _reused(self, system: Any) -> Reused:
+        is_mechanism = isinstance(system, MechanicalSystem)
+        return Reused(model_of(system.structure_only if is_mechanism else system, None))
+
+    def numbers(self, x: Any) -> Any:
+        """Return the vector `p`."""
+        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(self._split(x)[0])])
+
+    def delays(self, p: Any) -> list[Any]:
+        """Return the delays of all inputs and of all outputs [s]."""
+        setup, channels = self._setup(p), self.channels
+        sensors = [setup.inputs.at(n) for n in channels.inputs]
+        sensors += [setup.outputs.at(n) for n in channels.outputs]
+        return [jnp.asarray(sensor.delay, float) for sensor in sensors]
+
+    def acting(self, p: Any, since: Any, read: Any) -> list[Any]:
+        """Return the inputs as they act on the machine, `since` [s] after the start."""
+        setup = self._setup(p)
+        named = enumerate(self.channels.inputs)
+        return [_recorded(setup.inputs.at(n), since, read[i]) for i, n in named]
+
+    def shown(self, p: Any, since: Any, read: Any) -> list[Any]:
+        """Return the outputs as the sensors record them, `since` [s] after the start."""
+        setup = self._setup(p)
+        named = enumerate(self.channels.outputs)
+        return [_recorded(setup.outputs.at(n), since, read[i]) for i, n in named]
+
+    def begin(self, p: Any, u: Any, t: Any, since: Any, read: Any) -> tuple[Any, ...]:
+        """Return state, mode and error control at the time `t`, where a run or a window begins.
+        `read` are the measured starts, `since` [s] after the start of the record.
+        """
+        setup, system = self._setup(p), self._system(p, u)
+        start = dict[str, Any]()
+        for i, name in enumerate(self.channels.starts):
+            of, order = seen_in(name, self.channels.outputs)
+            sensor = setup.outputs.at(of) if setup.outputs.has(of) else perfect()
+            start[name] = read[i]
+            if not self.channels.as_read:
+                integral = get(setup.machine, name) if order < 0 else 0.0
+                start[name] = sensor.invert(since[i], read[i], 0.0, order) + integral
+        system = moved_to(system, start)
+        y, mode = system.start(t)
+        if start and not isinstance(system, MechanicalSystem):
+            states = enumerate(system.states())
+            y, mode = system.begin(t, jnp.stack([start.get(name, y[i]) for i, name in states]))
+        reused = self._reused(system)
+        y, mode = jnp.asarray(y, float), jnp.asarray(mode, jnp.int32)
+        y, mode = reused.prepare_start(t, y, mode)
+        width, start, ranges, inverse = begin_control(reused, self.engine, y)
+        return y, start, ranges, inverse, mode, width
+
+    def step(self, p: Any, u: Any, step: Any, y: Any, mode: Any, control: Any) -> Any:
+        """Return what a step gives, and its error control."""
+        reused = self._reused(self._system(p, u))
+        taken, after = take_controlled_step(reused, self.engine, step, y, mode, control)
+        return *taken, after.width, after.ranges, after.inverse
+
+    def outputs(self, p: Any, u: Any, t: Any, y: Any, mode: Any) -> list[Any]:
+        """Return the outputs as the machine has them, without their sensors."""
+        system = self._system(p, u)
+        names, states = self.channels.outputs, system.states()
+        values = [
+            y[states.index(name)] if name in states else variable_at(system, name, t, y, mode)
+            for name in names
+        ]
+        return [jnp.asarray(value, float) for value in values]
+
+    def javascript(self) -> str:
+        """Return an expression of JavaScript, an object with all functions.
+
+        **Raises:** `CannotBeWritten` if JAX has an operation that the code cannot contain.
+        """
+        program, channels = Program(METHODS, shared=["step_with_events"]), self.channels
+        x, u, t, p = self.x, self.u, jnp.asarray(0.0), self.numbers(self.x)
+        width, names = jnp.array(PARTS, jnp.int32), {"inputs": channels.inputs}
+        names |= {"outputs": channels.outputs, "starts": channels.starts}
+        read = {name: jnp.zeros(len(some)) for name, some in names.items()}
+        y, start, _, _, mode, _ = jax.eval_shape(self.begin, p, u, t, *[read["starts"]] * 2)
+        y, start, mode = (jnp.zeros(a.shape, a.dtype) for a in (y, start, mode))
+        here = {"p": p, "given": u, "t": t}
+        step = {**here, "end": t + 1.0, "slack": t, "y": y, "mode": mode, "width": width}
+        step |= {"start": start, "ranges": start, "inverse": start}
+
+        def take(p: Any, u: Any, *at: Any) -> Any:
+            return self.step(p, u, at[:3], at[3], at[4], StepControl(*at[5:]))
+
+        copied = ["y", "mode", "start", "ranges", "inverse"]
+        functions: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
+            "numbers": (self.numbers, {"x": x}, ["x"]),
+            "delays": (self.delays, {"p": p}, ["p"]),
+            "acting": (self.acting, {"p": p, "since": t, "read": read["inputs"]}, ["p", "read"]),
+            "begin": (
+                self.begin,
+                {**here, "since": read["starts"], "read": read["starts"]},
+                ["p", "given", "since", "read"],
+            ),
+            "step": (take, step, ["p", "given"]),
+            "outputs": (self.outputs, {**here, "y": y, "mode": mode}, ["p", "given"]),
+            "shown": (self.shown, {"p": p, "since": t, "read": read["outputs"]}, ["p", "read"]),
+        }
+        for name, (function, arguments, arrays) in functions.items():
+            program.trace(f"fx_{name}", function, arguments, arrays, copied)
+        program.keep_called([f"fx_{name}" for name in functions])
+        known = {function.name: function for function in program.functions}
+        members = [
+            f"{name}:{{call:fx_{name},"
+            + ",".join(
+                f"{x}:fx_{name}_{x}" for x in JavaScript().result_arrays(known[f"fx_{name}"])
+            )
+            + "}"
+            for name in functions
+        ]
+        of = [seen_in(name, channels.outputs)[0] for name in channels.starts]
+        sensors = () if channels.as_read else channels.outputs
+        facts = {
+            "outputs": len(channels.outputs),
+            "states": y.size,
+            "modes": mode.size,
+            "judged": start.size,
+            "late": [
+                [f"{kind}.{name}" in channels.delayed for name in names[kind]]
+                for kind in ("inputs", "outputs")
+            ],
+            # The output from whose sensor each start is read.
+            "starts": [channels.outputs.index(n) if n in sensors else -1 for n in of],
+        }
+        members.append(f"facts:{json.dumps(facts)}")
+        text = JavaScript().print(program).strip()
+        return f"(function(){{'use strict';\n{text}\nreturn{{{','.join(members)}}}}})()"
+
+
+def _recorded(instrument: Any, since: Any, read: Any) -> Any:
+    """Return one value of an instrument, `since` [s] after the start, without its delay."""
+    return instrument(since[None], read[None], 0.0, delayed=False)[0]
