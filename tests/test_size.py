@@ -21,7 +21,7 @@ LINES = {
     "contacts": 950,
     "cycles": 1_450,
     "data": 250,
-    "engine": 5_150,
+    "engine": 5_200,
     "excitation": 2_550,
     "export": 5_400,
     "files": 800,
@@ -34,7 +34,7 @@ LINES = {
     "parameters": 1_000,
     "problems": 4_700,
     "programs": 1_000,
-    "report": 6_850,
+    "report": 6_900,
     "signals": 650,
     "": 2_450,
 }

@@ -90,11 +90,11 @@ def simulate_records(problem: Problem, found: np.ndarray) -> str:
             codes.append(code.javascript())
         record = {"code": kinds[key], "x": places, "substeps": engine.substeps}
         record["steps"] = {k: parts * engine.substeps for k, parts in prepared.finer}
-        records.append(record | _numbers_of(problem, i, found))
+        records.append(record | numbers_of_record(problem, i, found))
     return simulation_script(codes, records)
 
 
-def _numbers_of(problem: Problem, i: int, x: np.ndarray) -> dict[str, Any]:
+def numbers_of_record(problem: Problem, i: int, x: np.ndarray) -> dict[str, Any]:
     """Return the times, inputs, measurements and starts of record i."""
     prepared = problem.prepared[i]
     assert isinstance(prepared, PreparedRecord)

@@ -6,7 +6,7 @@ where this linear approximation was tested by simulation.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -123,8 +123,6 @@ def _tolerance(channel: Channel) -> float:
 
 # -- plots and sliders
 
-COUNT = 500  # [1] steps of a slider from its first value to the farther end; a phone shows fewer
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sliders:
@@ -136,6 +134,8 @@ class Sliders:
     `group`, `found`, `back`: the label of all sliders, the word before their first values, and the
     label of the button that resets them.
     """
+
+    steps: ClassVar[int] = 500  # of a slider from its first value to the farther end
 
     figures: dict[str, dict[str, Any]]
     captions: list[tuple[str, str]]
@@ -192,10 +192,14 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         # The texts and numbers of a slider are in the unit of the page's table.
         e, shown = r.estimate, r.estimate.shown
         unit, one = shown.unit, shown.size
-        steps.append({"value": e.value / one, "step": r.size / COUNT / one})
+        steps.append({"value": e.value / one, "step": r.size / Sliders.steps / one})
         if code:
             x = int(np.flatnonzero(found.shown)[k])
-            steps[-1] |= {"x": x, "size": one, **_limits(found, x, one)}
+            steps[-1] |= {"x": x, "size": one}
+            # Finite bounds of the values, in the unit of the slider.
+            unknowns = found.problem.unknowns
+            limits = {"low": bounds(unknowns)[x] / one, "high": upper_bounds(unknowns)[x] / one}
+            steps[-1] |= {name: float(end) for name, end in limits.items() if np.isfinite(end)}
         ends = [e.value / one + end / one for end in (r.lower, r.upper)]
         low, high = format_alike(ends, r.size / one / 20)
         holds = f"{'' if code else 'valid '}{low} to {high} {unit}".rstrip()
@@ -210,8 +214,8 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             {
                 "name": e.name,
                 "unit": unit,
-                "least": round(COUNT * r.lower / r.size),
-                "most": round(COUNT * r.upper / r.size),
+                "least": round(Sliders.steps * r.lower / r.size),
+                "most": round(Sliders.steps * r.upper / r.size),
                 "found": f"{shown.value}{known} {unit}".rstrip(),
                 "error": error if np.isfinite(error) else 0.0,
                 "holds": holds,
@@ -241,7 +245,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         else:
             moved = _scale(c.slopes, moving)[c.counts] / size
             sums[-1] |= {"cross": (moved.T @ left).tolist(), "gram": (moved.T @ moved).tolist()}
-    data = {"steps": COUNT, "sliders": steps, "moves": moves, "rms": sums}
+    data = {"steps": Sliders.steps, "sliders": steps, "moves": moves, "rms": sums}
     data |= {"x": np.asarray(found.x).tolist()} if code else {}
     still = [e.name for e, r in zip(found.estimates, all_ranges, strict=True) if r is None]
     lead = (
@@ -261,13 +265,6 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             " samples and the linear approximation."
         )
     return Sliders(figures, captions, rows, data, still, lead, code)
-
-
-def _limits(found: FitResult, i: int, one: float) -> dict[str, float]:
-    """Return the finite bounds of entry i of the values, in the unit of its slider."""
-    unknowns = found.problem.unknowns
-    ends = {"low": bounds(unknowns)[i] / one, "high": upper_bounds(unknowns)[i] / one}
-    return {name: float(end) for name, end in ends.items() if np.isfinite(end)}
 
 
 def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:

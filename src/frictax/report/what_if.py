@@ -24,7 +24,7 @@ from .page import Section, page, pictures, write_page
 from .plotly_json import escape_name, plot_panels
 from .simulation import check_steps, packed_numbers, simulation_script
 from .simulation_code import Channels, SimulationCode
-from .sliders import COUNT, Sliders
+from .sliders import Sliders
 from .style import FAINT, FORWARD, Curve, Panel
 
 
@@ -162,7 +162,13 @@ def what_if_text(
         says = {"says": name, "word": "rms difference from this run", "unit": unit, "size": size}
         changes.append({**place, **says, "n": ts.size, "squares": 0.0, "absent": absent})
     rows, sliders = _rows(chosen, unit_of({}, machine))
-    data = {"steps": COUNT, "sliders": sliders, "moves": moves, "rms": changes, "x": start.tolist()}
+    data = {
+        "steps": Sliders.steps,
+        "sliders": sliders,
+        "moves": moves,
+        "rms": changes,
+        "x": start.tolist(),
+    }
     lead = (
         "Each slider changes one parameter. Then this page simulates the machine again, with error"
         " control and all events. Grey: the run from which this page was written. The screen shows"
@@ -212,7 +218,7 @@ def _rows(
             # A slider ends a little before a bound, because many machines do not run there.
             lower = max(-size, 0.98 * (low - value))
             upper = min(size, 0.98 * (high - value))
-            step = max(-lower, upper) / COUNT
+            step = max(-lower, upper) / Sliders.steps
             limits = {k: end for k, end in (("low", low), ("high", high)) if np.isfinite(end)}
             sliders.append({"value": value, "step": step, "x": len(sliders), "size": 1.0, **limits})
             ends = format_alike([value + lower, value + upper], size / 20)

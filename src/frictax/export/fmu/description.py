@@ -16,7 +16,7 @@ from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.variable_table import VARIABLES
 from frictax.parameters import parameters
 
-from ..code.machine import MachineCode, _unit
+from ..code.machine import MachineCode, output_unit
 from ..modelica_text import identifier
 
 NOMINAL = 0.1  # [range of a state] its nominal value, which importers multiply by their tolerance
@@ -71,7 +71,7 @@ class Description:
         self.at = at = dict(zip("INPUT STATE RATE OUTPUT MARGIN TIME".split(), ends, strict=True))
         spans = np.where(code.ranges > 0, NOMINAL * code.ranges, 1.0)
         self.nominals = [float(f"{x:.1g}") for x in spans]
-        self.rows, unit_of = list[dict[str, Any]](), lambda name: _unit(machine, name)
+        self.rows, unit_of = list[dict[str, Any]](), lambda name: output_unit(machine, name)
         self._add("time", at["TIME"], "independent", "time", "s")
         self._add_numbers({*states, *shown})
         for i, (name, (how, *_)) in enumerate(code.inputs.items()):
