@@ -17,7 +17,7 @@ from .planning.outlook import Outlook, outlook_of
 from .replay.free_run import Motion, motion
 from .residuals.study import ResidualStudy
 
-# Codes of notices that the residuals are more than noise.
+# Codes of the notices that the residuals contain more than noise.
 _NOT_NOISE = {"term-missing", "residuals-unexplained", "remembers", "residuals-too-large"}
 _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 
@@ -58,7 +58,8 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
     expected = pool.submit(run_counted, outlook_of, found)
     lacking = pool.submit(run_counted, found.missing) if left else None
     motions = {label: result_of(job) for label, job in runs.items()}
-    # The fit is valid even if too few samples move, or if the run from the start values fails.
+    # The residual study fails if too few samples move, and the outlook fails if the run from the
+    # start values fails. The fit is valid in both cases, so a notice replaces the failed result.
     studied, not_studied = _unless_refused(study, "residuals-not-studied")
     before, not_expected = _unless_refused(expected, "outlook-not-asked")
     said = *not_studied, *not_expected

@@ -161,7 +161,8 @@ def _residuals(
     if not soft:
         out = objective.predict(setup, prepared, problem.engine, late)
         return jnp.ravel(prepared.weight * (out - prepared.measured))
-    # A compliance adds the acceleration of its body and the forces of its drives to the position.
+    # A compliance changes the measured position by two terms. One is proportional to the
+    # acceleration of its body, the other to the sum of the forces of its drives.
     body_of = {one: one.of.rpartition(".")[0] for one in soft}
     drives = {one: drives_of(problem.setup.machine, body_of[one]) for one in soft}
     more = tuple(name for one in soft for name in (f"{body_of[one]}.a", *drives[one]))
@@ -280,7 +281,8 @@ def operating_range(
         if isinstance(prepared, PreparedSweep):
             continue
         times += [float(prepared.t[0]), float(prepared.t[-1])]
-        if isinstance(problem.objective, InverseDynamics):  # the measured motion
+        # Inverse dynamics contains the measured motion.
+        if isinstance(problem.objective, InverseDynamics):
             seen = {n: np.asarray(v) for n, v in prepared.known.items()}
         else:
             more = [n for b in bodies_of(machine) for n in motion_of(machine, b)]

@@ -13,7 +13,8 @@ from frictax.text import format_estimate, prefix_unit
 
 from ..errors.linearization import long_run_covariance, orthonormal_basis
 
-# A strong finding explains more than this share of the mean square, and its p value is smaller.
+# A finding is strong if it explains more than the share SHARE of the mean square, and its p value
+# is below CHANCE.
 SHARE, CHANCE = 0.005, 0.005
 
 
@@ -137,7 +138,8 @@ class Regressed:
         """The share below which noise hides an effect: approximately its 1 % quantile for
         this number of independent samples.
         """
-        # Noise exceeds a chi-square of 6 beyond 1 for each column in about 1 % of records.
+        # For noise, the chi-square statistic exceeds the number of columns by more than 6 in about
+        # 1 % of records.
         usual = (self.values.size + 6.0) / max(self.independent, 1.0)
         return float(np.clip(usual, self.share, 1.0))
 
@@ -162,7 +164,7 @@ def regress(
     known = orthonormal_basis(others)
     own = columns - known @ (known.T @ columns)
     size, before = np.linalg.norm(own, axis=0), np.linalg.norm(columns, axis=0)
-    told = size > 1e-6 * np.maximum(before, 1e-300)  # not explained by the others
+    told = size > 1e-6 * np.maximum(before, 1e-300)  # columns that the others do not explain
     target = e - known @ (known.T @ e)
     basis = orthonormal_basis(own * told)
     k, n = basis.shape[1], e.size
@@ -170,7 +172,8 @@ def regress(
         return None
     along = basis.T @ target
     rest = target - basis @ along
-    # The basis is orthonormal, so its long-run covariance is that of `along`.
+    # The basis is orthonormal, so the long-run covariance of the scores is the covariance of
+    # `along`.
     scores = basis * rest[:, None] * np.sqrt(n)
     if not np.any(scores):
         return None
@@ -229,7 +232,7 @@ def bin_means(
     weights = np.maximum(count, 1)
     middle, mean = (np.bincount(place, a, minlength=edges.size - 1) / weights for a in (x, e))
     first = np.concatenate([[True], place[1:] != place[:-1]])
-    apart = np.bincount(np.cumsum(first) - 1, e - mean[place])  # one sum for each visit
+    apart = np.bincount(np.cumsum(first) - 1, e - mean[place])  # one sum for each visit to a bin
     visits = np.bincount(place[first], minlength=edges.size - 1)
     square = np.bincount(place[first], apart**2, minlength=edges.size - 1)
     shared = long_run_covariance((e - mean[place])[:, None])[0][0, 0] / weights
