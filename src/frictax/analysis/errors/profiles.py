@@ -186,7 +186,7 @@ def profile_of(
     with show_progress(progress, "Profile") as work:
         at = _LikelihoodRatio(found, [i, j], stretch, SILENT)
         for n, x in enumerate(axes[0]):
-            # Each search begins where its neighbour ended.
+            # Each search starts where the search at the neighbouring point ended.
             for m in range(points) if n % 2 == 0 else reversed(range(points)):
                 ratio[n, m] = at([x, axes[1][m]])
                 work.count(len(at.evaluated), points**2, "points")
@@ -257,13 +257,15 @@ def _first_step(
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
     norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
-    # At its bound the parameter has no error: a tenth of its value or of its start is used.
+    # A parameter at its bound does not have a standard error. Instead, a tenth of its value is
+    # used, or of the distance of its start from the bound, whichever is larger.
     usual = 0.1 * max(abs(best), abs(start - bound))
     is_on_bound = best - bound <= 0.1 * usual
     if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
         raise _not_identifiable(path)
     step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
-    # At a bound the first derivative can vanish, as that of peak does at 1.
+    # At a bound the first derivative can vanish, for example that by `peak` at 1. The step could
+    # then be too long, so it is limited.
     return min(step, usual) if is_on_bound else step
 
 
@@ -295,7 +297,7 @@ class _LikelihoodRatio:
             self.least = min(self.least, float(cost))
         self.evaluated.append((float(values[0]), float(cost), np.asarray(everything)))
         count = len(self.evaluated)
-        self.work(f"point {count}", min(count / 14, 0.95))  # A typical profile has 14 points.
+        self.work(f"point {count}", min(count / 14, 0.95))  # a typical profile has 14 points
         return float(self.ratios(np.asarray([cost]))[0])
 
     def _minimize(self, z: Any, which: np.ndarray, x: np.ndarray) -> Any:
@@ -349,7 +351,8 @@ def _variance_ratio(
         return 1.0, float(found.dof)
     if isinstance(by, Uncertainty) and found.active[places].all():
         free, spread = found, by.spread
-    else:  # A parameter at its bound has no error in `found`.
+    # In `found`, a parameter at its bound does not have a standard error.
+    else:
         free = found.with_all_active()
         spread = free.uncertainty(account).spread
     at = np.ix_(places, places)
@@ -388,14 +391,16 @@ def interval_end(
         if root < aim:
             inside = (x, root)
             if outside is None:
-                reach = 1.5 * reach  # The steps grow where the root is not a straight line.
+                # The steps grow, because the root may increase more slowly than a straight line.
+                reach = 1.5 * reach
                 x = x + reach * max(aim - root, 0.3 * aim)
-                if abs(x - best) > 100 * abs(step):  # The interval is open.
+                if abs(x - best) > 100 * abs(step):  # the interval has no end here
                     return bound
                 continue
         else:
             outside = (x, root)
-        # The root jumps at a kink. Therefore the next point stays away from both ends.
+        # The root can jump at a kink. Therefore the next point keeps a distance from both ends of
+        # the bracket.
         share = 0.5
         if np.isfinite(outside[1]):
             share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)

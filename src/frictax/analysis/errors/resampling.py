@@ -23,7 +23,7 @@ from frictax.pytree import pytree_dataclass, static
 
 from .linearization import NoiseModel, Samples, check_positive_time, varies_by_record
 
-_STEPS = 60  # largest number of steps of a refit
+_STEPS = 60  # largest number of steps of each refit
 
 
 def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
@@ -70,7 +70,8 @@ def refit_with_counts(
         end = run_search(mine, method, start, _STEPS, noise, float(found.dof))
         return np.asarray(end.x), bool(end.settled)
 
-    first = refit(counts[0])  # The first refit may compile, so it runs alone.
+    # The first refit runs alone, because it may compile the program for the others.
+    first = refit(counts[0])
     with Workers() as pool:
         ends = [first, *pool.map(refit, counts[1:])]
     return np.stack([x for x, _ in ends]), np.asarray([ok for _, ok in ends])
@@ -87,7 +88,7 @@ def minimize_with_fixed(
     def evaluate(z: Array) -> tuple[Array, Array]:
         return problem.evaluate(z, noise, (which, values))
 
-    # The search ends at a relative decrease of the cost of 1e-4.
+    # The search ends when a step reduces the cost by less than 1e-4 of the cost.
     end = descend(evaluate, begun(problem, z), _STEPS, 1e-4, dof, 1e-300)
     return (
         jnp.asarray(end.z),
@@ -129,7 +130,7 @@ class BlockBootstrap(NoiseModel):
     def spread(self, found: FitResult) -> CovarianceEstimate:
         self.check(found.problem)
         samples, random = Samples(found.problem), np.random.default_rng(self.seed)
-        blocks = []  # the number of the block of each sample of each record
+        blocks = []  # the block number of each sample, for each record
         for i, data in enumerate(found.records.values()):
             number = np.arange(samples.sizes[i])
             if not isinstance(found.problem.prepared[i], PreparedSweep):
@@ -210,7 +211,8 @@ class Jackknife(NoiseModel):
         for i, (size, prepared) in enumerate(
             zip(samples.sizes, found.problem.prepared, strict=True)
         ):
-            # A sweep has no repeats. It is left out as a whole, or never.
+            # A sweep does not have repeats. It is left out as a whole when whole records are left
+            # out, and not at all when repeats are left out.
             swept = isinstance(prepared, PreparedSweep)
             parts = 1 if self.repeats is None else 0 if swept else self.repeats
             for k in range(parts):

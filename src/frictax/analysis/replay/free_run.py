@@ -224,7 +224,8 @@ def preview(
     )
 
 
-_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of all laws that scale friction
+# Fields of friction laws that scale the friction.
+_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

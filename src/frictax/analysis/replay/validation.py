@@ -105,7 +105,8 @@ class Validation:
             )
         if self.start:
             found = []
-            for e in self.start:  # The measured value has the same unit and the same figures.
+            # The measured value is rounded to the unit and the digits of the estimate.
+            for e in self.start:
                 n, shown = e.name.partition("@")[0], e.shown
                 value, error = self.measured.get(n, np.nan), e.standard_error
                 measured = round_by_error(value / shown.size, error / shown.size)
