@@ -74,8 +74,8 @@ def search(
     points = [first + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
     states = [begun(problem, z) for z in points]
-    # If the weights are only relative, the first noise scale is so large that a robust loss is
-    # quadratic.
+    # If the weights are only relative, the noise is not known at first. The first noise scale is
+    # then so large that a robust loss is quadratic.
     is_relative = problem.is_steady and not problem.noise_known
     noise = 1e100 if is_relative and problem.loss.rounds > 1 else 1.0
     state, costs = successive_halving(run, states, noise)
@@ -94,7 +94,8 @@ def search(
                 state, noise = _with_noise(run, state, noise)
         if not run.interrupted:
             state = search_over_edges(run, state, noise)
-    except KeyboardInterrupt:  # A later search was stopped before its first result.
+    # A later search was stopped before its first result.
+    except KeyboardInterrupt:
         if not may_keep():
             raise
         run.interrupted = True
@@ -111,7 +112,9 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
         return state, noise
-    most, counted = 100, problem.weights() > 0  # searches with an updated noise scale; residuals
+    # `most` is the largest number of searches with an updated noise scale. `counted` marks the
+    # residuals that have a weight.
+    most, counted = 100, problem.weights() > 0
     for k in range(most):
         if run.interrupted or not np.isfinite(state.cost):
             break
@@ -119,7 +122,8 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
         r, dof = r[: counted.size][counted], int(run.dof)
         if problem.loss.rounds == 1:
             noise = float(np.sqrt(r @ r / dof))
-        else:  # Huber's proposal 2 starts from the median.
+        # Huber's proposal 2 starts from the median of the absolute residuals.
+        else:
             noise = float(np.median(np.abs(r)) / 0.6745)
             for _ in range(50 if k > 0 else 0):
                 score = np.asarray(problem.loss.score(jnp.asarray(r / noise)))
