@@ -1,4 +1,4 @@
-"""The results beside a fit in its report: residual study, motions, outlook and missing terms."""
+"""Results that the report of a fit adds: residual study, motions, outlook and missing terms."""
 
 import dataclasses
 import itertools
@@ -24,11 +24,11 @@ _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examination:
-    """The results beside a fit in its report.
+    """The results that the report of a fit adds to the fit.
 
     - `study` of the residuals, and `outlook` at the start values of the fit; None if a computation
       was refused, and `notices` says why.
-    - `motions`: record -> the free run beside it.
+    - `motions`: record -> the free run that is compared with it.
     - `missing`: the missing terms; None if the residuals are noise, or without a simulation.
     """
 
@@ -40,7 +40,7 @@ class Examination:
 
 
 def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examination:
-    """Return the results beside `found`, computed by the threads of `pool`."""
+    """Return the additional results for the fit `found`, computed by the threads of `pool`."""
     objective = found.problem.objective
     free = objective if isinstance(objective, FreeRun) else None
     records = [label for label, record in found.records.items() if isinstance(record, Record)]

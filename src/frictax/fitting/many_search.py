@@ -116,7 +116,7 @@ def _fill(problem: Problem, length: Length) -> Problem:
 
 
 def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
-    """Return the end of a search with `filled` as an end for `problem`."""
+    """Return the end of a search of `filled` without the rows that `_fill` added to `problem`."""
     rows, more = (sum(p.weight.size for p in q.prepared) for q in (problem, filled))
     if rows == more:
         return end

@@ -107,7 +107,7 @@ class Clustered(LinearNoiseModel):
 
 
 def has_windows(problem: Problem) -> bool:
-    """Return whether records are cut into windows, each a run of its own."""
+    """Return whether the simulation of records is divided into windows, each with its own start."""
     return any(not isinstance(p, PreparedSweep) and p.rows is not None for p in problem.prepared)
 
 
@@ -202,7 +202,7 @@ def _satterthwaite(
 def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"], float]:
     """Return the number of the block of each residual, and the length of the longest blocks [s].
 
-    A window is not cut. Each row of a sweep is a block.
+    A window is not divided. Each row of a sweep is a block.
     """
     problem, data = linear.found.problem, linear.found.records.values()
     out, first, seconds = [], 0, 0.0

@@ -129,7 +129,7 @@ def run_chains(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Chain:
-    """The parts that all chains have in common."""
+    """A sampler of chains, with the compiled programs and settings that all chains share."""
 
     problem: Problem
     method: Any

@@ -239,7 +239,7 @@ class Jackknife(NoiseModel):
 
 
 def _refuse(problem: Problem, kind: str) -> None:
-    """Raise `ValueError` for a problem whose errors refits with other weights do not show."""
+    """Raise `ValueError` for a problem whose errors cannot be estimated by refits with weights."""
     if problem.priors:
         raise ValueError(
             f"`{kind}` cannot resample priors, so its errors are too small for fits with priors."
@@ -250,7 +250,7 @@ def _refuse(problem: Problem, kind: str) -> None:
 
 
 def _ends_at_kinks(settled: np.ndarray) -> str:
-    """Return in words how many searches ended at a kink of the misfit, where a stop or a breakaway
-    appears or disappears.
+    """Return a text on how many searches ended at a kink of the misfit, where a stop or a
+    breakaway appears or disappears.
     """
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"

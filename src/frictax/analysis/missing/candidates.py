@@ -518,7 +518,7 @@ def term_name(term: str, of: str) -> str:
 
 
 def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0) -> Candidate:
-    """Return a term of the law at `path`, which has the coefficient `has` of this term already."""
+    """Return the candidate `term` for the law at `path`; `has`: its coefficient in this law."""
     speed = "rad" if rotational else "m"
     of = "" if unit == "1" else f"{unit}."
     units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}

@@ -282,7 +282,7 @@ class Trials:
         return cost, at, seen
 
     def within_bounds(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Return `x` plus a step, which goes at most nine tenths of the way to a bound."""
+        """Return `x` plus a step, which is at most nine tenths of the distance to a bound."""
         unknowns = self.problem.unknowns
         low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
         with np.errstate(invalid="ignore"):

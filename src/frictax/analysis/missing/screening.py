@@ -1,4 +1,4 @@
-"""Screening of a fit when it is printed: is `missing` worth its cost, and does a table suffice?
+"""Quick tests when a fit is printed: for a missing force, and for motion outside a friction table.
 
 `screen_missing_force` tests forces without refits. `check_table_range` finds motions that leave
 the table of a friction law.

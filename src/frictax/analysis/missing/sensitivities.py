@@ -126,9 +126,9 @@ def _residuals(
     i: int,
     wave: tuple[str, Array, Array] | None = None,
 ) -> Float[Array, " r"]:
-    """Return the weighted residuals of record i. All its windows begin `begin` (s,) farther.
+    """Return the weighted residuals of record i, with `begin` (s,) added to each window's start.
 
-    `wave`: another ripple, by body, coefficients (2,) and period.
+    `wave`: a further ripple as its body, coefficients (2,) and period.
     """
     prepared, objective = problem.prepared[i], problem.objective
     delays = {x.of.removesuffix(".delay") for x in tried if (x.kind, x.term) == ("held", "delay")}
@@ -233,7 +233,7 @@ def _along(
     ranges: OperatingRange,
     i: int,
 ) -> tuple[Array]:
-    """Return the derivative of the residuals of record i along `way`."""
+    """Return the derivative of the residuals of record i along the direction `way`."""
     begin = jnp.zeros(_start_states(problem, i))
 
     def r(c: Array) -> Array:

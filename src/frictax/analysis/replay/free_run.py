@@ -1,4 +1,4 @@
-"""Free runs beside a record: the motion of a fitted machine with the modes of its contacts
+"""Free runs compared with a record: the motion of a fitted machine with the modes of its contacts
 (`motion`), that of a machine before any fit (`preview`), and the effect of parameter errors.
 """
 

@@ -113,7 +113,7 @@ def percent(share: float) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Regressed:
-    """The regression of a residual on columns, beside other columns.
+    """The regression of a residual on columns, in addition to other columns.
 
     - `values` (k,), `errors` (k,) of the columns; nan for a column that the others explain.
     - `share` of the residual's mean square that the columns explain in addition to the others; `p`:
@@ -150,7 +150,7 @@ def regress(
     others: Float[np.ndarray, "n j"],
     in_time: bool = True,
 ) -> Regressed | None:
-    """Return least squares of `e` by `columns` beside `others`, with a Wald test of the
+    """Return least squares of `e` by `columns` and `others`, with a Wald test of the
     columns; None if the others explain all columns.
 
     The part of the others is projected out of both (Frisch and Waugh). The covariance is that of

@@ -126,7 +126,8 @@ class Difference:
 
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
-    """Return the fit of this kind with the size of the difference, None if it has no end.
+    """Return the fit of this kind with the size of the difference, or None if
+    there is no such fit or no difference.
 
     The difference is that of the parameter which differs most clearly. If none does, it is that of
     the friction forces at the speed at which these differ most clearly.
@@ -175,7 +176,7 @@ class _SizedDifference:
 
 
 def _force_differences(better: FitResult) -> list[_SizedDifference]:
-    """Return friction forward minus friction backward, at speeds that were measured both ways, with
+    """Return friction forward minus friction backward, at speeds measured in both directions, with
     intervals for white errors.
     """
     sweep, out = better.sweep, []

@@ -1,4 +1,4 @@
-"""The certificate of a search: a test if the residuals of a free run are white noise."""
+"""The certificate of a search: a test of whether the residuals of a free run are white noise."""
 
 import dataclasses
 

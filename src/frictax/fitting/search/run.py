@@ -372,8 +372,8 @@ def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
 
 
 def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
-    """Return the shares of the work at which each rung begins and ends. A quarter of the starts
-    continues after each rung, and each search ends after 30 steps, a typical number.
+    """Return the shares of the work at which each of `rungs` begins and ends. After each of these
+    step numbers a quarter of the starts continues. A search ends after 30 steps, a typical number.
     """
     work, before = [0.0], 0
     for until in rungs:
