@@ -306,8 +306,7 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
-    # The cached value must not contain tracers of the call that creates it.
-    with jax.ensure_compile_time_eval():
+    with jax.ensure_compile_time_eval():  # The cached value must not be a tracer of one call.
         return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 

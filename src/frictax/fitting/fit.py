@@ -196,8 +196,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 def fit_sweep(model: Any, sweep: Sweep, options: FitOptions, work: Work) -> FitResult:
     """Fit a friction law to a sweep; see `fit`."""
     start = assemble_friction(model, sweep, options)
-    # If the model is a class of law, its start values come from the data.
-    if isinstance(model, type):
+    if isinstance(model, type):  # The start values of a class of law come from the data.
         start = move_inside(start, options.bounds)
     problem, notes = build_sweep_problem(start, sweep, options)
     paths = tuple(u.path for u in problem.unknowns)
@@ -271,8 +270,7 @@ def _fit_start(
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
-    # Errors and intervals of this first fit are not used, so residuals at samples are sufficient.
-    if isinstance(start, InverseDynamics):
+    if isinstance(start, InverseDynamics):  # Intervals of this first fit are not used.
         start = dataclasses.replace(start, at_samples=True)
     first = FitOptions(
         objective=start,
@@ -350,8 +348,7 @@ def _with_noise_of_end(
     """Search again with the noise at the end of the search, until it does not change."""
     objective = problem.objective
     for _ in range(3):  # three updates suffice for a weak form
-        # Only whitened residuals depend on the noise. Without whitening no further search is
-        # needed.
+        # Only whitened residuals depend on the noise. Others need no further search.
         if end.interrupted or not objective.whitens():
             break
         x, delayed = np.asarray(end.state.x), problem.delayed
@@ -380,13 +377,11 @@ def _with_corrected_starts(
         return problem, end, ()
     try:
         second = search(again, method, say=work, first=end.state.z)
-    # The second search was stopped before its first result.
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # The second search was stopped before its first result.
         if not may_keep():
             raise
         return problem, end._replace(interrupted=True), ()
-    # The second search is not used if its cost is too large. Corrected starts do not help a machine
-    # with kinks that the record does not have.
+    # Corrected starts do not help a machine with kinks that the record does not have.
     if second.state is end.state or not float(second.state.cost) < LARGEST_RISE * float(
         end.state.cost
     ):
@@ -404,8 +399,7 @@ def _merge_searches(end: Searched, second: Searched) -> Searched:
 def with_step_notices(found: FitResult) -> FitResult:
     """Return the fit with notices of the effect of the step length on the estimates."""
     said = [*long_steps(found), *between_samples(found)]
-    # The same object is returned if there are no new notices, because a copy would compute its
-    # errors again.
+    # The same fit is returned without new notices. A copy would compute its errors again.
     return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
 
 

@@ -133,8 +133,7 @@ def _problems_of_records(
 ) -> list[tuple[Problem, list[Notice]]]:
     """Return the problem of each record."""
     objective, first = options.objective or FreeRun(), records[0]
-    # The weak form is replaced by residuals at samples, because it needs the noise of each fit.
-    if isinstance(objective, InverseDynamics):
+    if isinstance(objective, InverseDynamics):  # The weak form needs the noise of each fit.
         objective = dataclasses.replace(objective, at_samples=True)
     options = dataclasses.replace(options, objective=objective)
     check_data(models[0], {first.name: first})
@@ -155,8 +154,7 @@ def _problems_of_records(
             divide_gaps(objective.prepare(machine, record), problem.engine) for record in records
         ]
         return [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
-    # The values of the models or the initial states of the records differ. Therefore each record
-    # needs its own problem.
+    # Each record needs its own problem, because models or initial states differ.
     return [(problem_of(*one), []) for one in zip(models, records, strict=True)]
 
 
@@ -191,8 +189,7 @@ class Ends:
             mine = self.found(i)
             if not mine.of_sweep:
                 return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
-            # The fit's check of a dip at low speed is left out, because it takes longer than the
-            # fit.
+            # The check of a dip at low speed is left out, because it takes longer than the fit.
             known = np.where(mine.active, 1.0, np.nan)
             half = known * mine.spread.half_width(self.level, np.eye(mine.x.size))
             sd = known * np.sqrt(np.diag(mine.covariance))
@@ -309,8 +306,7 @@ def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
     """Yield the problem of each record with its notices, or the exception of an invalid record."""
-    # Problems of earlier records that also serve for other records, with the notices of their
-    # machine.
+    # Problems that also serve for later records, with the notices of their machine.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
     for model, record in zip(models, records, strict=True):
         # Problems with equal keys differ only in their samples. If the record prescribes a motion,

@@ -53,8 +53,7 @@ def search_together(
         begin = [np.asarray(ends[i].z) for i in moved]
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
-            # The second search is not used if its cost is too large. Corrected starts do not help a
-            # machine with kinks that the record does not have.
+            # Corrected starts do not help a machine with kinks that the record does not have.
             if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
@@ -79,9 +78,7 @@ def search_together(
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
-    """Return the problem with samples of weight 0 after the last one of its record, and the inputs
-    of its end.
-    """
+    """Return the problem with samples of weight 0 after its last one, with the last inputs."""
     (one,) = problem.prepared
     if not (
         isinstance(problem.objective, FreeRun)
@@ -197,8 +194,7 @@ def _of_a_kind(
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
     ends = search_from(begin, tell)
-    # A value next to its bound has so little effect that no search moves it away. Therefore such a
-    # value is reset and the search is repeated, as in a single fit.
+    # A value next to its bound has too little effect for a search. Therefore it is reset.
     for back in BACK:
         z = [reset_strayed(p, _state_at(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
@@ -231,8 +227,7 @@ class _OneOfMany(Run):
     """A search of one of many problems by their common program."""
 
     def advance(self, state: Descent, until: int, noise: Any) -> Descent:
-        # The common program of all problems is compiled for this noise scale.
-        assert noise == 1.0
+        assert noise == 1.0  # The common program is compiled for this noise scale.
         leaves, dof, floor = jax.tree.leaves(self.problem), self.dof, self.floor
         how = [state], until, np.array([dof]), np.array([floor])
         return _state_at(_call_program(self.problem, [leaves], self.method, *how), 0)
@@ -251,8 +246,7 @@ def _call_program(
     number of them. They differ from `first` only in the numbers among their `leaves`.
     """
     count = len(states)
-    # Unused places repeat the last problem. Their searches do not start.
-    mine = np.minimum(np.arange(_TOGETHER), count - 1)
+    mine = np.minimum(np.arange(_TOGETHER), count - 1)  # Unused places repeat the last problem.
     numbers, static = eqx.partition(first, _is_array)
     stacked = [
         np.stack([leaves[i][k] for i in mine]) for k, x in enumerate(leaves[0]) if _is_array(x)

@@ -60,8 +60,7 @@ def starting_law(
     f = (sweep.force * sweep.direction)[sliding]
     w = np.ones_like(v) if sweep.sigma is None else sweep.sigma.mean() / sweep.sigma[sliding]
     size = max(float(np.mean(np.abs(f))), 1e-30)
-    # Start values are at least this large, because a search cannot leave the bound of a domain.
-    least = 0.01 * size
+    least = 0.01 * size  # A search cannot leave a start at a bound.
     law: Any  # an instance of `kind`
     if kind is Coulomb:
         (constant, slope), _ = _nonnegative(w, f, np.ones_like(v), v)
@@ -241,9 +240,7 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """Return `model` with its free parameters set near the data; an empty list for laws of the
-    user's own.
-    """
+    """Return `model` with free parameters set near the data; an empty list for a user's own law."""
     steady = as_steady(model)
     values: dict[str, Any] = {}
     for branch, law in (("f_pos", steady.f_pos), ("f_neg", steady.f_neg)):

@@ -12,8 +12,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-# Number of draws, and the smallest number of valid draws that is sufficient.
-_DRAWS, _LEAST = 4000, 400
+_DRAWS, _LEAST = 4000, 400  # numbers of draws, and of valid draws that are sufficient
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
@@ -62,8 +61,7 @@ def draws_within_bounds(
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
     # `moved` marks the m parameters at a bound whose effect over their whole size exceeds 1 % of
-    # the noise. `follow` contains the derivatives (k, m) of the other parameters by these m
-    # parameters.
+    # the noise. `follow` contains derivatives (k, m) of the others by these parameters.
     j, noise = found.full_jacobian, found.noise_scale * np.sqrt(wider)
     far = np.maximum(np.abs(x), np.abs(x - np.asarray(found.problem.x0)))
     moved = ~on & (np.linalg.norm(j, axis=0) * far > 0.01 * found.noise_scale)
@@ -82,21 +80,17 @@ def draws_within_bounds(
         keep = np.flatnonzero(moved) != k
         moved[k] = False
         follow, slope, curvature = follow[:, keep], slope[keep], curvature[np.ix_(keep, keep)]
-        # Parameter k is drawn from its profile. Therefore the covariance of the others is
-        # conditional on k.
-        if covariance[k, k] > 0:
+        if covariance[k, k] > 0:  # The others are conditional on parameter k, which has a profile.
             covariance = covariance - np.outer(covariance[k], covariance[k]) / covariance[k, k]
             covariance[k] = covariance[:, k] = 0.0
     variances, turn = np.linalg.eigh(covariance)
     root = turn * np.sqrt(np.maximum(variances, 0.0))
     dof = float(spread.dof((gradient * on)[None])[0])
     by_factors, kept = _has_log_scale(found), list[np.ndarray]()
-    # Draws beyond a bound are rejected. Further batches replace them.
-    for _ in range(20):
+    for _ in range(20):  # Draws beyond a bound are rejected and drawn again.
         step = np.zeros((_DRAWS, x.size))
         ends = low[moved] - x[moved], high[moved] - x[moved]
-        # A Gibbs sampler with 30 sweeps draws the distances of the parameters at a bound from their
-        # bounds.
+        # A Gibbs sampler with 30 sweeps draws the distances of parameters from their bounds.
         away = np.zeros((_DRAWS, slope.size))
         for _ in range(30 if slope.size > 1 else 1):
             for i in np.flatnonzero(np.diag(curvature) > 0):
@@ -109,8 +103,7 @@ def draws_within_bounds(
         step[:, found.active] += step[:, moved] @ follow.T
         step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
         middle = x
-        # Draw parameter k from the density exp(-likely^2/2) along its profile.
-        if profiled is not None:
+        if profiled is not None:  # Draw k from the density exp(-likely^2/2) along its profile.
             grid = np.linspace(at[0], at[-1], 2001)
             density = np.exp(-0.5 * np.interp(grid, at, likely) ** 2)
             area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
@@ -156,8 +149,7 @@ def _profile_near_bound(
     profile = made[name, by]
     if profile is None or not (np.isfinite(profile.lower) and np.isfinite(profile.upper)):
         return None
-    # Scale the root of the likelihood ratio so that it equals the quantile of a normal distribution
-    # at the end of the profile's interval.
+    # Scale the root of the ratio to a normal quantile at the end of the profile's interval.
     usual = NormalDist().inv_cdf(profile.level if profile.one_sided else 0.5 + profile.level / 2)
     root = np.sqrt(np.maximum(profile.ratio, 0.0) / profile.threshold) * usual
     good = np.isfinite(root)
@@ -167,8 +159,7 @@ def _profile_near_bound(
     if values.size < 3:
         return None
     extent = 4.0  # [standard deviations] distance from the fit to which the profile is extended
-    # Both ends of the profile are extended along straight lines.
-    for end, near_end in ((0, 1), (-1, -2)):
+    for end, near_end in ((0, 1), (-1, -2)):  # Both ends are extended along straight lines.
         bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
         rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
         if root[end] >= extent or rise * (1 if end else -1) <= 0:

@@ -193,8 +193,7 @@ def requested_quantities(
     and units, and whether it is one number.
     """
     known = {title: (of, si) for title, of, si in _common(found)}
-    # Infinite quantities are left out, for example 1/fexp if the fit ended at fexp = 0.
-    if function is None:
+    if function is None:  # Infinite quantities such as 1/fexp at fexp = 0 are left out.
         machine = found.problem.setup_at(jnp.asarray(found.x), record).machine
         known = {n: (of, si) for n, (of, si) in known.items() if np.isfinite(float(of(machine)))}
     if function is None or (isinstance(function, str) and function in known):
@@ -237,9 +236,7 @@ def requested_quantities(
 
 
 def is_title(text: str) -> bool:
-    """Return whether a text has the form of the name of a common quantity, and not of
-    arithmetic.
-    """
+    """Return whether a text has the form of the name of a common quantity, not of arithmetic."""
     return re.fullmatch(r"[\w.]+: [\w ]+", text) is not None
 
 
@@ -293,8 +290,7 @@ class DerivedValues:
         if moves.any():
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
-        # The standard error is the half width of the interval over the quantile t. The half width
-        # is that of the noise model with the widest interval.
+        # The noise model with the widest interval determines the standard error.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T
@@ -305,8 +301,7 @@ class DerivedValues:
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
             if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
-            # With such an error the data do not determine even the order of magnitude of the
-            # quantity.
+            # The data do not determine even the order of magnitude.
             elif sd >= 1e4 * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
@@ -340,9 +335,7 @@ def differentiate_quantity(
         )
     known, held = found.identifiability.knowledge, []
     names = [n for u in found.problem.unknowns for n in u.names]
-    # The parameters without standard errors decide whether a quantity is unknown, at a bound, or
-    # fixed.
-    for row in gradient:
+    for row in gradient:  # Parameters without standard errors decide the class of a quantity.
         on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
         kinds = {known[n] for n in on if n in known}
         at_bound = Knowledge.AT_BOUND if kinds else Knowledge.FIXED
@@ -373,12 +366,10 @@ def tied_estimates(
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
-        # Follow a chain of multiples to its first parameter. `source` is empty if the tie is a
-        # function.
+        # Follow a chain of multiples to its first parameter; the source of a function is empty.
         while source in sources:
             source = sources[source]
-        # The error of a tied parameter is a factor if the error of its source is a factor.
-        if domains.get(source) == LogScale():
+        if domains.get(source) == LogScale():  # its error is a factor, like that of its source
             domain = LogScale()
         for label, record in records.items():
             made = differentiate_quantity(found, at, record, spread)

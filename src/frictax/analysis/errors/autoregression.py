@@ -21,8 +21,7 @@ from frictax.pytree import pytree_dataclass
 from .clusters import has_windows
 from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel, inverse_root
 
-# [share of the variance] White noise added to the residuals, because they may be band-limited.
-_FLOOR = 1e-4
+_FLOOR = 1e-4  # [share of the variance] white noise that is added to band-limited residuals
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,9 +87,8 @@ class Series:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
         self.pull = root @ seen.T  # change of the estimates by each residual
-        # Successive rows are averaged. The averages keep the frequencies below `wide` [cycles a
-        # row], which contain 98 % of the energy of each sensitivity. At least 300 and at most
-        # 20,000 rows remain.
+        # Successive rows are averaged. At least 300 and at most 20,000 remain, with the frequencies
+        # below `wide` [cycles a row], which contain 98 % of the energy of each sensitivity.
         norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
         power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
         if power.size:
@@ -142,8 +140,7 @@ class Series:
         phi, q = self.model.phi, self.model.phi.size
         a = np.concatenate([[1.0], -phi])
         whitened = np.einsum("i,j,ijab->ab", a, a, self.gram[: q + 1, : q + 1])
-        # The first samples do not have earlier samples for the autoregression. They count as white
-        # noise with the variance of all samples.
+        # The first samples are not predicted. They count as white noise with the whole variance.
         whole = (1.0 + floor) * g[0, 0] / max(self.count, 1)
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
@@ -158,8 +155,7 @@ class Series:
             size = sum((x.T @ x for _, x in self.parts), np.zeros((self.columns,) * 2))
             return noise * self.each**2 * size, [], rows
         longest = max((len(y) for y, _ in self.parts), default=1)
-        # Zeros are added to eight times the length, so that no resonance falls between two
-        # frequencies.
+        # Zeros are added to 8 times the length, so no resonance falls between two frequencies.
         size = 8 << (longest - 1).bit_length()
         weight = np.full(size // 2 + 1, 2.0 * noise / size)
         weight[[0, -1]] /= 2.0
@@ -172,8 +168,7 @@ class Series:
         shapes = np.abs(np.fft.rfft(np.column_stack([np.ones(len(phis)), -phis]), size)) ** 2
         sums = np.zeros((len(phis), self.columns, self.columns))
         for out, w in zip(sums, np.repeat(weight / np.maximum(shapes, 1e-10), 2, 1), strict=True):
-            # Each row contains real and imaginary parts in turn.
-            for s in seen:
+            for s in seen:  # Each row contains real and imaginary parts in turn.
                 out += (s * w) @ s.T
         ups, downs = np.split(sums[1:], 2)
         return sums[0], list((ups - downs) / 0.1), rows
@@ -250,16 +245,14 @@ def random_walk_noise(
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
     Kalman Filter* (1989), chapter 2; waves of a walk: the Karhunen-Loève expansion.
     """
-    # Fewer rows do not distinguish a walk from noise.
-    if series.rows < 16:
+    if series.rows < 16:  # Fewer rows do not distinguish a walk from noise.
         return None
     usual = series.model
     about = _CenteredSeries(series, moved, others)
     best = _WalkLikelihood(about, about.white)
     alone = best.alone
     if usual.phi.size:
-        # With the white noise of `_FLOOR`, smooth residuals look like a walk.
-        if usual.noise < 0.01 * about.square:
+        if usual.noise < 0.01 * about.square:  # With `_FLOOR`, smooth residuals look like a walk.
             series.fit_noise(moved, taken, _SMOOTH_FLOOR)
         same = _WalkLikelihood(about, series.model)
         series.model, alone = usual, same.alone
@@ -268,8 +261,7 @@ def random_walk_noise(
     # may be at its bound 0.
     if best.score > alone - 1.0:
         return None
-    # The walk and the autoregression of the remaining noise are estimated in turn.
-    for _ in range(3):
+    for _ in range(3):  # The walk and the remaining noise are estimated in turn.
         other = _WalkLikelihood(about, about.autoregression_of(best.rest))
         if other.score >= best.score:
             break
@@ -356,8 +348,7 @@ class _WalkLikelihood:
         out, shape = np.empty_like(about.both), 0.0
         for part in about.parts:
             mine, q = about.both[part], min(phi.size, part.stop - part.start)
-            # The first rows do not have earlier rows, so they are only scaled.
-            out[part][:q] = mine[:q] / np.sqrt(about.square)
+            out[part][:q] = mine[:q] / np.sqrt(about.square)  # The first rows are only scaled.
             lags = (c * mine[q - i : len(mine) - i] for i, c in enumerate([1.0, *-phi]))
             out[part][q:] = sum(lags) / np.sqrt(noise) if len(mine) > q else 0.0
             shape += q * np.log(about.square) + (len(mine) - q) * np.log(noise)
@@ -423,8 +414,7 @@ def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
 
 @functools.lru_cache(maxsize=8)
 def _walk_waves(n: int) -> _Waves:
-    # The 32 slowest waves are sufficient. Each faster wave has less than 1e-3 of the variance of
-    # the walk.
+    # The 32 slowest waves are sufficient: each faster one has less than 1e-3 of the variance.
     phase = (2.0 * np.arange(1, min(32, n // 4) + 1) - 1.0) * np.pi / (2.0 * n + 1.0)
     s, c = (f(np.arange(1, n + 1)[:, None] * phase) for f in (np.sin, np.cos))
     norm = np.linalg.norm(s, axis=0)
@@ -432,14 +422,12 @@ def _walk_waves(n: int) -> _Waves:
     return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
 
 
-# [information of white residuals] Information that is added in all directions.
-_LEAST_INFORMATION = 1e-9
+_LEAST_INFORMATION = 1e-9  # [information of white residuals] added in all directions
 # Largest number of REML iterations, and the relative change of the covariance at which they end.
 _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record longer, or repeat the run and use the errors of Jackknife")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
-# Errors are rough or useless below these limits: the number of correlation times in a record, and
-# the degrees of freedom.
+# Numbers of correlation times and degrees of freedom below which errors are rough, and useless.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 
@@ -482,8 +470,7 @@ class Autoregression(LinearNoiseModel):
         root, unseen = linear.axes
         columns = linear.jacobian @ root
         series = [Series(linear.residuals, columns, root, *one) for one in linear.series]
-        # The rows of sweeps are independent. The covariance is HC2 of MacKinnon and White, J. of
-        # Econometrics 29 (1985).
+        # Rows of sweeps are independent: HC2 of MacKinnon and White, J. of Econometrics 29 (1985).
         single = linear.counted.copy()
         for _, _, stretches in linear.series:
             single[np.concatenate(stretches)] = False
@@ -492,8 +479,7 @@ class Autoregression(LinearNoiseModel):
         scores = seen * (r / np.sqrt(1.0 - leverage))[:, None]
         square = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
         prior = linear.priors @ root
-        # A parameter may depend only on the first samples, which the autoregression does not
-        # predict. Some information is added in all directions, so that the matrix can be inverted.
+        # Some information is added, because a parameter may depend on the first samples only.
         least = _LEAST_INFORMATION * np.eye(root.shape[1])
         known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + seen.T @ seen / square
         walks = _fit_all(series, known, wander=not linear.rows)
@@ -504,8 +490,7 @@ class Autoregression(LinearNoiseModel):
         parts += [w.covariances(one) for one, w in zip(series, walks, strict=True) if w]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
-        # The errors are increased if the residuals are larger where they have more effect on an
-        # estimate.
+        # The errors increase if residuals are larger where they have more effect on an estimate.
         of_size = of_mean = np.zeros(len(root))
         for one in series:
             w, square = one.pull**2, one.residuals**2
@@ -636,10 +621,9 @@ def _notices(
         return {**numbers, "names": join_names([names[i] for i in np.flatnonzero(which)])}
 
     gains = [walk.gain for walk in walks if walk]
-    # The size of the walk is uncertain in this case, not the autocorrelation.
-    if gains and times >= _ROUGH[0]:
+    if gains and times >= _ROUGH[0]:  # The size of the walk is uncertain, not the correlation.
         little = nothing | rough
-        # Of records without a walk, 1 in 20 exceeds this limit.
+        # Noise without a walk exceeds this gain in 1 of 20 records.
         is_said = max(gains) >= 4.0 and little.any()
         return (Notice("zero-wanders", "", with_names(little)),) if is_said else ()
     out = [Notice("memory-as-long", "", with_names(nothing))] if nothing.any() else []

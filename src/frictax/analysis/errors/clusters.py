@@ -31,8 +31,7 @@ from .linearization import (
 )
 from .resampling import method_of, run_search, scale_weights
 
-# [1] If one cluster has more than this share of the information on a direction, no other cluster
-# counts for the direction.
+# [1] With a larger share of the information on a direction, a cluster is its only source.
 _ALONE = 1 - 1e-6
 
 
@@ -97,7 +96,6 @@ class Clustered(LinearNoiseModel):
         if count[0] < 6:
             numbers = {"count": count[0], "windows": windows, "enough": 12}
             notices = (Notice("few-windows", "", numbers),)
-        # Below 2.5 degrees of freedom an interval is accurate to an order of magnitude only.
         else:
             is_rough = (out.dof(np.eye(len(names))) < 2.5) & linear.acts
             rough = [n for n, on in zip(names, is_rough, strict=True) if on]
@@ -184,9 +182,8 @@ def _satterthwaite(
     out = [np.zeros(0)]
     for c in np.array_split(directions, len(directions) // 500 + 1):
         b = c @ root
-        # The variance is a quadratic form in white residuals. The matrix of this form has one row
-        # for each cluster: `diagonal` on its diagonal, and products of the clusters' vectors m
-        # elsewhere.
+        # The variance is a quadratic form in white residuals. Its matrix has one row for each
+        # cluster: `diagonal` on the diagonal, and products of the clusters' vectors m elsewhere.
         diagonal = np.sum((b @ share) * b, axis=2)
         m = b @ lifted
         square = np.sum(np.einsum("gmi,gmj->mij", m, m) ** 2, axis=(1, 2))

@@ -106,13 +106,11 @@ class Guarded(NoiseModel):
             record = linear.samples.record
             says = f"scatter between {record[-1] + 1} records"
             made.append(cluster_covariance(linear, record, says))
-        # `bends` contains standard deviations of the estimates, because the inputs may have
-        # followed smooth curves between samples.
+        # `bends` are the standard deviations due to the interpolation of the inputs.
         bends = np.zeros(len(linear.acts))
         if found.bends is not None:
             bends = found.bends.spread * np.array(list(found.bends.moved.values()))
-        # A smaller variance of the interpolation is left out. It would increase each standard error
-        # by less than 1 %.
+        # A smaller variance is left out, because it makes each error less than 1 % larger.
         if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [
                 dataclasses.replace(
@@ -126,8 +124,8 @@ class Guarded(NoiseModel):
         if all(steps) and not differ.any():
             directions = np.eye(len(found.x))[found.shown & found.active]
             *others, last = [part.half_width(found.level, directions) for part in parts]
-            # An error by ten blocks varies by up to a factor of 2 by chance. If no other error is
-            # larger by more than this factor, rounding explains the errors.
+            # Errors by ten blocks vary by up to a factor of 2 by chance. If no other error is
+            # larger than the last by more than this factor, rounding explains the errors.
             if np.all(np.max(others, axis=0, initial=0.0) <= 2.0 * last):
                 return dataclasses.replace(parts[-1], notices=notices)
         # The scatter between whole records counts for the parameters in which the records differ.
@@ -165,9 +163,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     for one in [] if is_exact else _in_order(linear):
         by_replicates, is_autocorrelated = len(one.residuals) < len(linear.residuals), False
         if is_long and not by_replicates:
-            # The residuals count as autocorrelated if neighbours are more similar than in 90 % of
-            # draws of white noise. With few rows, the criterion for the order of an autoregression
-            # alone is not reliable.
+            # Neighbours must be more similar than in 90 % of draws of white noise. With few rows,
+            # the criterion for the order of an autoregression alone is not reliable.
             r = _with_white_draws(one)
             pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in one.rows for part in parts]
             after, before = np.concatenate(pairs, axis=1)
@@ -182,9 +179,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
                 is_coloured |= errors.allows_autocorrelation
     unequal = np.zeros(p, bool)
     if not is_exact and not found.problem.noise_known:
-        # Find the parameters whose error by the squares of single residuals ("HC2") is larger than
-        # in four of five draws of white noise. The limit is low, because a test with few rows
-        # rarely finds unequal errors.
+        # Find parameters whose error by the squares of single residuals ("HC2") is larger than in
+        # four of five draws of white noise. A test with few rows rarely finds unequal errors.
         root, _ = linear.axes
         seen = linear.jacobian @ root
         left = 1.0 - np.sum(seen**2, axis=1)
@@ -239,8 +235,7 @@ def _widest(
     wins = of_each(np.eye(len(found.x)), level).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]
-    # The correlations are those of the part that applies to most parameters. Each standard error is
-    # that of the part that applies to its parameter.
+    # Correlations are those of the part that applies to most parameters. Errors are those of each.
     shown, active = found.shown, found.active
     most = int(np.argmax(np.bincount(wins[shown & active], minlength=len(parts))))
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
@@ -265,12 +260,9 @@ def _half_widths_of_parts(
     directions: Float[np.ndarray, "m q"],
     level: float,
 ) -> Float[np.ndarray, "k m"]:
-    """Return half of the interval of each direction by each of `parts`; 0 if a part does not
-    apply.
-    """
+    """Return half of the interval of each direction by each part; 0 if a part does not apply."""
     applies = ((directions != 0) @ where.T).T
-    # The guard applies if its variance is larger than chance explains, and if several blocks
-    # determine it.
+    # The guard applies if it has several blocks and its error is larger than chance explains.
     if guard:
         free, usual = parts[guard].dof(directions), parts[0].dof(directions)
         rounded = np.minimum(np.nan_to_num([free, usual], nan=1.0), 1e6)
@@ -304,8 +296,7 @@ def _in_order(linear: Linearization) -> list[Linearization]:
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
     off = outliers(sweeps, found.full_residuals[: len(r)], linear.jacobian)
-    # Outliers are replaced by 0, and the law is that of the other rows. The residuals are scaled to
-    # the same mean square.
+    # Residuals of outliers are replaced by 0. The others are scaled to keep the mean square.
     if off.any():
         others = np.where(off, 0.0, residuals_without(off, r, linear.jacobian))
         r = others * (np.linalg.norm(r) / max(np.linalg.norm(others), 1e-300))
@@ -351,8 +342,7 @@ def _average_replicates(
     counted = np.flatnonzero(linear.counted)
     size = np.bincount(count[counted], minlength=last + 1)
     n, m, p = counted.size, last + 1, int(np.sum(linear.acts))
-    # Too few rows repeat a speed, or there are too few speeds for the parameters.
-    if n - m < 3 or m - p < 1:
+    if n - m < 3 or m - p < 1:  # too few rows repeat a speed, or too few speeds
         return None
     both = np.column_stack([linear.jacobian, linear.residuals])[counted]
     sums = np.zeros((m, both.shape[1]))
@@ -397,12 +387,10 @@ def _autocorrelation_not_excluded(
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts
-    # With more rows, the likelihood always finds or excludes an autocorrelation.
-    if rows - np.sum(told) > 100:
+    if rows - np.sum(told) > 100:  # With more rows, the test always gives an answer.
         return ()
     half, level = spread.half_width(found.level, np.eye(len(told))), found.level
-    # Correlation of neighbouring rows, as if a machine warms up during the sweep.
-    correlation = 0.8
+    correlation = 0.8  # correlation of neighbouring rows, as if a machine warms up during the sweep
     for one in _in_order(linear):
         if not one.residuals.any():
             continue

@@ -52,14 +52,12 @@ class InputNoise(LinearNoiseModel):
 
 
 def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
-    """Return the change of the weighted residuals by each of many draws of the noise of the
-    inputs.
-    """
+    """Return the change of the weighted residuals by each of many draws of input noise."""
     problem, noise, rng = found.problem, _noises(found), np.random.default_rng(0)
     base, changes = None, []
     # The linearised fit is valid for small changes only. Therefore a tenth of the noise is
-    # simulated, and the response is divided by this share. The covariance has as many degrees of
-    # freedom as there are draws, 40.
+    # simulated and the response divided by it. The covariance has 40 degrees of freedom, one per
+    # draw.
     share, draws = 0.1, 40
     for k in range(draws + 1):  # the first run is without noise
         rows = []
@@ -139,12 +137,11 @@ def _rounded_outputs(
             y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
             step = quantum(y)
             counts = (y - y[0]) / step if step else np.full(1, 0.5)
-            # [steps] All samples must be multiples of one step.
+            # [steps] values are multiples of a step
             if np.abs(counts - np.round(counts)).max() < 1e-3:
                 off = found.full_residuals[mine] / w
                 noise = float(np.sqrt(max(np.mean(off**2) - step**2 / 12, 0.0)))
-                # With more noise, rounding errors are white and need no treatment.
-                if noise < 0.4 * step:
+                if noise < 0.4 * step:  # With more noise, rounding errors are white.
                     out.append((mine, w, y + off, step, noise))
     return out
 
@@ -164,15 +161,12 @@ def _rounding_covariance(
 
 
 def input_noise_exceeds_sensors(found: FitResult) -> bool:
-    """Return whether inputs are noisy and the misfit of an output exceeds the noise of its
-    sensor.
-    """
+    """Return whether inputs are noisy and the misfit of an output exceeds its sensor's noise."""
     for label, record in found.records.items():
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
-            # A force of inverse dynamics does not have a sensor.
-            if name not in record.outputs:
+            if name not in record.outputs:  # A force of inverse dynamics does not have a sensor.
                 continue
-            # [SI] If the noise of the sensor is below this limit, it cannot cause the whole misfit.
+            # [SI] If the noise is below this limit, the sensor is not the only cause of the misfit.
             least = misfit / 3.0
             if least > noise_of_output(record, name, least):
                 return has_noisy_inputs(found)
@@ -264,8 +258,7 @@ def motion_share(found: FitResult) -> float:
     gram, noise = both[:, active][:, :, active]
     size = np.sqrt(np.diag(gram))
     if not size.size or not np.all(size > 0):
-        # Other notices report parameters that are not identifiable.
-        return 1.0
+        return 1.0  # Other notices report parameters that are not identifiable.
     gram, noise = (a / np.outer(size, size) for a in (gram, noise))
     ridge = 1e-12 * np.eye(size.size)
     return 1.0 - float(np.max(np.linalg.eigvals(np.linalg.solve(gram + ridge, noise)).real))

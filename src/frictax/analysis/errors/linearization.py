@@ -22,9 +22,8 @@ from frictax.fitting.result.spread import (
 from frictax.measurements.noise import integrated_autocorrelation_time
 from frictax.pytree import pytree_dataclass, static
 
-# A direction is identifiable if its singular value is at least this share of the largest one. The
-# columns of the Jacobian are scaled to norm 1. The value is the square root of 1e-16, the rounding
-# error of a product of two columns.
+# A direction is identifiable if its singular value is at least this share of the largest one. This
+# is the root of 1e-16, the rounding error of a product of columns scaled to norm 1.
 _SMALLEST_SINGULAR_VALUE = 1e-8
 
 
@@ -159,7 +158,7 @@ class Linearization:
                 continue
             steps = np.diff(record.t)
             step = float(np.median(steps))
-            is_gap = steps > 2.5 * step  # a longer time step interrupts the series
+            is_gap = steps > 2.5 * step  # Long intervals between ticks are slow motion, not gaps.
             # Intervals between ticks become longer when the machine slows down, so they do not show
             # gaps.
             if record.ticks:
@@ -180,8 +179,7 @@ class Linearization:
         covariance = self.follow @ one.covariance @ self.follow.T
         hidden, full = ~self.found.shown, self.found.full_covariance
         if hidden.any():
-            # The starts of windows have errors of their own, even if the estimates are exact. Their
-            # covariance is added here.
+            # The starts of windows have errors of their own even if the estimates are exact.
             own = full - self.follow @ full[np.ix_(~hidden, ~hidden)] @ self.follow.T
             covariance = covariance + np.where(np.outer(hidden, hidden), own, 0.0)
         dof = functools.partial(_dof_of_all, one.dof, self.follow, self.found.dof)
@@ -214,8 +212,7 @@ def linearize(found: FitResult) -> Linearization:
             own = found.full_jacobian[mine][:, columns]
             norms = np.linalg.norm(own, axis=0)
             left, size, right = np.linalg.svd(own / norms, full_matrices=False)
-            # The other directions of the starts are not identifiable from this window.
-            left = left[:, size > 1e-10]
+            left = left[:, size > 1e-10]  # the others are not identifiable here
             explained = left.T @ jacobian[mine]
             jacobian[mine] -= left @ explained
             inverse = right[: left.shape[1]].T / size[: left.shape[1]]
@@ -255,8 +252,7 @@ def inverse_root(
     """Return B with inv(A) = BB' in the identifiable directions, A = J'J + priors'priors; and the
     directions that are not identifiable, scaled to very large errors.
     """
-    # Rows of zeros are left out. Most rows are zero if only one of many records depends on the
-    # parameters in the Jacobian.
+    # Rows of zeros are left out: most of them, if one of many records is in the Jacobian.
     nonzero = np.any(jacobian, axis=1)
     rows = np.concatenate([jacobian if nonzero.all() else jacobian[nonzero], priors])
     scale = np.sqrt(np.einsum("ij,ij->j", rows, rows))
@@ -337,8 +333,7 @@ def long_run_covariance(
     largest = 0.97  # limit of singular values and correlations (Andrews and Monahan, section 3)
     slopes = left @ np.diag(np.minimum(values, largest)) @ right
     white = np.concatenate([scaled[:1], after - before @ slopes.T])
-    # The bandwidth follows from autoregressions of order 1, one for each component.
-    if bandwidth is None:
+    if bandwidth is None:  # The bandwidth follows from autoregressions of order 1.
         square = np.sum(white[:-1] ** 2, axis=0)
         rho = np.sum(white[1:] * white[:-1], axis=0) / np.where(square > 0, square, 1.0)
         rho = np.clip(rho, -largest, largest)
@@ -401,8 +396,7 @@ class HAC(NoiseModel):
         samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
         for i, data in enumerate(found.records.values()):
             mine = samples.record == i
-            # The rows of a sweep do not have times, so they count as independent.
-            if isinstance(problem.prepared[i], PreparedSweep):
+            if isinstance(problem.prepared[i], PreparedSweep):  # the rows of a sweep have no time
                 terms = contributions[mine] @ turn
                 meat += terms.T @ terms
                 continue

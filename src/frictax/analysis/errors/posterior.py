@@ -40,8 +40,7 @@ _SECONDS = 0.5
 _ACCEPTED = 0.9  # target acceptance rate of the step size adaptation
 
 
-# Coordinates u, logarithm of the density, and gradient of this logarithm by u.
-State = tuple[np.ndarray, np.ndarray, np.ndarray]
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, its log density, and the gradient by u
 
 
 class Frame(eqx.Module):
@@ -204,8 +203,7 @@ class _Chain:
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        # The log density of a start may be lower than that of the middle by at most 20, plus 2 for
-        # each parameter.
+        # The log density of a start may be below the middle's by 20, plus 2 for each parameter.
         least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
@@ -269,13 +267,11 @@ def _draw_block(
         good = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
         return jnp.where(good, value, -jnp.inf), jnp.where(good, root.T @ slope, 0.0)
 
-    # Value and gradient come from one pass of forward mode, because reverse mode takes ten times as
-    # long.
+    # Value and gradient come from one pass in forward mode. Reverse mode takes ten times as long.
     density = jax.custom_vjp(lambda u: at(u)[0])
     density.defvjp(at, lambda slope, c: (c * slope,))
     kind = type(adapt[0](1.0))
-    # `Any` is used because the type hints of the kernel do not allow traced steps and positions
-    # that are arrays.
+    # The type hints of the kernel exclude traced steps, and arrays as positions.
     draw: Any = kernel
     keys = jax.random.split(jax.random.wrap_key_data(key), _BLOCK)
 
@@ -507,10 +503,9 @@ def posterior(
         x, stats, interrupted = run_chains(problem, method_of(found), first, n, counts, seed, work)
     at = _identified_places(found)
     if samples is None and at.size:
-        # Transform the draws linearly, so that their covariance becomes that of the fit. Draws
-        # beyond a bound are reflected. Source: B. Shaby, "The open-faced sandwich adjustment for
-        # MCMC using estimating functions", Journal of Computational and Graphical Statistics 23
-        # (2014).
+        # Transform the draws linearly to the covariance of the fit: B. Shaby, "The open-faced
+        # sandwich adjustment for MCMC using estimating functions", Journal of Computational and
+        # Graphical Statistics 23 (2014). Draws beyond a bound are reflected.
         here, x = np.ix_(at, at), np.array(x)
         white = found.full_covariance[here] * found.dof / (n - len(found.x))
         size = np.sqrt(np.diag(white))
@@ -534,8 +529,7 @@ def posterior(
             lower=float(a),
             upper=float(b),
             dof=np.nan,
-            # A fit can end at a bound although the draws lie inside, so the parameter has an
-            # interval here.
+            # The fit may end at a bound although the draws lie inside.
             knowledge=Knowledge.KNOWN if e.knowledge is Knowledge.AT_BOUND else e.knowledge,
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)

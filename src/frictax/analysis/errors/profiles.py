@@ -1,6 +1,4 @@
-"""Profile likelihood: the increase of the cost if one or two parameters are fixed at other
-values.
-"""
+"""Profile likelihood: the increase of the cost if one or two parameters have other values."""
 
 import dataclasses
 from collections.abc import Callable
@@ -257,15 +255,13 @@ def _first_step(
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
     norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
-    # A parameter at its bound does not have a standard error. Instead, a tenth of its value is
-    # used, or of the distance of its start from the bound, whichever is larger.
+    # At its bound the parameter has no error. A tenth of its value or of its start is used.
     usual = 0.1 * max(abs(best), abs(start - bound))
     is_on_bound = best - bound <= 0.1 * usual
     if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
         raise _not_identifiable(path)
     step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
-    # At a bound the first derivative can vanish, for example that by `peak` at 1. The step could
-    # then be too long, so it is limited.
+    # At a bound the first derivative can vanish, as that by `peak` at 1. This limits the step.
     return min(step, usual) if is_on_bound else step
 
 
@@ -351,7 +347,6 @@ def _variance_ratio(
         return 1.0, float(found.dof)
     if isinstance(by, Uncertainty) and found.active[places].all():
         free, spread = found, by.spread
-    # In `found`, a parameter at its bound does not have a standard error.
     else:
         free = found.with_all_active()
         spread = free.uncertainty(account).spread
@@ -391,16 +386,14 @@ def interval_end(
         if root < aim:
             inside = (x, root)
             if outside is None:
-                # The steps grow, because the root may increase more slowly than a straight line.
-                reach = 1.5 * reach
+                reach = 1.5 * reach  # The root may grow more slowly than a straight line.
                 x = x + reach * max(aim - root, 0.3 * aim)
                 if abs(x - best) > 100 * abs(step):  # the interval has no end here
                     return bound
                 continue
         else:
             outside = (x, root)
-        # The root can jump at a kink. Therefore the next point keeps a distance from both ends of
-        # the bracket.
+        # The root can jump at a kink. Therefore the next point is not close to either end.
         share = 0.5
         if np.isfinite(outside[1]):
             share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)

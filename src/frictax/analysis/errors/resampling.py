@@ -70,8 +70,7 @@ def refit_with_counts(
         end = run_search(mine, method, start, _STEPS, noise, float(found.dof))
         return np.asarray(end.x), bool(end.settled)
 
-    # The first refit runs alone, because it may compile the program for the others.
-    first = refit(counts[0])
+    first = refit(counts[0])  # The first refit runs alone, because it may compile.
     with Workers() as pool:
         ends = [first, *pool.map(refit, counts[1:])]
     return np.stack([x for x, _ in ends]), np.asarray([ok for _, ok in ends])
@@ -211,8 +210,7 @@ class Jackknife(NoiseModel):
         for i, (size, prepared) in enumerate(
             zip(samples.sizes, found.problem.prepared, strict=True)
         ):
-            # A sweep does not have repeats. It is left out as a whole when whole records are left
-            # out, and not at all when repeats are left out.
+            # A sweep has no repeats. It is left out only where whole records are left out.
             swept = isinstance(prepared, PreparedSweep)
             parts = 1 if self.repeats is None else 0 if swept else self.repeats
             for k in range(parts):

@@ -27,9 +27,7 @@ from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import Number, Numbers, Values, get, parameters, replace
 from frictax.signals import Drive, as_signal
 
-# [highest speed] Widths of two Stribeck dips. A dip of another width is approximately a sum of
-# both.
-WIDTHS = 0.05, 0.2
+WIDTHS = 0.05, 0.2  # [highest speed] widths of two dips; a sum of them is a dip of another width
 # Terms of a friction law as functions of the speed v >= 0, whose highest value is vmax. Each term
 # is smooth also slightly below v = 0. The first argument is the module jax.numpy or numpy.
 OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -39,8 +37,7 @@ OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[1] * vmax)),
     "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
 }
-# This term increases friction in forward motion and decreases it in backward motion. The other
-# terms are equal in both directions.
+# This term adds friction in forward motion and removes it in backward motion, unlike the others.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
 # The candidate "Stribeck" has these two columns.
@@ -224,8 +221,7 @@ _BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
 _BEARING = ("viscous", "drag")  # terms that are tried on a body without a friction law
 # Terms that describe how friction deviates but do not name a physical cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
-# Terms of friction laws, the simplest first.
-_OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)
+_OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # terms of laws, the simplest first
 _OF_STOPS = "law"  # name of the law of a mass between stops
 _OFF_AXIS = "axis"  # name of the body of a user's machine with one degree of freedom
 SMOOTH = "smooth course of the inputs between their samples"
@@ -264,8 +260,7 @@ class Candidate:
 
     def is_possible(self, c: Float[np.ndarray, " k"]) -> bool:
         """Return whether the coefficients `c` are within the bounds of the candidate."""
-        # [SI unit of the coefficient] Rounding error that is allowed beyond a bound.
-        rounding = 1e-9
+        rounding = 1e-9  # [SI] rounding error that is allowed beyond a bound
         return bool(self.least - rounding <= np.sum(c) <= self.most + rounding)
 
     @property
@@ -294,8 +289,7 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out: list[Candidate] = []
     is_held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not is_held:
-        # The coefficient may be up to 1.5 times the interpolation error, because `bend_of`
-        # estimates this error from three samples only.
+        # At most 1.5 times the interpolation error, which `bend_of` estimates from three samples.
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, 1.5))
     out += _law_candidates(found)
     machine, problem = found.model, found.problem
@@ -367,8 +361,7 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
             name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
         last, most = p.path.rpartition(".")[2], domain.upper()
-        # The derivative at peak = 1 does not predict the effect of values above 5.
-        if last == "peak":
+        if last == "peak":  # The derivative at 1 does not predict values above 5.
             most = min(most, 5.0)
         ends = domain.bound() - value, most - value
         yield Candidate(name, "held", p.path, last, found.unit_of(p), 1, *ends)

@@ -24,11 +24,9 @@ from .sensitivities import Sensitivities
 DRAWN = np.geomspace(0.1, 1.5, 10)
 # A variance below this share of the mean square of the residuals is a rounding error.
 _ROUNDING = 1e-12
-# [largest eigenvalue] Smaller eigenvalues of sums of lagged products are rounding errors.
-_RCOND = 1e-12
+_RCOND = 1e-12  # [largest eigenvalue] eigenvalues below this are rounding errors
 
-# For each channel of a record, the stretches without gaps. A stretch contains the indices of its
-# residuals in the order of time.
+# For each channel of a record, stretches without gaps: the places of its residuals, by time.
 Stretches = list[list[Int[np.ndarray, " _"]]]
 
 
@@ -141,14 +139,12 @@ class Likelihood:
         states = [one.begin for one in self.channels]
         steps = [None if same is None else s.ratio * s.noise for s in same or states]
         total = effective = 0.0
-        # Coefficients and noise are estimated in turn. The first estimate assumes white noise.
-        for _ in range(6):
+        for _ in range(6):  # Coefficients and noise are estimated in turn, first with white noise.
             a, rounding = np.zeros((len(whole), len(whole))), np.zeros(len(whole))
             for one, state in zip(self.channels, states, strict=True):
                 a += one._whitened_products(whole, state)
                 # After the autoregressive filter a column may be zero except for rounding errors.
-                # The ridge contains the size of these errors, so that such a column does not get a
-                # large coefficient.
+                # Their size is added to the ridge.
                 rounding += _ROUNDING * np.diag(one.gram[0, :, 0, :])[whole] / state.noise
             ridge = np.diag((1e-13 * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
@@ -175,8 +171,7 @@ class _Channel:
         steps: np.ndarray,
     ) -> None:
         rest, ratio, self.steps = left[np.concatenate(stretches)], 0.0, steps
-        # The order of the autoregression is chosen from the residuals without the walk.
-        if step > 0:
+        if step > 0:  # The order is chosen from the residuals without the walk.
             square = float(np.mean(rest**2))
             ratio = step / max(float(np.var(np.diff(rest))) / 2.0, 1e-13 * square)
             gram = waves.T @ waves + np.eye(waves.shape[1]) / ratio
@@ -211,8 +206,7 @@ class _Channel:
         fit it.
         """
         n, q, both = self.count, self.order, v
-        # The autoregression describes the residuals without the walk, so the walk is subtracted.
-        if self.waves:
+        if self.waves:  # The autoregression is that of the residuals without the walk.
             _, beside, own = self._whiten(whole, state.phi)
             of = state.ratio * (v @ beside)
             waves = np.linalg.solve(state.ratio * own + np.eye(len(self.waves)), of)
@@ -221,8 +215,7 @@ class _Channel:
         part = self.gram[:, use][:, :, :, use]
         g = np.einsum("a,iajb,b->ij", both, part, both)
         phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=_RCOND)[0] if q else np.zeros(0)
-        # If the columns explain all of a short record, only rounding errors remain. The limit keeps
-        # the variance positive.
+        # If the columns explain all of a short record, rounding errors remain.
         least = max(_ROUNDING * float(self.gram[0, 0, 0, 0]) / n, 1e-300)
         rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, least)
         # The share of independent samples is the variance over the maximum of the spectrum.
@@ -275,8 +268,7 @@ def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
     return model.phi, float(np.sqrt(model.noise * (n - model.phi.size) / n))
 
 
-# Largest number of REML iterations on windows, and the relative change of the noise at which they
-# end.
+# Largest number of REML iterations on windows, and the relative change of the noise at their end.
 _WINDOW_ROUNDS, _SETTLED = 15, 1e-3
 
 
@@ -330,8 +322,7 @@ def window_autoregression(
         a = np.concatenate([[1.0], -model.phi])
         q = len(a)
         through = np.einsum("i,wijab,j->wab", a, many[:, :q, :q], a) / model.noise
-        # The first samples do not have earlier samples for the autoregression. They are weighted as
-        # white noise with the variance of all samples.
+        # The first samples are not predicted. They count as white noise with the whole variance.
         through += first * count / max(float(sums[0, 0]), 1e-200)
         told, pull = np.zeros((size, size)), np.zeros(size)
         for at, one in zip(places, through, strict=True):

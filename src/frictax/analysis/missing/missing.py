@@ -143,8 +143,7 @@ class Trials:
         inside = [*self.accepted, *([] if which is None else [which])]
         waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
         here = sensitivities(self.problem, self.tried, at, self.ranges)
-        # [waves over the travel] Step of the finite difference by the period.
-        by_wave, nudge = [], 1e-4
+        by_wave, nudge = [], 1e-4  # [waves over the travel] step for the derivative by the period
         for body in waves:
             period = 1.0 / (1.0 / at.periods[body] + nudge / self.travel[body])
             nudged = dataclasses.replace(at, periods={**at.periods, body: period})
@@ -159,9 +158,7 @@ class Trials:
         return list(range(self.first[which], self.first[which] + self.tried[which].size))
 
     def tries(self, which: int) -> float:
-        """Return the number of alternatives that a candidate stands for: the periods of a
-        ripple.
-        """
+        """Return the number of alternatives that a candidate contains: the periods of a ripple."""
         one = self.tried[which]
         return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
 
@@ -249,8 +246,7 @@ class Trials:
         seen = self.at_values(at, which)
         p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.at)
         for turn in range(25):
-            # In the first step the amplitude of the ripple is zero, so the residuals do not depend
-            # on its period.
+            # In the first step the ripple is zero, so its period does not have an effect.
             by_wave = seen.by_wave if turn else seen.by_wave[:, :0]
             columns = np.column_stack([seen.at.fitted, seen.at.tried[:, own], by_wave])
             step, follow = self.step(seen.at, columns, damping)
@@ -320,8 +316,7 @@ class Trials:
             for w in range(len(moved)):
                 mine = window == first + w
                 u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                # A start of a window does not change in directions whose effect is below 0.1 % of
-                # the largest effect.
+                # Directions of the start with less than 0.1 % of the largest effect stay.
                 large = d > 1e-3
                 parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
                 out[w] = -(v.T @ parts) / scale
@@ -360,9 +355,7 @@ class _Search(Trials):
         taken: list[MissingTerm] = []
         table: _Round | None = None
         terms, untestable, start = [], (), np.nan
-        # The first round has the largest share of the progress, because often there is only one
-        # round.
-        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}
+        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # Often there is only one round.
         for tell in work.parts(rounds).values():
             tell(f"{len(self.tried)} candidates")
             now = self.test_candidates(tell)
@@ -416,8 +409,7 @@ class _Search(Trials):
         refits: dict[int, tuple[float, Point, MissingTerm]] = {}
         leaves_white = False
         sure = [i for i in order if p_values[i] < SURE]
-        # The best three candidates by Schwarz's criterion, and the best three of the significant
-        # ones, are refitted in any case.
+        # The best three by Schwarz's criterion, and three significant ones, are always refitted.
         first = dict.fromkeys([*order[:3], *sure[:3]])
         queue = list(dict.fromkeys([*first, *sure]))
         square = float(plain.residuals @ plain.residuals)
@@ -432,8 +424,7 @@ class _Search(Trials):
             p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
             rms = float(np.sqrt(after / count))
             term = self.term(i, row, p_value, alike[i], rms, at)
-            # A refit confirms a term if, besides a small p value, its 99 % interval does not
-            # contain 0 and the gain is at least half of the predicted gain.
+            # The 99 % interval must exclude 0, and the gain is at least half of the predicted gain.
             is_confirmed = (
                 p_value < SURE
                 and abs(term.value) > 2.58 * term.standard_error
@@ -553,8 +544,7 @@ class _Search(Trials):
         unit = {i: np.linalg.qr(plain.tried[:, self.places(i)])[0] for i in order}
         groups: list[list[int]] = []
         for i in order:
-            # Two candidates are in one class if the largest angle between the spaces of their
-            # columns is small.
+            # Two candidates form a class if the largest angle between their columns is small.
             for group in groups:
                 other = unit[group[0]]
                 cosines = np.linalg.svd(unit[i].T @ other, compute_uv=False)

@@ -198,8 +198,7 @@ class ScoreTest:
     def __init__(self, found: FitResult, has_windows: bool) -> None:
         linear = linearize(found)
         self.has_windows, self.counted = has_windows, linear.counted
-        # [SURE] The significance level by the score is 1 % with windows and 0.1 % without windows.
-        self.limit = 1.0 if has_windows else 0.001 / SURE
+        self.limit = 1.0 if has_windows else 0.001 / SURE  # 0.1 % without windows, 1 % with windows
         self.noise = _sensor_noise(found)
         self._found = found
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
@@ -207,8 +206,7 @@ class ScoreTest:
         alone = linear.counted.copy()
         for channel in self.stretches:
             alone[np.concatenate(channel)] = False
-        # The remaining samples are rows of sweeps. Each row is a stretch by itself.
-        if alone.any():
+        if alone.any():  # Each row of a sweep is a stretch by itself.
             self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
 
     @functools.cached_property
@@ -237,9 +235,7 @@ class ScoreTest:
         return CandidateTests(self, seen)
 
     def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
-        """Return the gain of a refit over `before`; the tried columns of `after` are those of the
-        candidate.
-        """
+        """Return the gain of a refit over `before`; the tried columns of `after` are its own."""
         was, then = (
             Projected.from_columns(before, self.counted),
             Projected.from_columns(after, self.counted),
@@ -364,9 +360,8 @@ class CandidateTests:
         is_noise = is_white or gain.reaches_noise
         if is_noise or self.leaves_white_noise(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            # With a drifting zero, the residuals are not white noise. On windows, residuals that
-            # are not white do not count as white either, because the starts absorb slow parts of
-            # the noise.
+            # Residuals are not white noise with a drifting zero. Coloured residuals on windows are
+            # not white either, because the starts absorb slow parts.
             drifts = lambda: test.has_noisy_inputs or self.likelihood.has_walk  # noqa: E731
             may_be_white = is_white if test.has_windows else not drifts()
             even = first
@@ -382,8 +377,7 @@ class CandidateTests:
         elif out.explained > _RUN_EXPLAINED:
             if first < _RUN_BEYOND_DOUBT and second < _RUN_BEYOND_DOUBT_BY_SCORE:
                 return dataclasses.replace(out, p_values=(first, second, 0.0))
-        # Compute the p value by the differences between blocks of time (`Clustered`), with the
-        # candidate's columns in the model.
+        # Compute the p value by differences between blocks of time (`Clustered`), with the columns.
         own = orthonormal_basis(self.plain.tried[:, at])
         c, k = own.T @ self.plain.residuals, own.shape[1]
         columns = np.column_stack([self.plain.base, own])
@@ -528,9 +522,7 @@ def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "
 
 
 def holm(p_values: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
-    """Return p values corrected for multiple tests, each of `tries` alternatives (S. Holm,
-    1979).
-    """
+    """Return p values corrected for multiple tests, each of `tries` alternatives (Holm, 1979)."""
     p, out, most = np.minimum(p_values * tries, 1.0), np.ones(len(p_values)), 0.0
     for i, j in enumerate(np.argsort(p)):
         most = max(most, min((len(p) - i) * p[j], 1.0))

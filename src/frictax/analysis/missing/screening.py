@@ -99,7 +99,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     if is_white:
         counted = test.counted
         if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
-            return ()  # the fitted parameters do not change during the run
+            return ()  # Long steps have a notice. Their error is not a missing term.
     # Long steps have their own notice. Their error is not a missing term.
     if long_steps(found):
         return ()
@@ -109,7 +109,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         tests = test.at(dataclasses.replace(seen, tried=columns))
         rows = [tests.quick_test([k]) for k in range(len(tried))]
         for k, row in enumerate(rows):
-            # The full test needs a significant score. Without one it is not run.
+            # The full test cannot be significant without a significant score.
             if row.p_values[1] < test.limit * SURE:
                 rows[k] = tests.full_test([k])
         if np.any(test.combine(rows, np.ones(len(rows)))[0] < SURE):
@@ -252,15 +252,12 @@ def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
 
 
 def check_table_range(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice for each table whose range the motion of the records exceeds by more than a
-    tenth.
-    """
+    """Return a notice for each table whose range the motion exceeds by more than a tenth."""
     machine, problem, out = found.model, found.problem, []
     for path, turns in laws_of(machine).items():
         here, there = contact_bodies(machine, path)
         ends, each = {body for body in (here, there) if body}, []
-        # Find the slip speeds in the records that measure them.
-        for i, prepared in enumerate(problem.prepared):
+        for i, prepared in enumerate(problem.prepared):  # find the slip speeds in the records
             if not isinstance(prepared, PreparedRecord):
                 continue
             seen: dict[str | None, Any] = {}

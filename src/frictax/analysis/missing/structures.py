@@ -124,8 +124,7 @@ def _with_term(
     machine, value = found.model, term.value if term.name == one.name else 0.0
     free = list(_as_fitted(found).free or ())
     if one.kind == "held":
-        # A fit cannot leave a bound, so a term at its bound is left out.
-        if not one.least < value < one.most:
+        if not one.least < value < one.most:  # A fit cannot leave a bound.
             return None
         if one.of.startswith(("inputs.", "outputs.")):
             return machine, [*free, one.of]
@@ -195,8 +194,7 @@ def _with_law(
         return None
     dry = float(law.F_Coulomb)
     if one.term == "Stribeck":
-        # A fit cannot leave the bound 0 of a dip. Therefore the dip starts from 2 % of the Coulomb
-        # friction or more.
+        # A fit cannot leave the bound 0. Therefore the dip starts from 2 % of the friction or more.
         least, fexp = 0.02 * max(dry, 1e-12), 1.0 / (np.sqrt(np.prod(WIDTHS)) * vmax)
         dip, more = max(value, least), [f"{where}.F_Stribeck", f"{where}.fexp"]
         if of_stops:
@@ -290,8 +288,7 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
             is_same = best is not None and abs(new.cost - best.cost) < 1e-4 * best.cost
             if best is None or new.cost < best.cost:
                 best = new
-            # White residuals, or two starts that end at the same cost, are sufficient.
-            if is_same or _is_white(best.found):
+            if is_same or _is_white(best.found):  # Two starts with equal costs are sufficient.
                 break
         if best is not None:
             yield best
@@ -327,9 +324,7 @@ def refit_by_free_runs(found: FitResult) -> FitResult | None:
 
 
 def _is_plain(found: FitResult) -> bool:
-    """Return whether a mechanism was fitted to records, without parameters of one record or of a
-    sensor.
-    """
+    """Return whether a mechanism was fitted to records, without own or sensor parameters."""
     problem = found.problem
     return (
         isinstance(found.model, Mechanism)
@@ -371,8 +366,7 @@ def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
     inertia = "J" if rotational else "m"
     old, far = machine[body], _FAR.format(body)
     whole = float(getattr(old, inertia))
-    # The damping is 0.3 times the critical damping. If the oscillation is damped, the misfit is a
-    # smooth function of the stiffness.
+    # The damping is 0.3 times the critical one. With damped oscillation the misfit is smooth.
     d, half = 2 * 0.3 * np.sqrt(c * 0.25 * whole), jnp.asarray(0.5 * whole)
     driven = {name.partition(".")[0] for name in drives_of(machine, body)}
     near: Any = with_fields(old, {inertia: half})

@@ -289,8 +289,7 @@ def _outlook_at_start(
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n
-    # The rows of the data are in the unit of the data. The rows of the priors are in units of the
-    # noise, so they are multiplied by the noise.
+    # Rows of the data are in the unit of the data, rows of priors in units of the noise.
     jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])
     if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
         raise ValueError(
@@ -369,8 +368,7 @@ def _assess_parameters(
     errors = np.where(seen & alone, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = errors / size
-    # A parameter of size 0, such as an offset that starts at 0, does not have a relative error. It
-    # is not reported for this reason.
+    # A parameter that starts at 0, such as an offset, does not have a relative error.
     hopeless = ~seen | ~alone | np.isin(names, list(unknown)) | ~(relative < 2.0) & (size > 0)
     weak = ~hopeless & (relative > _WEAK) & (relative < 2.0)
     knowledge = {
@@ -514,8 +512,7 @@ def _motions(
         half = 0.5 * t[-1]
         there = np.interp(np.where(t <= half, 2 * t, 2 * (t[-1] - t)), t, s)
         tried.append(("let the motion reverse, instead of moving in one direction only", there))
-    # The speed increases exponentially from `top`/`_SPAN` to `top` and decreases again, first in
-    # forward and then in backward motion.
+    # Speed grows from `top`/`_SPAN` to `top` and falls again, first forward and then backward.
     phase = 4.0 * t / t[-1]
     speed = np.where(phase < 2, 1.0, -1.0) * top * _SPAN ** -np.abs(np.mod(phase, 2.0) - 1.0)
     low = top / _SPAN

@@ -99,9 +99,7 @@ def simulate_beside(
 
 
 def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
-    """Return the number of the record that a label names, None for a record itself; and the
-    record.
-    """
+    """Return the number of the record that a label names, None for a record; and the record."""
     if isinstance(record, str):
         return found.number(record), found.records[record]
     return None, record
@@ -224,8 +222,7 @@ def preview(
     )
 
 
-# Fields of friction laws that scale the friction.
-_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")
+_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of laws that scale friction
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -1,6 +1,4 @@
-"""Patterns in residuals: autocorrelation, speed, position, direction, time, and ripple over
-position.
-"""
+"""Patterns in residuals: autocorrelation, speed, position, direction, time, and ripple."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -54,8 +52,7 @@ class Columns:
         least = _SAMPLES if x.in_time else _ROWS
         ways = tuple(w for w in (1, -1) if np.sum(way == w) >= least) or (1,)
         turned = way[:, None] if len(ways) == 2 else nothing
-        # The scaled time is from -1/2 to 1/2.
-        time = ((x.t - x.t.mean()) / (x.t[-1] - x.t[0]))[:, None]
+        time = ((x.t - x.t.mean()) / (x.t[-1] - x.t[0]))[:, None]  # from -1/2 to 1/2
         drift = _join_columns(time, time * turned)
         speed = [nothing]
         if x.v is not None:
@@ -229,8 +226,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
         curves.append(Curve(*bin_means(v, part + found.rest[mine], corners_of(v, _BINS)), w))
         order = np.argsort(v)[np.linspace(0, v.size - 1, min(v.size, 400)).astype(int)]
         curves.append(Curve(v[order], part[order], None, w, "line"))
-        # A few samples at the edge can be extreme. Therefore two quantiles define the range of the
-        # curve.
+        # A few samples at the edge can be extreme. Therefore two quantiles define the range.
         low, high = np.quantile(part, [0.02, 0.98])
         spans[w] = (
             float(high - low),

@@ -1,6 +1,4 @@
-"""A finding of a residual study, and the regression with autocorrelated residuals that decides
-it.
-"""
+"""A finding of a residual study, and the autocorrelated regression that decides it."""
 
 import dataclasses
 import math
@@ -138,8 +136,7 @@ class Regressed:
         """The share below which noise hides an effect: approximately its 1 % quantile for
         this number of independent samples.
         """
-        # For noise, the chi-square statistic exceeds the number of columns by more than 6 in about
-        # 1 % of records.
+        # The chi-square of noise exceeds its degrees of freedom by 6 in about 1 % of records.
         usual = (self.values.size + 6.0) / max(self.independent, 1.0)
         return float(np.clip(usual, self.share, 1.0))
 
@@ -172,8 +169,7 @@ def regress(
         return None
     along = basis.T @ target
     rest = target - basis @ along
-    # The basis is orthonormal, so the long-run covariance of the scores is the covariance of
-    # `along`.
+    # The basis is orthonormal, so the long-run covariance is that of `along`.
     scores = basis * rest[:, None] * np.sqrt(n)
     if not np.any(scores):
         return None
@@ -202,9 +198,7 @@ def hats(x: Float[np.ndarray, " n"], corners: Float[np.ndarray, " k"]) -> Float[
 
 
 def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]:
-    """Return at most `most` corners, half of them at equal distances, and half at quantiles of
-    `x`.
-    """
+    """Return at most `most` corners, half of them equidistant and half at quantiles of `x`."""
     low, high = float(x.min()), float(x.max())
     even = np.linspace(low, high, most // 2 + 1)
     corners = np.sort(

@@ -1,6 +1,4 @@
-"""The residuals that a study uses: the missing force on each body, or the residuals of the
-objective.
-"""
+"""The residuals that a study uses: missing forces on bodies, or residuals of the objective."""
 
 import dataclasses
 from typing import Any
@@ -85,8 +83,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     at_rest = {
         name: np.zeros_like(x) if name.endswith(".a") else x for name, x in prepared.known.items()
     }
-    # The outputs in `seen` are already corrected for the sensors, so the sensors are ideal here.
-    exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))
+    exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))  # `seen` is already corrected.
     perfectly = dataclasses.replace(setup, outputs=exact)
     lacking = -np.asarray(_predict(objective, perfectly, prepared))
     prepared_at_rest = dataclasses.replace(prepared, known=at_rest)
@@ -207,9 +204,7 @@ def _predict(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord)
 
 
 def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Series:
-    """Return the missing force of a user's machine with one degree of freedom: inertia*a - load +
-    friction.
-    """
+    """Return the missing force of a user's axis machine: inertia*a - load + friction."""
     machine, names = setup.machine, state_names(setup.machine)
     s, v, more = names[0], names[1], names[2:]
     given = {name: _ideal_values(setup, record, name) for name in record.outputs}

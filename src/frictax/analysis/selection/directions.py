@@ -100,8 +100,7 @@ def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, 
 
 
 OFFSET, EACH = "offset", "each direction"
-# Largest p values of a test that the two directions differ, and of a test that they differ by more
-# than an offset.
+# Largest p values at which the two directions differ, and differ by more than an offset.
 _DIFFERENT, _MORE = 0.002, 0.02
 # A test must be significant at each of these autocorrelations, if twice the logarithm of its
 # restricted likelihood is within _NEARLY of the largest. With these numbers, 0 of 384 symmetric
@@ -149,8 +148,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
         size = float(row[0] @ better.x)
         found_apart.append(_SizedDifference(what, size, half, better[name].unit))
     if kind == EACH and all(one.clearness() < 1 for one in found_apart):
-        # Parameters can be so strongly correlated that no single one differs clearly. Therefore the
-        # friction forces are compared too.
+        # Parameters can be strongly correlated. Then only the friction forces differ clearly.
         found_apart += _force_differences(better)
     if not found_apart:
         return None
@@ -192,8 +190,7 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
         return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
 
     sizes, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
-    # A direction that the rows do not identify changes the forces at these speeds only by rounding
-    # errors, so it is left out.
+    # A direction that the rows do not identify changes these forces by rounding only.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
@@ -213,8 +210,7 @@ def with_directions(
     The fit with the least AICc shows which model they ask for: each law has it then.
     """
     out, words = dict(fits), {}
-    # If the first pass adds an offset, the second pass may show that the laws differ too.
-    for _ in range(2):
+    for _ in range(2):  # after an offset is added, the laws may still differ
         least = min(out.values(), key=lambda found: found.aicc, default=None)
         kind = _different(least) if least is not None else ""
         others = {n: _difference(found, kind) for n, found in fits.items() if kind}
@@ -273,8 +269,7 @@ def _different(found: FitResult) -> str:
     offset = weight[:, None]
     all_columns = np.column_stack([base, offset, each])
     off = np.flatnonzero(outliers([found.sweep], r, independent(all_columns)))
-    # One column for each outlier excludes its row from the tests.
-    base = np.column_stack([base, np.eye(found.n)[:, off]])
+    base = np.column_stack([base, np.eye(found.n)[:, off]])  # a column excludes each outlier
     with_offset = np.column_stack([base, offset])
     all_columns = np.column_stack([with_offset, each])
     likelihood = restricted_likelihood(r, independent(all_columns))

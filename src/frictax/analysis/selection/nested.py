@@ -55,15 +55,15 @@ def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
     for u in problem.unknowns:
         setup = small.problem.setup_at(jnp.asarray(small.x), u.record)
         values = {p.path: np.asarray(p.value) for p in parameters(setup)}
-        # In a friction with a law for each direction, the parameters have these paths.
+        # A friction with a law for each direction has these paths.
         if isinstance(setup.machine, AbstractLaw):
             values |= {f"f_pos.{path}": value for path, value in values.items()}
         value = next(
             (values[path] for path in (u.path, _mirror_path(u.path)) if path in values), None
         )
         if value is None or np.shape(value) != u.shape:
-            # The other machine has another law in the place of a table. The values of the table are
-            # the forces of that law at the speeds of the table.
+            # If a table replaces another law, its values are the forces of that law at the table's
+            # speeds.
             place, _, field = u.path.rpartition(".")
             table, law = _part(problem.setup.machine, place), setup.machine
             if not isinstance(law, AbstractLaw):

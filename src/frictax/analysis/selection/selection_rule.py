@@ -115,8 +115,7 @@ def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
             size = np.asarray([root_mean(s) for s in squares])
-            # The error of a failed fit is inf. NaN means that a structure does not have this kind
-            # of error.
+            # The error of a failed fit is inf. NaN means that a structure does not have this error.
             if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
             first = int(np.argmin(size))
@@ -164,9 +163,7 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
 
 
 def _count_bristles(row: ComparedStructure) -> tuple[int, int]:
-    """Return the number of bristles, and of their springs with sliders: 0 with another kind of
-    bristle.
-    """
+    """Return the number of bristles, and of their springs with sliders (0 for other bristles)."""
     machine = row.found.problem.setup.machine
     parts = machine.parts if isinstance(machine, Mechanism) else ()
     found = [b for part in parts if (b := getattr(part, "bristle", None)) is not None]
@@ -241,8 +238,7 @@ def visited_laws(
         for name, part in machine.named_parts():
             if not isinstance(part, AbstractContact):
                 continue
-            # A mass with stops and friction is itself the contact.
-            own = isinstance(part, MassWithStopAndFriction)
+            own = isinstance(part, MassWithStopAndFriction)  # This body is its own contact.
             v = sliding_speed((name, None) if own else part.between(), speeds)
             if v is None:
                 continue

@@ -139,14 +139,12 @@ def compare_structures(
         )
     structures = check_structures(structures, objective, criteria.repeats, criteria.bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
-    # Residuals are taken at samples, because the weak form has another covariance and another scale
-    # for each structure.
+    # Residuals are taken at samples, because structures differ in the covariance of the weak form.
     objective, start = (
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, criteria.start)
     )
-    # If a record is left out, the parameters of this record alone cannot be predicted. Records are
-    # then not left out.
+    # A record that is left out does not identify its own parameters.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
@@ -161,8 +159,7 @@ def compare_structures(
             how = {"objective": start, "bounds": limits, "progress": first}
             before = fit(model, records, **how, **common)
             model = begun_at(before.model, model, before.problem)
-        # The number of steps is limited, because a table that adapts to the speeds of one record
-        # would take hundreds of steps.
+        # A table that follows the speeds of one record would take hundreds of steps.
         method = LevenbergMarquardt(tolerance=1e-3, max_steps=60)
         how = {"objective": objective, "method": method, "own": structure.own, "progress": last}
         how |= {"priors": structure.priors, "bounds": structure.bounds}

@@ -147,8 +147,7 @@ class InverseDynamics(AbstractObjective):
             if lay.contacts:
                 keep &= np.abs(motion[1]) >= self.v_min * np.max(np.abs(motion[1]))
             part, s = machine[b], motion[0]
-            # Leave out samples near a stop, where a contact force acts.
-            if isinstance(part, MassWithStopAndFriction):
+            if isinstance(part, MassWithStopAndFriction):  # Leave out samples near a stop.
                 low, high = (float(x) for x in part.stops())
                 play, wide = 0.01 * float(np.ptp(s)), 2 * edge
                 at_stop = np.convolve((s <= low + play) | (s >= high - play), np.ones(2 * wide + 1))
@@ -326,8 +325,7 @@ def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> d
             for i, x in enumerate(("s", "phi", "v", "w"))
             if setup.outputs.has(f"{body}.{x}")
         ]
-        # An unmeasured body does not have a sensor.
-        of, rate = seen[0] if seen else (name, 0)
+        of, rate = seen[0] if seen else (name, 0)  # An unmeasured body does not have a sensor.
         order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - rate
         found[name] = invert_sensor(setup, prepared, name, of, order, slice(None), delayed)
     return found

@@ -38,8 +38,7 @@ class AbstractLoss(Pickled, eqx.Module):
     def root(self, x: Residuals) -> Residuals:
         """Return y with y**2/2 = rho(x) and the sign of x, which Levenberg-Marquardt squares."""
 
-    # Largest number of updates of the noise scale. It is 1 if the minimiser does not depend on the
-    # noise scale.
+    # Largest number of noise scale updates; 1 if the minimiser does not depend on the scale.
     rounds: eqx.AbstractClassVar[int]
 
 
@@ -123,8 +122,7 @@ class Huber(AbstractLoss):
 
     def root(self, x: Residuals) -> Residuals:
         outside = jnp.abs(x) > self.delta
-        # Inside, the argument of the root is replaced, because the derivative of the root is
-        # infinite at 0.
+        # The argument of the root is replaced inside, because its derivative is infinite at 0.
         size = jnp.where(outside, jnp.abs(x), self.delta)
         return jnp.where(
             outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x

@@ -103,9 +103,7 @@ def transform_parameters(
 
 @pytree_dataclass
 class PreparedSweep:
-    """A sweep as arrays, with the name of its contact. Without a contact, the model is the friction
-    itself.
-    """
+    """A sweep as arrays, with the name of its contact; without one the model is the friction."""
 
     velocity: Float[Numbers, " n"]
     measured: Float[Numbers, "n 1"]
@@ -245,8 +243,7 @@ class Problem:
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
         """Return the weighted residuals of prepared i, 0 where the weight is 0."""
         prepared = self.prepared[i]
-        # The weight 0 leaves a sample out. If the run fails, the product is still nan and shows the
-        # failure.
+        # A weight of 0 leaves a sample out, but the product is still nan if the run fails.
         return jnp.ravel(prepared.weight * (self.predict(x, i) - prepared.measured))
 
     def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
@@ -334,8 +331,7 @@ class Problem:
                 r, full = root * noise, full * bend[:, None]
             parts.append((r, full))
         if self.priors:
-            # Residuals of data are in the unit of the noise. Residuals of priors are relative to
-            # the standard deviations of the priors, so they are multiplied by the noise.
+            # Residuals of priors are in units of their own. They are multiplied by the noise.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
         return r, jacobian * slope, kind

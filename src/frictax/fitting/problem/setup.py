@@ -47,8 +47,7 @@ from frictax.text import suggestion
 @functools.cache
 def perfect() -> "Instrument":
     """Return the default instrument of a channel, without any effect."""
-    # The cached value must not contain tracers of the call that creates it.
-    with jax.ensure_compile_time_eval():
+    with jax.ensure_compile_time_eval():  # The cached value must not be a tracer of one call.
         return Instrument()
 
 
@@ -201,8 +200,7 @@ def driven(
         name: given if isinstance(given, AbstractSignal) else Sampled(t, given, hold=hold)
         for name, given in inputs.items()
     }
-    # The given inputs replace the signals of the machine, as in a `Mechanism`.
-    if isinstance(machine, Driven) and signals:
+    if isinstance(machine, Driven) and signals:  # Inputs replace signals, as in `Mechanism`.
         own = dict(zip(machine.names, machine.signals, strict=True))
         return Driven(machine.system, **own | signals)
     if not isinstance(machine, Mechanism):
@@ -274,8 +272,7 @@ def simulate_variables(
         and is_motion_given(system.mechanism, system.layout)
     ):
         # Without a free body, the bristles are integrated from sample to sample. The last sample
-        # still belongs to the last piece of its signal, so its start is computed in the middle of
-        # the last step.
+        # belongs to the last piece of its signal, so it starts from the middle of the last step.
         t = jnp.asarray(ts)
         ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
         at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
@@ -445,8 +442,7 @@ def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array,
     if isinstance(system, MechanicalSystem):
         return jnp.stack(system.snapshot(t, y, mode).friction or [jnp.zeros(())])
     args = None
-    # The axis gets the same arguments as in a simulation.
-    if isinstance(system, Driven):
+    if isinstance(system, Driven):  # A machine gets these arguments in a simulation too.
         system, mode, args = system.system, system._own(mode), system._values(t, mode)
     says = getattr(system, "friction_force", None)
     return jnp.stack([says(t, y, mode, args)]) if says is not None else jnp.zeros(1)

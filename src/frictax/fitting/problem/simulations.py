@@ -208,8 +208,7 @@ class ClosedLoop(AbstractSimulation):
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         if record.hold_is_chosen:
-            # A reference is interpolated linearly between samples.
-            record = replace_fields(record, hold=False)
+            record = replace_fields(record, hold=False)  # A reference is linear between samples.
         if record.hold:
             raise ValueError(
                 f"Record {record.name!r} holds its inputs between samples, and a reference that"
@@ -344,8 +343,7 @@ class Windows(AbstractSimulation):
             )
             return end[: len(names)], out
 
-        # The carry depends on all parameters from the first step on, so that JAX traces the scan
-        # only once.
+        # The carry depends on all parameters from the first step, so JAX traces the scan only once.
         floats = jax.tree.leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
@@ -427,9 +425,8 @@ def _correct_starts(
         rate = related_channel(of, VELOCITY_OF)
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-        # Join the windows to one motion. A cubic polynomial is added to each window, so that the
-        # window begins with the value and slope at the end of the window before. At the end of its
-        # own window, the polynomial and its slope are 0.
+        # Join the windows to one motion. A cubic is added, so that each window begins with the
+        # value and slope at the end before. The cubic and its slope are 0 at the end of the window.
         times = np.asarray(prepared.t)[rows]
         length = times[:, -1:] - times[:, :1]
         u = (times - times[:, :1]) / length

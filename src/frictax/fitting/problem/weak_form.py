@@ -139,8 +139,7 @@ def weak_form(
     apart = 0.25  # [1/cutoff] distance between knots; the splines pass all motion below the cutoff
     most = 700  # largest number of splines of a record; more do not improve the accuracy
     fewest = 12  # least number of splines of a record that identify a machine
-    # [noise] Rounding to the steps of a sensor is most of the noise if it is larger than this.
-    rounded = 0.5
+    rounded = 0.5  # [noise] larger rounding to the sensor's steps is most of the noise
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
     x, v, a = (np.stack([getattr(m, of) for m in motion], axis=1) for of in ("x", "v", "a"))
@@ -253,8 +252,7 @@ def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
         np.nan_to_num((spline.derivative(i) if i else spline)(at)) * step / (m * step) ** i
         for i in range(3)
     ]
-    # Gauss-Legendre quadrature between samples is exact for the product of a spline and a linear
-    # function.
+    # Gauss-Legendre quadrature between samples is exact for a spline times a linear function.
     nodes, weights = np.polynomial.legendre.leggauss(4)
     nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
     inside = np.nan_to_num(spline(at[:-1, None] + nodes / m)) * weights * step
@@ -406,8 +404,7 @@ def whiten(
         size * c, width
     )
     unused = jnp.repeat(jnp.asarray(weak.stretch) < 0, c)
-    # A relative variance of 1e-9 is added, so that the covariance of a record without noise is
-    # positive definite.
+    # A relative variance of 1e-9 makes the covariance of a record without noise positive definite.
     rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + 1e-9) + unused)
 
     def eliminate(carry: tuple[Array, Array], row: tuple[Array, Array]) -> Any:
@@ -429,8 +426,7 @@ def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> F
     """Return the whitened residuals times the typical standard deviation for each body [N]."""
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
-    # Without inputs, the first fit assumes a noise of the forces that is a share of the inertia
-    # terms.
+    # Without inputs, the first fit assumes noise that is a share of the inertia terms.
     own = _FIRST * _size(weak, jnp.abs(at.inertial))
     noise = jnp.where(weak.force_noise > 0, weak.force_noise, own)
     covariance = band(weak, at.response, at.response)

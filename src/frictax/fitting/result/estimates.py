@@ -232,8 +232,7 @@ def quantile(level: float, dof: Any, known: bool) -> Any:
     x = NormalDist().inv_cdf(0.5 + level / 2)
     if known:
         return x
-    # The series is used because importing scipy takes longer than fitting a record.
-    if np.all(np.asarray(dof) >= 100):
+    if np.all(np.asarray(dof) >= 100):  # Importing scipy takes longer than fitting a record.
         terms = (
             (x**3 + x) / 4,
             (5 * x**5 + 16 * x**3 + 3 * x) / 96,

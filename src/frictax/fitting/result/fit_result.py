@@ -175,12 +175,10 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @functools.cached_property
     def identifiability(self) -> Identifiability:
         shown, unknowns = self.shown, self.problem.unknowns
-        # Only J'J is used below, so the triangular factor of J is sufficient. The result is
-        # converted by `asarray`, because NumPy's types do not cover mode="r".
+        # R of J = QR is sufficient for J'J. NumPy's types lack mode="r", so `asarray` is used.
         triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))
         columns = triangle[:, shown]
-        # Remove the effect of the starts of windows from the columns of the other parameters.
-        if not shown.all():
+        if not shown.all():  # Project out the starts of windows.
             hidden = triangle[:, ~shown]
             columns = columns - hidden @ np.linalg.lstsq(hidden, columns, rcond=None)[0]
         entries = Entries(
@@ -262,11 +260,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             if isinstance(record, Record)
             for notice in record.notices
         ]
-        # If the residuals lack an offset, their autocorrelation is not that of the errors. Notices
-        # about it are then left out.
+        # Residuals that lack an offset are autocorrelated by it, so these notices are left out.
         of_errors = () if of_directions else self.spread.notices
-        # Separate fits of each record show the difference in more detail.
-        if any(n.code == "records-differ" for n in out):
+        if any(n.code == "records-differ" for n in out):  # Separate fits show more.
             of_errors = [n for n in of_errors if n.code != "records-differ"]
         return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 
@@ -496,12 +492,10 @@ def make_fit_result(
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     counted = problem.weights() > 0
     data, rows = counted.size, int(counted.sum())
-    # The residuals of data are in the unit of the data, those of priors in units of the noise.
-    # Therefore the rows of priors are multiplied by the noise.
+    # Residuals of data are in the unit of the data, those of priors in units of the noise.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    # Only J'J is used below, so the triangular factor of J is sufficient. The result is converted
-    # by `asarray`, because NumPy's types do not cover mode="r".
+    # R of J = QR is sufficient for J'J. NumPy's types lack mode="r", so `asarray` is used.
     triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))
     norms = np.linalg.norm(triangle, axis=0)
     robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))
@@ -528,8 +522,7 @@ def make_fit_result(
         fitted, sweep = problem.setup_at(jnp.asarray(x), None).machine, next(iter(records.values()))
         paths = [u.path for u in problem.unknowns]
         notes = [*notes, *weight_notices(fitted, sweep, paths)]
-    # If the search ended at an edge, the notice of the edge replaces the notice that the search did
-    # not settle.
+    # The notice of an edge replaces the notice that the search did not settle.
     if not state.settled and not any(n.code == "search-edge" for n in notes):
         notes = [not_settled(method, state, problem.objective), *notes]
     return FitResult(
@@ -561,8 +554,7 @@ def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[s
     for label, (prepared, w, mine) in zip(labels, problem.by_record(r), strict=bool(labels)):
         plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
         for c, name in enumerate(prepared.names):
-            # Residuals of ticks are already times [s].
-            if name in getattr(prepared, "tick_noise", ()):
+            if name in getattr(prepared, "tick_noise", ()):  # Residuals of ticks are times [s].
                 plain[..., c] = mine[..., c]
         counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
         out[label] = {

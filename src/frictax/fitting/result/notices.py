@@ -154,9 +154,7 @@ def held_breakaways(
 
 
 def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
-    """Return notices of drives without effect: 0 in the machine, not fitted, and not an input of
-    any record.
-    """
+    """Return notices of drives without effect: 0 in the machine, not fitted, not an input."""
     machine = problem.setup.machine
     if not isinstance(machine, Mechanism):
         return []
@@ -255,8 +253,7 @@ def far_starts(
             if not apart > much:
                 continue
             noise = np.nan_to_num(noise_of_output(r, n))
-            # The noise of ticks is a time [s]. The speed converts it to a position.
-            if n in r.ticks and r.sd.get(n) is None:
+            if n in r.ticks and r.sd.get(n) is None:  # Ticks have a noise in time [s].
                 noise *= r.ticks[n].speed[0]
             if apart - 5 * noise > much:
                 numbers = {"start": start[n], "measured": first}
@@ -312,9 +309,7 @@ def has_bristles(machine: Any) -> bool:
 def presliding(
     problem: Problem, machine: Any, records: Mapping[str, Any], x: Float[np.ndarray, " q"]
 ) -> list[Notice]:
-    """Return notices of bristles with fitted parameters, or with a fitted law. `machine`: the
-    fitted machine.
-    """
+    """Return notices of bristles with fitted parameters or a fitted law in the fitted `machine`."""
     free = {u.path for u in problem.unknowns}
     out: list[Notice] = []
     for contact in _rubbing(machine):
@@ -329,8 +324,7 @@ def presliding(
             if damping in free and contact.mobility is not None:
                 oscillation = np.sqrt(float(contact.part.bristle.sigma_0) * contact.mobility)
                 frequency = float(oscillation) / (2 * np.pi)
-                # A record shows the damping of a sticking bristle if it has 4 or more samples in a
-                # period of the oscillation.
+                # With 4 samples or more per period, a sticking bristle shows its damping.
                 if record.rate < 4 * frequency:
                     numbers = {"frequency": frequency, "rate": record.rate, "record": label}
                     out.append(Notice("bristle-swings-unseen", damping, numbers))
@@ -380,16 +374,14 @@ def _check_stiffness(
     unit, out = "rad" if contact.part.rotational else "m", []
     breakaway = float(max(contact.part.law(1).f0, contact.part.law(-1).f0))
     way, step = 2 * breakaway / float(contact.part.bristle.sigma_0), quantum(x)
-    # The sensor resolves the deflection before breakaway by too few of its steps.
-    if step and way < 20 * step:
+    if step and way < 20 * step:  # The sensor's steps are too large for the deflection.
         numbers = {"way": way, "unit": unit, "counts": way / step}
         numbers |= {"channel": channel, "record": label}
         out.append(Notice("presliding-coarse", path, numbers))
     if contact.friction in record.outputs:
         found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
         half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
-        # The distances at which the force reaches 90 % and 50 % have a ratio of 1.8 for a spring
-        # and of 3.3 for `Dahl`.
+        # The ratio of the distances at 90 % and at 50 % is 1.8 for a spring, and 3.3 for `Dahl`.
         if far < 2.2 * half:
             numbers = {"half": half, "far": far, "unit": unit, "record": label}
             out.append(Notice("stiffness-in-series", path, numbers))
@@ -408,8 +400,7 @@ def _unbroken(
         if isinstance(prepared, PreparedRecord):
             most = max(most, float(np.max(np.abs(_forces(problem, jnp.asarray(x), i, name)[0]))))
     least = float(law.f0) - float(law.F_Stribeck)
-    # The record shows breakaway if the force exceeds sliding friction by at least half as much as
-    # breakaway does.
+    # The force must exceed sliding friction by half as much as the breakaway force does.
     if not np.isfinite(most) or most >= least + 0.5 * (float(law.f0) - least):
         return []
     unit = "N.m" if contact.part.rotational else "N"

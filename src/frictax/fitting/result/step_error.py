@@ -149,8 +149,7 @@ def between_samples(found: FitResult) -> list[Notice]:
     and the residuals do not show that the inputs are linear between samples.
     """
     bends = found.bends
-    # A smaller share of smooth interpolation is negligible.
-    if bends is None or bends.most < 0.25:
+    if bends is None or bends.most < 0.25:  # A smaller share of smooth curves is negligible.
         return []
     # `spread` is the uncertainty of the interpolation, from linear (0) to smooth (1).
     far = _farthest(found, {n: bends.spread * x for n, x in bends.moved.items()}, _CURVED)
@@ -200,8 +199,7 @@ def bend_of(xp: Any, t: Any, u: Any) -> Any:
     h = xp.diff(t)
     before, after = h[:-1], h[1:]
     size = (before**2 + after**2) / (before + after) / 12.0
-    # A longer step is a gap, where the curve is not estimated.
-    size = size * (xp.maximum(before, after) < 2.5 * xp.median(h))
+    size = size * (xp.maximum(before, after) < 2.5 * xp.median(h))  # A longer step is a gap.
     return xp.pad(size * xp.diff(xp.diff(u) / h), 1)
 
 

@@ -115,8 +115,7 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
     residual = fit.noise_scale * np.asarray(
         fit.loss.score(jnp.asarray(fit.residuals / max(fit.noise_scale, np.finfo(float).tiny)))
     )
-    # If the square of a column underflows to 0, the parameter does not have an effect and is left
-    # out.
+    # If the square of a column underflows to 0, the parameter does not have an effect.
     norms = np.linalg.norm(jacobian, axis=0)
     kept = [i for i, name in enumerate(names) if name not in terms and norms[i] > 0]
     # The parameters of the law itself enter the equations by their values, so that their bounds
@@ -132,8 +131,7 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
         + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
     )
     if kept:
-        # With exact data, scipy tries steps that are not finite, and rejects them. The warnings are
-        # suppressed.
+        # With exact data scipy warns about steps that are not finite, and rejects them.
         with np.errstate(invalid="ignore"):
             without = lsq_linear(
                 columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)
@@ -195,8 +193,7 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     n, p = columns.shape
     sigma = 1.0 if sweep.sigma is None else sweep.sigma
     size = np.sqrt(np.mean((sweep.force / sigma) ** 2))
-    # Residuals below this limit are rounding errors of data without noise.
-    if n - p < 4 or np.sqrt(np.mean(r**2)) < 1e-5 * size:
+    if n - p < 4 or np.sqrt(np.mean(r**2)) < 1e-5 * size:  # The data do not contain noise.
         return []
     off = outliers([sweep], r, columns)
     basis, others = independent(columns), residuals_without(off, r, columns)
@@ -215,11 +212,9 @@ def outliers(
     more successive rows on one side of the law are not outliers but a lack of fit.
     """
     n, p = columns.shape
-    # `longest` is the largest number of successive outliers on one side.
-    left_out, count, longest = [], 0, 2
+    left_out, count, longest = [], 0, 2  # `longest`: largest number of outliers in succession
     kept = np.ones(n, bool)
-    # At most one outlier is left out for 5 degrees of freedom.
-    for _ in range(min(max((n - p) // 5, 1), 50)):
+    for _ in range(min(max((n - p) // 5, 1), 50)):  # at most one outlier for 5 degrees of freedom
         basis = independent(columns[kept])
         left, free = r[kept] - basis @ (basis.T @ r[kept]), 1.0 - np.sum(basis**2, axis=1)
         share = np.where(free > 1e-6, left**2 / np.maximum(free, 1e-6), 0.0)
@@ -282,7 +277,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         "autocorrelation of neighbouring rows": np.sum((r[1:] * r[:-1])[next_to], axis=0),
         "slow waves over the speed": np.zeros(r.shape[1]),
     }
-    # The statistic is the sum of squares of the eight slowest waves in each direction.
+    # sum the squares of the eight slowest waves in each direction
     for way in np.unique(ahead):
         rows = r[ahead == way]
         n = len(rows)
@@ -300,8 +295,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
     # Statistics are rounded, so that those that differ only by rounding errors count as equal.
     rounded = {name: np.round(x, 12) for name, x in tests.items()}
     chances = {n: (x.size - np.searchsorted(np.sort(x), x)) / x.size for n, x in rounded.items()}
-    # If p-values are equal, the last of these tests is reported. It is that of replicates, if there
-    # are any.
+    # If p-values are equal, the last test is reported: that of replicates, if there are any.
     test = min(reversed(chances), key=lambda name: chances[name][0])
     least = np.min(list(chances.values()), axis=0)
     chance = float(np.mean(least <= least[0]))

@@ -63,8 +63,7 @@ class Channel:
     @property
     def is_above_noise(self) -> bool:
         """True if noise does not explain the misfit and the misfit is not negligible."""
-        # Noise that is read from a record does not contain slow errors, so the limit is higher.
-        if self.is_force:
+        if self.is_force:  # The noise of a record does not contain slow errors.
             return bool(self.above > 10.0 and self.misfit > 0.2 * self.spread)
         return bool(self.above > MISFIT * self.by_starts and self.misfit > 1e-3 * self.spread)
 
@@ -149,8 +148,7 @@ def _motion(
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
-    # If the loss is robust, outliers are left out of the comparison with simple baselines.
-    if problem.loss.rounds > 1:
+    if problem.loss.rounds > 1:  # Baselines of a robust loss leave outliers out.
         usual = np.median(np.abs(r[weight > 0])) if np.any(weight > 0) else 0.0
         weight = np.where(np.abs(r) > 10.0 * usual, 0.0, weight)
     if np.sum(weight > 0) < 20 or not noise >= 0:
@@ -161,9 +159,8 @@ def _motion(
     still, beside = y - (y + left)[..., :1], "the deviation from its mean"
     if isinstance(problem.objective, Windows):
         beside = "the deviation from the mean of each window"
-        # An error of the start grows at most linearly over its window. Therefore a line is removed
-        # from the misfit of a position, and the mean from that of a speed, unless the misfit is as
-        # large as the motion itself.
+        # The error of a start grows linearly over its window, so a line is removed from the misfit
+        # (from that of a speed, a constant), unless the misfit is as large as the motion itself.
         if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
             is_speed = split_channel(name)[1] in POSITION_OF
             left = _without_line(t, left, weight, 0 if is_speed else 1)
@@ -206,9 +203,7 @@ def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) ->
 def _forces(
     problem: Problem, i: int, record: Record, label: str, r: np.ndarray, x: np.ndarray, free: int
 ) -> Iterator[Channel]:
-    """Yield each body's balance of forces, compared with the largest known force (of an input or
-    of the inertia).
-    """
+    """Yield each body's balance of forces, compared with the largest known force."""
     prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
     machine = setup.machine
     assert isinstance(prepared, PreparedRecord)
@@ -223,8 +218,7 @@ def _forces(
         ]
         mean = None
     else:
-        # The acceleration of a mass at its bound 0 is not defined, so values at a bound are moved
-        # inside.
+        # A mass at its bound 0 has no finite acceleration, so values at a bound are moved inside.
         inside = np.where(x == bounds(problem.unknowns), x + 1e-6 * (problem.x0 - x), x)
         driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(inside), i)]
     for k, name in enumerate(prepared.names):

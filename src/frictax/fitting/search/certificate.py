@@ -11,12 +11,10 @@ from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
 from ..problem.simulations import ClosedLoop, FreeRun
 
-# These two limits reject 2 of 320 fits that start at the true values. A search can end more than 40
-# variances of the noise above the least sum of squares. Such an end rarely passes both limits, but
-# one in four passes the limit of the level alone.
+# These limits reject 2 of 320 fits that start at the true values. If the sum of squares is 40 noise
+# variances above the least one, a fit rarely passes both. One in four passes the first.
 _LEVEL = 0.1  # [noise] largest excess of the root mean square of the residuals over the noise
-# [noise] With few samples the noise is uncertain. Then the largest excess is this value over the
-# root of the number of samples.
+# [noise] With few samples the noise is uncertain: this over sqrt(samples) is the largest excess.
 _OF_FEW = 3.5
 # [standard deviations] Largest excess of the power in a low part of the spectrum.
 _LOW = 3.8
@@ -76,8 +74,7 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
             ratio, low, share = found
             most = 1.0 + max(_LEVEL, _OF_FEW / np.sqrt(np.sum(counted)))
             one = Certificate(name, i, ratio, float(most), low, False)
-            # A misfit below a thousandth of the standard deviation of the record does not need a
-            # further search.
+            # A misfit below a thousandth of the spread does not need a further search.
             matters |= not one.at_noise and share > 1e-3
             if worst is None or _excess(one) > _excess(worst):
                 worst = one
@@ -100,16 +97,14 @@ def _compare_with_noise(
         return None
     if not np.isfinite(left).all():
         return float("inf"), float("inf"), float("inf")
-    # Estimate the standard deviation of white noise from the second differences of the residuals.
-    # They are clipped at three standard deviations, because the error of an event one sample late
-    # is not noise.
+    # Estimate the standard deviation of white noise from second differences. They are clipped at
+    # three standard deviations, because the error of an event one sample late is not noise.
     second = np.diff(left, 2)
     scale = float(np.median(np.abs(second))) / 0.6745
     for _ in range(3):
         scale = 1.005 * float(np.sqrt(np.mean(np.clip(second, -3 * scale, 3 * scale) ** 2)))
     own = scale / np.sqrt(6.0)
-    # The estimated noise is limited to the range from 0.5 to 1.05 times the noise read from a long
-    # record.
+    # The noise is limited to between half and 1.05 times the noise read from a long record.
     noise = (1.05 + _OF_FEW / np.sqrt(n)) * of_record
     misfit = float(np.sqrt(np.mean(left**2)))
     if misfit > exact * spread:

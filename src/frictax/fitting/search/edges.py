@@ -95,8 +95,7 @@ def over_edges(
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
-            # The 12 directions with the largest standard errors.
-            ways = _standard_errors(state, variance)[:12]
+            ways = _standard_errors(state, variance)[:12]  # the 12 least certain directions
             points = [z] + [z + s * a * w for w in ways for a in LENGTHS for s in (-1.0, 1.0)]
             costs, courses = _evaluate_probes(problem, np.stack(points), noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
@@ -112,8 +111,7 @@ def over_edges(
                 seen.add(kind)
                 end = advance(begun(problem, points[i]), _SHORT, noise)
                 steps += int(end.steps)
-                # If no parameter changes the prediction at this end, no step can leave it. Such an
-                # end is not used.
+                # If no parameter changes the prediction at this end, no step can leave it.
                 leads = bool(np.asarray(end.jacobian).any())
                 # A decrease counts if it is more than a thousandth of the variance of the noise.
                 if leads and 2.0 * (float(state.cost) - float(end.cost)) > 1e-3 * variance:
@@ -130,9 +128,8 @@ def over_edges(
         if not may_keep():
             raise
         return Hopped(state, steps, True, ())
-    # A search has settled if it ended at an edge. It has also settled at a corner of the misfit,
-    # where an event passes a sample: no probe was lower, and the predicted step is below 0.3
-    # standard errors.
+    # A search has settled at an edge. It has settled too at a corner of the misfit, where an event
+    # passes a sample: no probe is lower, and the predicted step is below 0.3 standard errors.
     if notices or (bool(state.done) and float(state.distance) <= 0.3):
         state = dataclasses.replace(state, done=np.array(True), settled=np.array(True))
     return Hopped(state, steps, False, notices)
@@ -167,8 +164,7 @@ def _find_edge(
     variance = 2.0 * cost / dof
     left = np.sqrt(max(float(gradient / unit @ np.linalg.solve(scaled, gradient / unit)), 0.0))
     left /= np.sqrt(variance)
-    # The end is too far from the minimum of its own side of the edge.
-    if left > LENGTHS[-1]:
+    if left > LENGTHS[-1]:  # The end is too far from its minimum.
         return ()
     for way in (-np.linalg.solve(scaled, gradient / unit) / unit, -gradient / unit**2):
         size = float(np.sqrt(max(way @ gram @ way, 0.0)))
@@ -181,8 +177,7 @@ def _find_edge(
         if high <= nearest:
             continue
         lengths = np.concatenate([[0.0], np.geomspace(nearest, high, count - 1)])
-        # The first pass finds the interval that contains the edge. The second pass divides this
-        # interval.
+        # The second pass divides the interval in which the first pass finds the edge.
         for _ in range(2):
             costs, courses = _evaluate_probes(problem, z + lengths[:, None] * way, noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
@@ -193,8 +188,7 @@ def _find_edge(
             lengths = np.concatenate([[0.0], np.linspace(low, high, count - 1)])
         else:
             i = beyond[0]
-            # The simulation fails on one side of the edge.
-            if not np.isfinite(costs[i - 1 : i + 1]).all():
+            if not np.isfinite(costs[i - 1 : i + 1]).all():  # A simulation fails there.
                 continue
             jump = 2.0 * (costs[i] - costs[i - 1]) / variance
             numbers = lengths[i], jump, looked

@@ -158,8 +158,7 @@ def descend_together(
             going(s), lambda: _take_step(s, evaluated, tolerance, dof, floor, **how), lambda: s
         )
 
-    # The steps of several searches run one after the other, because a vectorised step takes 3 times
-    # as long to compile.
+    # Searches step one after the other, because a vectorised step takes 3 times as long to compile.
     return jax.lax.while_loop(
         lambda s: jnp.any(going(s)),
         lambda s: jax.lax.map(one, (s, evaluate(jnp.add(s.z, s.move)))),
@@ -180,15 +179,13 @@ def _take_step(
     """Return the state of the search after its trial step, at whose end it was `evaluated`."""
     # [standard errors] Longest final step that is accepted without evaluating its residuals.
     longest = 0.02
-    # Steps converge as fast as those of Newton's method if the ratio of two successive distances to
-    # the minimum is below this limit.
+    # Below this ratio of two successive distances to the minimum, steps converge as Newton's do.
     fast = 0.05
     # [standard errors per root of the degrees of freedom] A shorter step changes the cost by less
     # than the rounding error of the cost.
     shortest = 1e-7
     # The rounding error of the residuals is 2e-16 of the measurement, and the root of `floor` is
-    # 1e-10 of the measurement. The rounding error of the cost is twice the ratio of the two, times
-    # the residuals. The factor below contains a margin of 2.
+    # 1e-10 of it. The error of the cost is twice their ratio times the residuals. The margin is 2.
     rounding_of_floor = 1e-5
     trials = s.trials.shape[0]
 
@@ -199,8 +196,7 @@ def _take_step(
     z = trial = jnp.add(s.z, s.move)
     of_trial = kinds[0] if kinds else jnp.zeros((), jnp.int32)
     row = jax.nn.one_hot(s.steps % trials, trials, dtype=bool)
-    # One matrix product computes all sums over the samples, because XLA compiles each sum
-    # separately.
+    # One matrix product computes all sums, because XLA compiles each sum separately.
     both = jnp.concatenate([jacobian, r[:, None]], axis=1)
     products = both.T @ both
     squares = _diagonal(products)
@@ -228,8 +224,7 @@ def _take_step(
     gone = jnp.linalg.norm(ways @ s.move)
     ways = ways / unit
     fails = ~first & ~better
-    # The trial point that was evaluated is on the undamped step (`along`), or at the end of a
-    # damped step.
+    # The evaluated trial is on the undamped step (`along`), or the end of a damped step.
     along = s.line > 0
     radius = jnp.where(
         first | along,
@@ -278,20 +273,18 @@ def _take_step(
     move = jnp.where(line > 0, line * newton, damped)
     promised = -gradient @ move - 0.5 * move @ gram @ move
     distance = jnp.sqrt(jnp.maximum(-gradient @ undamped, 0.0) / variance)
-    # Predict the distance to the minimum after one more step that converges as fast as the last
-    # one.
+    # Predict the distance to the minimum after a next step that converges as fast as the last one.
     fall, rest = distance / s.distance, undamped - move
     kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
     foreseen = (
         ~first & (distance <= longest) & (fall <= fast) & (distance * fall + kept <= tolerance)
     )
     last = better & (distance > tolerance) & (foreseen | (distance <= shortest * jnp.sqrt(dof)))
-    # At a kink a step reduces the cost by less than predicted. At the level of rounding errors no
-    # step reduces the cost.
+    # At a kink a step reduces the cost less than predicted. At the rounding error it reduces
+    # nothing.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
-    # If the noise is far below the measurement, rounding errors of the residuals hide the effect of
-    # longer steps too.
+    # If the noise is far below the measurement, rounding errors hide longer steps too.
     rounding = rounding_of_floor * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
     hidden = jnp.sqrt(dof * (shortest**2 + rounding))
     near = (distance <= tolerance) | last | (stuck & (distance <= hidden))

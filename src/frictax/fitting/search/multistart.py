@@ -1,6 +1,4 @@
-"""Search for the least cost of a `Problem`, from one start or many. The search can be interrupted
-and reports its progress.
-"""
+"""Search for the least cost of a `Problem`, from one start or many."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -94,8 +92,7 @@ def search(
                 state, noise = _with_noise(run, state, noise)
         if not run.interrupted:
             state = search_over_edges(run, state, noise)
-    # A later search was stopped before its first result.
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # A later search was stopped before its first result.
         if not may_keep():
             raise
         run.interrupted = True
@@ -112,8 +109,7 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
         return state, noise
-    # `most` is the largest number of searches with an updated noise scale. `counted` marks the
-    # residuals that have a weight.
+    # `most` limits the updates of the noise scale. `counted` marks residuals that have a weight.
     most, counted = 100, problem.weights() > 0
     for k in range(most):
         if run.interrupted or not np.isfinite(state.cost):
@@ -122,8 +118,7 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
         r, dof = r[: counted.size][counted], int(run.dof)
         if problem.loss.rounds == 1:
             noise = float(np.sqrt(r @ r / dof))
-        # Huber's proposal 2 starts from the median of the absolute residuals.
-        else:
+        else:  # Huber's proposal 2 starts from the median.
             noise = float(np.median(np.abs(r)) / 0.6745)
             for _ in range(50 if k > 0 else 0):
                 score = np.asarray(problem.loss.score(jnp.asarray(r / noise)))

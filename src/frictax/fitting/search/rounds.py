@@ -66,15 +66,13 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
                         break
             run.say(f"round {made} of {most}: cost {float(best.cost):.6g}")
         if not bool(best.done):
-            # `run.one` counts the earlier steps of `best` again.
-            run.steps -= int(best.steps)
+            run.steps -= int(best.steps)  # `run.one` counts all steps of the search again
             best = run.one(best, noise)
     except KeyboardInterrupt:
         if not may_keep():
             raise
         run.interrupted = True
-    # A reduction of less than 2 % is not reported.
-    if float(best.cost) < float(state.cost) * (1 - 0.02):
+    if float(best.cost) < float(state.cost) * (1 - 0.02):  # A smaller reduction is not reported.
         assert before is not None
         ends = {"before": before.ratio, "after": 0.0 if after is None else after.ratio}
         numbers = {"runs": made * RUNS, "rounds": made, "most": most}
@@ -88,8 +86,7 @@ def _ends_of_round(
     """Yield the ends of the short fits of round `number`, counted from 0. The scores are computed
     with the problem `plain`. After every tenth generation the best points are fitted.
     """
-    # Largest number of steps of each fit, and of a fit whose cost is below twice the least cost so
-    # far.
+    # Most steps of each fit, and of a fit whose cost is below twice the least cost so far.
     short, long = 12, 60
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
@@ -181,8 +178,7 @@ class _Cloud:
         self.of_one = 2 / ((p + 1.3) ** 2 + mass)
         self.of_all = min(1 - self.of_one, 2 * (mass - 2 + 1 / mass) / ((p + 2) ** 2 + mass))
         self.damping = 1 + self.of_width + 2 * max(0.0, np.sqrt((mass - 1) / (p + 1)) - 1)
-        # Mean length of a normal vector.
-        self.usual = np.sqrt(p) * (1 - 1 / (4 * p) + 1 / (21 * p * p))
+        self.usual = np.sqrt(p) * (1 - 1 / (4 * p) + 1 / (21 * p * p))  # length of a normal vector
         self.covariance, self.path, self.straight = np.eye(p), np.zeros(p), np.zeros(p)
         self.axes, self.lengths = np.eye(p), np.ones(p)
 
@@ -213,8 +209,7 @@ class _Cloud:
             + self.of_all * (steps.T * self.weights) @ steps
         )
         growth = self.of_width / self.damping * (length / self.usual - 1)
-        # The width is at most 2 logarithms.
-        self.width = min(self.width * float(np.exp(min(1.0, growth))), 2.0)
+        self.width = min(self.width * float(np.exp(min(1.0, growth))), 2.0)  # [logarithms]
 
 
 def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:

@@ -56,16 +56,14 @@ def in_turned_coordinates(
     that columns scaled to the same length are not enough.
     """
 
-    # Largest number of rounds for Levenberg-Marquardt. Each round has new coordinates.
-    largest_rounds = 10
+    largest_rounds = 10  # for Levenberg-Marquardt; each round has new coordinates
 
     def around(carry) -> Any:
         z, _, rounds, steps = carry
         r, jacobian = problem.evaluate(z, noise)
         level = jnp.sqrt(jnp.maximum(jnp.sum(r * r), floor) / dof)
         _, s, vt = jnp.linalg.svd(jacobian / level, full_matrices=False)
-        # The scale of a direction without effect on the data is limited to 1e4 times the smallest
-        # scale.
+        # The scale of directions without effect on the data is at most 1e4 times the smallest one.
         turn = vt.T / jnp.maximum(s, 1e-4 * s[0] + jnp.finfo(s.dtype).tiny)
         start = jnp.zeros(turn.shape[1])
         if isinstance(method, Optax):
@@ -91,8 +89,7 @@ def in_turned_coordinates(
                 patience=most,
                 least=level,
             )
-            # Rounding errors can hide the decrease of the cost. Therefore an end within a hundred
-            # times the tolerance counts as converged.
+            # Rounding errors can hide a decrease, so a hundred times the tolerance is sufficient.
             near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
             at, converged, count = jnp.asarray(end.z), near, end.steps
         return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
@@ -148,9 +145,7 @@ def advance_search(
 
 
 class Run:
-    """Searches of one problem, with their number of steps, their notices, and if a key stopped
-    them.
-    """
+    """Searches of one problem, with their steps, their notices, and whether a key stopped them."""
 
     def __init__(
         self, problem: Problem, method: Any, dof: Any, floor: float, say: Work = SILENT
@@ -204,8 +199,7 @@ class Run:
         key loses little and that the progress can be reported.
         """
         steps = int(state.steps)
-        # The first call runs 3 steps. Without a progress display it runs more steps, if they
-        # compute at most 50 000 residuals.
+        # The first call has 3 steps, or without progress as many as compute 50 000 residuals.
         least, residuals = 3, 50_000
         chunk = least if self.say else max(least, residuals // self.problem.rows())
         chunk = until if self.in_one else chunk
@@ -282,8 +276,7 @@ class _Pace:
 
 # If there are many starts, a quarter of them continues after each of these numbers of steps.
 _RUNGS = (3, 7, 15)
-# Least number of starts, and least number of their residuals, for which compiling another program
-# saves time.
+# Least number of starts, and of residuals, for which compiling another program saves time.
 _MANY, _WORTH = 2 * LANES, 100_000
 
 
@@ -307,8 +300,7 @@ def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[D
     rungs = [*rungs, run.most]
     residuals = len(states) * run.problem.rows()
     has_lanes = len(states) >= _MANY and residuals >= _WORTH and len(rungs) > 1 and run.has_lanes
-    # The first search runs alone, because it compiles the program for the others.
-    if not has_lanes:
+    if not has_lanes:  # The first search runs alone, because it compiles.
         states[0] = run.to(states[0], rungs[0], noise)
 
     def gone(some: list[int], until: int) -> list[Descent]:
@@ -383,8 +375,7 @@ def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-# [coordinates] Values that strayed restart at these distances beyond their start.
-BACK = (0.0, 2.0)
+BACK = (0.0, 2.0)  # [coordinates] distances beyond their start at which strayed values restart
 
 
 def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
