@@ -80,7 +80,7 @@ def draws_within_bounds(
         keep = np.flatnonzero(moved) != k
         moved[k] = False
         follow, slope, curvature = follow[:, keep], slope[keep], curvature[np.ix_(keep, keep)]
-        if covariance[k, k] > 0:  # The others are conditional on parameter k, which has a profile.
+        if covariance[k, k] > 0:  # The covariance is conditional on parameter k.
             covariance = covariance - np.outer(covariance[k], covariance[k]) / covariance[k, k]
             covariance[k] = covariance[:, k] = 0.0
     variances, turn = np.linalg.eigh(covariance)
@@ -149,7 +149,7 @@ def _profile_near_bound(
     profile = made[name, by]
     if profile is None or not (np.isfinite(profile.lower) and np.isfinite(profile.upper)):
         return None
-    # Scale the root of the ratio to a normal quantile at the end of the profile's interval.
+    # Scale the root of the likelihood ratio to a normal quantile at the end of the interval.
     usual = NormalDist().inv_cdf(profile.level if profile.one_sided else 0.5 + profile.level / 2)
     root = np.sqrt(np.maximum(profile.ratio, 0.0) / profile.threshold) * usual
     good = np.isfinite(root)

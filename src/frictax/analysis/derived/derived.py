@@ -335,7 +335,8 @@ def differentiate_quantity(
         )
     known, held = found.identifiability.knowledge, []
     names = [n for u in found.problem.unknowns for n in u.names]
-    for row in gradient:  # Parameters without standard errors decide the class of a quantity.
+    # The parameters without standard errors decide whether a quantity is unknown or at a bound.
+    for row in gradient:
         on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
         kinds = {known[n] for n in on if n in known}
         at_bound = Knowledge.AT_BOUND if kinds else Knowledge.FIXED

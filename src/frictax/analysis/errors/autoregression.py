@@ -348,7 +348,8 @@ class _WalkLikelihood:
         out, shape = np.empty_like(about.both), 0.0
         for part in about.parts:
             mine, q = about.both[part], min(phi.size, part.stop - part.start)
-            out[part][:q] = mine[:q] / np.sqrt(about.square)  # The first rows are only scaled.
+            # The first rows do not have earlier rows, so they are only scaled.
+            out[part][:q] = mine[:q] / np.sqrt(about.square)
             lags = (c * mine[q - i : len(mine) - i] for i, c in enumerate([1.0, *-phi]))
             out[part][q:] = sum(lags) / np.sqrt(noise) if len(mine) > q else 0.0
             shape += q * np.log(about.square) + (len(mine) - q) * np.log(noise)
@@ -479,7 +480,8 @@ class Autoregression(LinearNoiseModel):
         scores = seen * (r / np.sqrt(1.0 - leverage))[:, None]
         square = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
         prior = linear.priors @ root
-        # Some information is added, because a parameter may depend on the first samples only.
+        # A parameter may depend only on the first samples, which the autoregression does not
+        # predict. Some information is added, so that the matrix can be inverted.
         least = _LEAST_INFORMATION * np.eye(root.shape[1])
         known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + seen.T @ seen / square
         walks = _fit_all(series, known, wander=not linear.rows)

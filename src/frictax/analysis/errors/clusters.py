@@ -96,7 +96,7 @@ class Clustered(LinearNoiseModel):
         if count[0] < 6:
             numbers = {"count": count[0], "windows": windows, "enough": 12}
             notices = (Notice("few-windows", "", numbers),)
-        else:
+        else:  # Below 2.5 degrees of freedom an interval is accurate to an order of magnitude.
             is_rough = (out.dof(np.eye(len(names))) < 2.5) & linear.acts
             rough = [n for n, on in zip(names, is_rough, strict=True) if on]
             if rough:

@@ -106,11 +106,11 @@ class Guarded(NoiseModel):
             record = linear.samples.record
             says = f"scatter between {record[-1] + 1} records"
             made.append(cluster_covariance(linear, record, says))
-        # `bends` are the standard deviations due to the interpolation of the inputs.
+        # `bends`: standard deviations of the estimates due to the interpolation of the inputs.
         bends = np.zeros(len(linear.acts))
         if found.bends is not None:
             bends = found.bends.spread * np.array(list(found.bends.moved.values()))
-        # A smaller variance is left out, because it makes each error less than 1 % larger.
+        # A smaller variance of `bends` is left out. It makes each error less than 1 % larger.
         if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [
                 dataclasses.replace(
@@ -235,7 +235,8 @@ def _widest(
     wins = of_each(np.eye(len(found.x)), level).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]
-    # Correlations are those of the part that applies to most parameters. Errors are those of each.
+    # The correlations are those of the part that applies to most parameters. Each standard error is
+    # that of the part that applies to its parameter.
     shown, active = found.shown, found.active
     most = int(np.argmax(np.bincount(wins[shown & active], minlength=len(parts))))
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)

@@ -56,8 +56,7 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
     problem, noise, rng = found.problem, _noises(found), np.random.default_rng(0)
     base, changes = None, []
     # The linearised fit is valid for small changes only. Therefore a tenth of the noise is
-    # simulated and the response divided by it. The covariance has 40 degrees of freedom, one per
-    # draw.
+    # simulated and the response divided by it. Each draw is one degree of freedom.
     share, draws = 0.1, 40
     for k in range(draws + 1):  # the first run is without noise
         rows = []

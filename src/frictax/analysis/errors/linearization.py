@@ -158,7 +158,7 @@ class Linearization:
                 continue
             steps = np.diff(record.t)
             step = float(np.median(steps))
-            is_gap = steps > 2.5 * step  # Long intervals between ticks are slow motion, not gaps.
+            is_gap = steps > 2.5 * step  # a longer time step interrupts the series
             # Intervals between ticks become longer when the machine slows down, so they do not show
             # gaps.
             if record.ticks:
@@ -212,7 +212,8 @@ def linearize(found: FitResult) -> Linearization:
             own = found.full_jacobian[mine][:, columns]
             norms = np.linalg.norm(own, axis=0)
             left, size, right = np.linalg.svd(own / norms, full_matrices=False)
-            left = left[:, size > 1e-10]  # the others are not identifiable here
+            # The other directions of the starts are not identifiable from this window.
+            left = left[:, size > 1e-10]
             explained = left.T @ jacobian[mine]
             jacobian[mine] -= left @ explained
             inverse = right[: left.shape[1]].T / size[: left.shape[1]]
@@ -252,7 +253,7 @@ def inverse_root(
     """Return B with inv(A) = BB' in the identifiable directions, A = J'J + priors'priors; and the
     directions that are not identifiable, scaled to very large errors.
     """
-    # Rows of zeros are left out: most of them, if one of many records is in the Jacobian.
+    # Rows of zeros are left out. Most rows are zero if only one of many records is in the Jacobian.
     nonzero = np.any(jacobian, axis=1)
     rows = np.concatenate([jacobian if nonzero.all() else jacobian[nonzero], priors])
     scale = np.sqrt(np.einsum("ij,ij->j", rows, rows))

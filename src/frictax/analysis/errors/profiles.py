@@ -347,7 +347,7 @@ def _variance_ratio(
         return 1.0, float(found.dof)
     if isinstance(by, Uncertainty) and found.active[places].all():
         free, spread = found, by.spread
-    else:
+    else:  # In `found`, a parameter at its bound does not have an error.
         free = found.with_all_active()
         spread = free.uncertainty(account).spread
     at = np.ix_(places, places)

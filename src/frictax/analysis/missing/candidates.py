@@ -37,7 +37,8 @@ OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[1] * vmax)),
     "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
 }
-# This term adds friction in forward motion and removes it in backward motion, unlike the others.
+# This term adds friction in forward motion and removes it in backward motion. The other terms are
+# equal in both directions.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
 # The candidate "Stribeck" has these two columns.
@@ -361,7 +362,8 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
             name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
         last, most = p.path.rpartition(".")[2], domain.upper()
-        if last == "peak":  # The derivative at 1 does not predict values above 5.
+        # The derivative at `peak` = 1 does not predict the effect of values above 5.
+        if last == "peak":
             most = min(most, 5.0)
         ends = domain.bound() - value, most - value
         yield Candidate(name, "held", p.path, last, found.unit_of(p), 1, *ends)

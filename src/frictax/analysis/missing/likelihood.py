@@ -26,7 +26,8 @@ DRAWN = np.geomspace(0.1, 1.5, 10)
 _ROUNDING = 1e-12
 _RCOND = 1e-12  # [largest eigenvalue] eigenvalues below this are rounding errors
 
-# For each channel of a record, stretches without gaps: the places of its residuals, by time.
+# For each channel of a record: stretches without gaps. Each stretch contains the indices of its
+# residuals in the order of time.
 Stretches = list[list[Int[np.ndarray, " _"]]]
 
 
@@ -171,7 +172,8 @@ class _Channel:
         steps: np.ndarray,
     ) -> None:
         rest, ratio, self.steps = left[np.concatenate(stretches)], 0.0, steps
-        if step > 0:  # The order is chosen from the residuals without the walk.
+        # The order of the autoregression is chosen from the residuals without the walk.
+        if step > 0:
             square = float(np.mean(rest**2))
             ratio = step / max(float(np.var(np.diff(rest))) / 2.0, 1e-13 * square)
             gram = waves.T @ waves + np.eye(waves.shape[1]) / ratio
@@ -215,7 +217,7 @@ class _Channel:
         part = self.gram[:, use][:, :, :, use]
         g = np.einsum("a,iajb,b->ij", both, part, both)
         phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=_RCOND)[0] if q else np.zeros(0)
-        # If the columns explain all of a short record, rounding errors remain.
+        # If the columns explain all of a short record, the variance is that of rounding errors.
         least = max(_ROUNDING * float(self.gram[0, 0, 0, 0]) / n, 1e-300)
         rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, least)
         # The share of independent samples is the variance over the maximum of the spectrum.

@@ -316,7 +316,8 @@ class Trials:
             for w in range(len(moved)):
                 mine = window == first + w
                 u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                # Directions of the start with less than 0.1 % of the largest effect stay.
+                # A start of a window does not change in directions with less than 0.1 % of the
+                # largest effect.
                 large = d > 1e-3
                 parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
                 out[w] = -(v.T @ parts) / scale

@@ -45,7 +45,7 @@ _WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
 # On a run, the blocks are not compared if the explained share is above the first limit and both p
 # values are below the other two. The term may act in a few blocks only, as in a decaying motion.
 _RUN_EXPLAINED, _RUN_BEYOND_DOUBT, _RUN_BEYOND_DOUBT_BY_SCORE = 0.4, 1e-25, 1e-10
-_LOWEST = 8, 32, 128  # the mean power of so many lowest frequencies is tested for white noise
+_LOWEST = 8, 32, 128  # numbers of lowest frequencies whose mean power is tested
 _BANDS = 1, 4, 16  # numbers of neighbouring frequencies that are tested for a peak
 
 

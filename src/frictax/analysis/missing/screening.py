@@ -99,7 +99,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     if is_white:
         counted = test.counted
         if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
-            return ()  # Long steps have a notice. Their error is not a missing term.
+            return ()  # the fitted parameters do not change during the run
     # Long steps have their own notice. Their error is not a missing term.
     if long_steps(found):
         return ()

@@ -190,7 +190,8 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
         return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
 
     sizes, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
-    # A direction that the rows do not identify changes these forces by rounding only.
+    # A direction that the rows do not identify changes these forces by rounding only. Therefore it
+    # is left out.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
@@ -269,7 +270,7 @@ def _different(found: FitResult) -> str:
     offset = weight[:, None]
     all_columns = np.column_stack([base, offset, each])
     off = np.flatnonzero(outliers([found.sweep], r, independent(all_columns)))
-    base = np.column_stack([base, np.eye(found.n)[:, off]])  # a column excludes each outlier
+    base = np.column_stack([base, np.eye(found.n)[:, off]])  # a column for each outlier excludes it
     with_offset = np.column_stack([base, offset])
     all_columns = np.column_stack([with_offset, each])
     likelihood = restricted_likelihood(r, independent(all_columns))

@@ -144,7 +144,7 @@ def compare_structures(
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, criteria.start)
     )
-    # A record that is left out does not identify its own parameters.
+    # Records are not left out if they have own parameters, which other records do not identify.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
@@ -159,7 +159,8 @@ def compare_structures(
             how = {"objective": start, "bounds": limits, "progress": first}
             before = fit(model, records, **how, **common)
             model = begun_at(before.model, model, before.problem)
-        # A table that follows the speeds of one record would take hundreds of steps.
+        # The number of steps is limited, because a table that follows the speeds of one record
+        # would take hundreds of steps.
         method = LevenbergMarquardt(tolerance=1e-3, max_steps=60)
         how = {"objective": objective, "method": method, "own": structure.own, "progress": last}
         how |= {"priors": structure.priors, "bounds": structure.bounds}

@@ -262,7 +262,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         ]
         # Residuals that lack an offset are autocorrelated by it, so these notices are left out.
         of_errors = () if of_directions else self.spread.notices
-        if any(n.code == "records-differ" for n in out):  # Separate fits show more.
+        if any(n.code == "records-differ" for n in out):  # separate fits show it in more detail
             of_errors = [n for n in of_errors if n.code != "records-differ"]
         return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 

@@ -148,7 +148,7 @@ def _motion(
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
-    if problem.loss.rounds > 1:  # Baselines of a robust loss leave outliers out.
+    if problem.loss.rounds > 1:  # With a robust loss, the baselines leave outliers out.
         usual = np.median(np.abs(r[weight > 0])) if np.any(weight > 0) else 0.0
         weight = np.where(np.abs(r) > 10.0 * usual, 0.0, weight)
     if np.sum(weight > 0) < 20 or not noise >= 0:

@@ -86,7 +86,7 @@ def _ends_of_round(
     """Yield the ends of the short fits of round `number`, counted from 0. The scores are computed
     with the problem `plain`. After every tenth generation the best points are fitted.
     """
-    # Most steps of each fit, and of a fit whose cost is below twice the least cost so far.
+    # Largest number of steps of each fit, and of one whose cost is below twice the least so far.
     short, long = 12, 60
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
