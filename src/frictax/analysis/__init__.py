@@ -3,7 +3,7 @@
 - `errors`: standard errors and intervals; `derived`: derived quantities.
 - `residuals`: patterns in residuals; `missing`: score tests for missing terms.
 - `selection`: laws and structures; `planning`: expected accuracy before a fit.
-- `replay`: runs beside the record.
+- `replay`: simulations compared with the record.
 """
 
 from .derived.derived import Derived as Derived

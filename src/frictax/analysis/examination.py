@@ -1,4 +1,4 @@
-"""The results beside a fit in its report: residual study, motions, outlook and missing terms."""
+"""Results that the report of a fit adds: residual study, motions, outlook and missing terms."""
 
 import dataclasses
 import itertools
@@ -17,18 +17,18 @@ from .planning.outlook import Outlook, outlook_of
 from .replay.free_run import Motion, motion
 from .residuals.study import ResidualStudy
 
-# Codes of notices that the residuals are more than noise.
+# Codes of the notices that the residuals contain more than noise.
 _NOT_NOISE = {"term-missing", "residuals-unexplained", "remembers", "residuals-too-large"}
 _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examination:
-    """The results beside a fit in its report.
+    """The results that the report of a fit adds to the fit.
 
     - `study` of the residuals, and `outlook` at the start values of the fit; None if a computation
       was refused, and `notices` says why.
-    - `motions`: record -> the free run beside it.
+    - `motions`: record -> the free run that is compared with it.
     - `missing`: the missing terms; None if the residuals are noise, or without a simulation.
     """
 
@@ -40,7 +40,7 @@ class Examination:
 
 
 def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examination:
-    """Return the results beside `found`, computed by the threads of `pool`."""
+    """Return the additional results for the fit `found`, computed by the threads of `pool`."""
     objective = found.problem.objective
     free = objective if isinstance(objective, FreeRun) else None
     records = [label for label, record in found.records.items() if isinstance(record, Record)]
@@ -58,7 +58,8 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
     expected = pool.submit(run_counted, outlook_of, found)
     lacking = pool.submit(run_counted, found.missing) if left else None
     motions = {label: result_of(job) for label, job in runs.items()}
-    # The fit is valid even if too few samples move, or if the run from the start values fails.
+    # The residual study fails if too few samples move, and the outlook fails if the run from the
+    # start values fails. The fit is valid in both cases, so a notice replaces the failed result.
     studied, not_studied = _unless_refused(study, "residuals-not-studied")
     before, not_expected = _unless_refused(expected, "outlook-not-asked")
     said = *not_studied, *not_expected

@@ -1,6 +1,4 @@
-"""Friction over speed as a function of the fitted parameters, for a law or one contact of a
-machine.
-"""
+"""Friction over speed as a function of the fitted parameters, for a law or one contact."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

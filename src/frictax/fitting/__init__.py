@@ -36,4 +36,4 @@ from .steady_model import (
 )
 from .weighted_residuals import weighted_residuals as weighted_residuals
 
-Found = FoundMachine = FitResult  # their names until version 0.2
+Found = FoundMachine = FitResult  # names of `FitResult` until version 0.2

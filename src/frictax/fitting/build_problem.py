@@ -130,7 +130,7 @@ def build_problem(
     origin = np.where(scaled, lower, 0.0)
     size = np.where(scaled, x0 - origin, 1.0)
     base = transform_parameters(unknowns, origin + (x0 - origin) / size, "to_unconstrained")
-    # Outputs whose starts or offsets are fitted do not have another offset.
+    # An output whose start or offset is fitted does not get another offset.
     moved = {u.path for u in unknowns}
     is_floating = lambda name: not {name, f"outputs.{name}.offset"} & moved  # noqa: E731
     prepared = tuple(
@@ -306,7 +306,7 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
-    with jax.ensure_compile_time_eval():  # A cached value must not be a tracer of the first caller.
+    with jax.ensure_compile_time_eval():  # The cached value must not be a tracer of one call.
         return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 

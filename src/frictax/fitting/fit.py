@@ -169,7 +169,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     check_names(fit, options)
     given = FitOptions(**options)
     check_precision()
-    if hasattr(data, "iloc"):  # a `DataFrame`
+    if hasattr(data, "iloc"):  # the data are a `DataFrame`
         if isinstance(model, Machine):
             raise ValueError(
                 "`fit` of a machine must be given records, got a DataFrame. Write"
@@ -196,7 +196,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 def fit_sweep(model: Any, sweep: Sweep, options: FitOptions, work: Work) -> FitResult:
     """Fit a friction law to a sweep; see `fit`."""
     start = assemble_friction(model, sweep, options)
-    if isinstance(model, type):  # The start of a kind of law comes from the data.
+    if isinstance(model, type):  # The start values of a class of law come from the data.
         start = move_inside(start, options.bounds)
     problem, notes = build_sweep_problem(start, sweep, options)
     paths = tuple(u.path for u in problem.unknowns)
@@ -216,7 +216,7 @@ def fit_records(
     if repeats and isinstance(options.own, Mapping):
         starts = {path: values for path, values in options.own.items() if values is not None}
         if any(np.shape(values)[:1] != (len(labels),) for values in starts.values()):
-            records, repeats = labels, []  # `build_problem` rejects these starts.
+            records, repeats = labels, []  # `build_problem` reports these starts as an error
         else:
             kept = [i for i, label in enumerate(labels) if label in records]
             own = {path: [x[i] for i in kept] for path, x in starts.items()}
@@ -270,7 +270,7 @@ def _fit_start(
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
-    if isinstance(start, InverseDynamics):  # The intervals of a start are not used.
+    if isinstance(start, InverseDynamics):  # Intervals of this first fit are not used.
         start = dataclasses.replace(start, at_samples=True)
     first = FitOptions(
         objective=start,
@@ -347,8 +347,8 @@ def _with_noise_of_end(
 ) -> tuple[Problem, Searched]:
     """Search again with the noise at the end of the search, until it does not change."""
     objective = problem.objective
-    for _ in range(3):  # Three updates suffice for a weak form.
-        # Only whitened residuals depend on the noise.
+    for _ in range(3):  # three updates suffice for a weak form
+        # Only whitened residuals depend on the noise. Others need no further search.
         if end.interrupted or not objective.whitens():
             break
         x, delayed = np.asarray(end.state.x), problem.delayed
@@ -377,11 +377,11 @@ def _with_corrected_starts(
         return problem, end, ()
     try:
         second = search(again, method, say=work, first=end.state.z)
-    except KeyboardInterrupt:  # The search was stopped before its first result.
+    except KeyboardInterrupt:  # The second search was stopped before its first result.
         if not may_keep():
             raise
         return problem, end._replace(interrupted=True), ()
-    # Other starts do not help a machine with kinks that the record does not have.
+    # Corrected starts do not help a machine with kinks that the record does not have.
     if second.state is end.state or not float(second.state.cost) < LARGEST_RISE * float(
         end.state.cost
     ):
@@ -399,7 +399,7 @@ def _merge_searches(end: Searched, second: Searched) -> Searched:
 def with_step_notices(found: FitResult) -> FitResult:
     """Return the fit with notices of the effect of the step length on the estimates."""
     said = [*long_steps(found), *between_samples(found)]
-    # A copy without new notices would compute its errors again.
+    # The same fit is returned without new notices. A copy would compute its errors again.
     return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
 
 

@@ -44,7 +44,7 @@ from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import Searched, search
 from .steady_model import assemble_friction
 
-# Errors of records and options, with a message for the user.
+# Exceptions for wrong records and options. They have a message for the user.
 MISTAKES = (ValueError, KeyError, TypeError, OSError)
 
 
@@ -154,7 +154,7 @@ def _problems_of_records(
             divide_gaps(objective.prepare(machine, record), problem.engine) for record in records
         ]
         return [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
-    # The values of the models, or the initial states of the records, differ.
+    # Each record needs its own problem, because models or initial states differ.
     return [(problem_of(*one), []) for one in zip(models, records, strict=True)]
 
 
@@ -189,7 +189,7 @@ class Ends:
             mine = self.found(i)
             if not mine.of_sweep:
                 return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
-            # The check of a dip at low speed takes longer than the fit and is left out.
+            # The check of a dip at low speed is left out, because it takes longer than the fit.
             known = np.where(mine.active, 1.0, np.nan)
             half = known * mine.spread.half_width(self.level, np.eye(mine.x.size))
             sd = known * np.sqrt(np.diag(mine.covariance))
@@ -306,11 +306,11 @@ def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
     """Yield the problem of each record with its notices, or the exception of an invalid record."""
-    # Problems that are also used for other records, with the notices of their machine.
+    # Problems that also serve for later records, with the notices of their machine.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
     for model, record in zip(models, records, strict=True):
         # Problems with equal keys differ only in their samples. If the record prescribes a motion,
-        # each sample is an event, and their number belongs to the key.
+        # each sample is an event. The key then contains the number of samples.
         units = tuple((name, unit.name) for name, unit in record.units.items())
         channels = (*record.inputs, None, *record.outputs, None, *record.sd)
         parts = [name.partition(".")[0] for name in record.inputs]
@@ -356,7 +356,7 @@ def _is_searched_together(options: FitOptions) -> bool:
     """Return True if the searches of these fits run together."""
     objective, start = options.objective, options.start
     if start is not None and (objective or FreeRun()).drives() != start.drives():
-        return False  # `fit_records` rejects this combination.
+        return False  # `fit_records` reports this combination as an error
     return (
         options.is_least_squares
         and not options.priors

@@ -53,7 +53,7 @@ def search_together(
         begin = [np.asarray(ends[i].z) for i in moved]
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
-            # Other starts do not help a machine with kinks that the record does not have.
+            # Corrected starts do not help a machine with kinks that the record does not have.
             if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
@@ -78,9 +78,7 @@ def search_together(
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
-    """Return the problem with samples of weight 0 after the last one of its record, and the inputs
-    of its end.
-    """
+    """Return the problem with samples of weight 0 after its last one, with the last inputs."""
     (one,) = problem.prepared
     if not (
         isinstance(problem.objective, FreeRun)
@@ -94,7 +92,7 @@ def _fill(problem: Problem, length: Length) -> Problem:
     if more <= 0:
         return problem
     t = np.asarray(one.t)
-    # With a thousandth of the median time step the state hardly changes.
+    # The added time steps are a thousandth of the median step, so the state hardly changes in them.
     step = 1e-3 * float(np.median(np.diff(t)))
     tail = t[-1] + step * np.arange(1, more + 1)
 
@@ -115,7 +113,7 @@ def _fill(problem: Problem, length: Length) -> Problem:
 
 
 def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
-    """Return the end of a search with `filled` as an end for `problem`."""
+    """Return the end of a search of `filled` without the rows that `_fill` added to `problem`."""
     rows, more = (sum(p.weight.size for p in q.prepared) for q in (problem, filled))
     if rows == more:
         return end
@@ -196,7 +194,7 @@ def _of_a_kind(
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
     ends = search_from(begin, tell)
-    # A value next to its bound has so little effect that no search moves it away (as in one fit).
+    # A value next to its bound has too little effect for a search. Therefore it is reset.
     for back in BACK:
         z = [reset_strayed(p, _state_at(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
@@ -229,7 +227,7 @@ class _OneOfMany(Run):
     """A search of one of many problems by their common program."""
 
     def advance(self, state: Descent, until: int, noise: Any) -> Descent:
-        assert noise == 1.0  # The program that all problems share was compiled for this noise.
+        assert noise == 1.0  # The common program is compiled for this noise scale.
         leaves, dof, floor = jax.tree.leaves(self.problem), self.dof, self.floor
         how = [state], until, np.array([dof]), np.array([floor])
         return _state_at(_call_program(self.problem, [leaves], self.method, *how), 0)
@@ -248,7 +246,7 @@ def _call_program(
     number of them. They differ from `first` only in the numbers among their `leaves`.
     """
     count = len(states)
-    mine = np.minimum(np.arange(_TOGETHER), count - 1)  # Problems beyond the last one do not start.
+    mine = np.minimum(np.arange(_TOGETHER), count - 1)  # Unused places repeat the last problem.
     numbers, static = eqx.partition(first, _is_array)
     stacked = [
         np.stack([leaves[i][k] for i in mine]) for k, x in enumerate(leaves[0]) if _is_array(x)

@@ -60,8 +60,8 @@ def starting_law(
     f = (sweep.force * sweep.direction)[sliding]
     w = np.ones_like(v) if sweep.sigma is None else sweep.sigma.mean() / sweep.sigma[sliding]
     size = max(float(np.mean(np.abs(f))), 1e-30)
-    least = 0.01 * size  # A search cannot leave a start at the bound of its domain.
-    law: Any  # of that kind
+    least = 0.01 * size  # A search cannot leave a start at a bound.
+    law: Any  # an instance of `kind`
     if kind is Coulomb:
         (constant, slope), _ = _nonnegative(w, f, np.ones_like(v), v)
         law = Coulomb(F_Coulomb=max(constant, least), F_prop=max(slope, least / v.max()))
@@ -92,8 +92,8 @@ def starting_law(
             law = Table([[at[0], size]])
             return law
         hats = [np.interp(v, at, row) for row in np.eye(at.size)]
-        # A weak prior at the mean keeps a node near the curve if no speed was measured between its
-        # neighbours.
+        # A weak prior at the mean force keeps the force of a node near the curve, if no speed was
+        # measured between its neighbours.
         pull = [
             np.concatenate([hat * w, 1e-3 * row])
             for hat, row in zip(hats, np.eye(at.size), strict=True)
@@ -164,10 +164,10 @@ def starting_bristle(
         way, force = (float(x) for x in np.median(found, axis=0))
     straight = kind in (ElastoPlastic, MaxwellSlip) and len(found)
     stiffness = (1.26 if straight else 1.0) * force / way
-    bristle: Any  # of that kind
+    bristle: Any  # an instance of `kind`
     if kind is MaxwellSlip:
         grid = np.geomspace(0.5, 2.0, elements) if elements > 1 else np.ones(1)
-        # Explicit shares are parameters that a fit can change.
+        # The shares are given explicitly, so that they are parameters that a fit can change.
         bristle = MaxwellSlip(stiffness / (elements * grid), share=np.ones(elements))
         return bristle
     values = {"sigma_0": stiffness}
@@ -240,9 +240,7 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """Return `model` with its free parameters set near the data; an empty list for laws of the
-    user's own.
-    """
+    """Return `model` with free parameters set near the data; an empty list for a user's own law."""
     steady = as_steady(model)
     values: dict[str, Any] = {}
     for branch, law in (("f_pos", steady.f_pos), ("f_neg", steady.f_neg)):
@@ -304,7 +302,7 @@ def movable(
     if len(edge) < len(chosen):
         chosen = [p for p in chosen if p not in edge]
         notes += [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
-    # This raises for a start on the edge of its domain.
+    # The conversion raises an error for a start on the edge of its domain.
     to_unconstrained(model, [p.path for p in chosen])
     return chosen, notes
 

@@ -12,7 +12,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-_DRAWS, _LEAST = 4000, 400  # draws, and the smallest number that is sufficient
+_DRAWS, _LEAST = 4000, 400  # numbers of draws, and of valid draws that are sufficient
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
@@ -27,7 +27,8 @@ def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
     """Return whether each fitted parameter without an error is at its lower bound."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
-    # A parameter is at its bound within 1 % of its value or of its start, whichever is larger.
+    # A parameter is at its bound if its distance from the bound is at most 1 % of its value or of
+    # the distance of its start from the bound, whichever is larger.
     return ~found.active & (x - low <= 0.01 * np.maximum(np.abs(x), start))
 
 
@@ -59,8 +60,8 @@ def draws_within_bounds(
     white = np.diag(found.full_covariance)[on]
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
-    # `moved`: the m parameters at a bound whose effect over their whole size is above 1 % of the
-    # noise. `follow`: derivatives (k, m) of the others by these.
+    # `moved` marks the m parameters at a bound whose effect over their whole size exceeds 1 % of
+    # the noise. `follow` contains derivatives (k, m) of the others by these parameters.
     j, noise = found.full_jacobian, found.noise_scale * np.sqrt(wider)
     far = np.maximum(np.abs(x), np.abs(x - np.asarray(found.problem.x0)))
     moved = ~on & (np.linalg.norm(j, axis=0) * far > 0.01 * found.noise_scale)
@@ -79,17 +80,17 @@ def draws_within_bounds(
         keep = np.flatnonzero(moved) != k
         moved[k] = False
         follow, slope, curvature = follow[:, keep], slope[keep], curvature[np.ix_(keep, keep)]
-        if covariance[k, k] > 0:  # The others are conditional on parameter k.
+        if covariance[k, k] > 0:  # The covariance is conditional on parameter k.
             covariance = covariance - np.outer(covariance[k], covariance[k]) / covariance[k, k]
             covariance[k] = covariance[:, k] = 0.0
     variances, turn = np.linalg.eigh(covariance)
     root = turn * np.sqrt(np.maximum(variances, 0.0))
     dof = float(spread.dof((gradient * on)[None])[0])
     by_factors, kept = _has_log_scale(found), list[np.ndarray]()
-    for _ in range(20):  # Further batches replace the draws that are beyond a bound.
+    for _ in range(20):  # Draws beyond a bound are rejected and drawn again.
         step = np.zeros((_DRAWS, x.size))
         ends = low[moved] - x[moved], high[moved] - x[moved]
-        # Distances from the bounds by 30 sweeps of a Gibbs sampler over the parameters there.
+        # A Gibbs sampler with 30 sweeps draws the distances of parameters from their bounds.
         away = np.zeros((_DRAWS, slope.size))
         for _ in range(30 if slope.size > 1 else 1):
             for i in np.flatnonzero(np.diag(curvature) > 0):
@@ -102,7 +103,7 @@ def draws_within_bounds(
         step[:, found.active] += step[:, moved] @ follow.T
         step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
         middle = x
-        if profiled is not None:  # Draws from the density exp(-likely^2/2) along the profile.
+        if profiled is not None:  # Draw k from the density exp(-likely^2/2) along its profile.
             grid = np.linspace(at[0], at[-1], 2001)
             density = np.exp(-0.5 * np.interp(grid, at, likely) ** 2)
             area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
@@ -139,7 +140,7 @@ def _profile_near_bound(
         return None
     place = int(np.argmax(share))
     name = [n for u in found.problem.unknowns for n in u.names][place]
-    made = vars(found).setdefault("profiles_near_bounds", {})  # cached with the fit
+    made = vars(found).setdefault("profiles_near_bounds", {})  # the profile is cached with the fit
     if (name, by) not in made:
         try:
             made[name, by] = found.profile(name, by=by)
@@ -148,7 +149,7 @@ def _profile_near_bound(
     profile = made[name, by]
     if profile is None or not (np.isfinite(profile.lower) and np.isfinite(profile.upper)):
         return None
-    # The ratio at the end of the profile's interval is set to that of a normal distribution.
+    # Scale the root of the likelihood ratio to a normal quantile at the end of the interval.
     usual = NormalDist().inv_cdf(profile.level if profile.one_sided else 0.5 + profile.level / 2)
     root = np.sqrt(np.maximum(profile.ratio, 0.0) / profile.threshold) * usual
     good = np.isfinite(root)
@@ -158,7 +159,7 @@ def _profile_near_bound(
     if values.size < 3:
         return None
     extent = 4.0  # [standard deviations] distance from the fit to which the profile is extended
-    for end, near_end in ((0, 1), (-1, -2)):  # Extend both ends along straight lines.
+    for end, near_end in ((0, 1), (-1, -2)):  # Both ends are extended along straight lines.
         bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
         rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
         if root[end] >= extent or rise * (1 if end else -1) <= 0:

@@ -36,9 +36,9 @@ from frictax.verbs import DerivedVerbs
 from ..errors.posterior import Posterior
 from .bounded import draws_within_bounds, ends_about, is_near_bound, is_on_bound
 
-# The name, a function from a machine to the value, and the SI unit.
+# A derived quantity: its name, the function that computes it from a machine, and its SI unit.
 Quantity = tuple[str, Callable[[Any], Any], str]
-EXACT = 1e-13  # [value] error below which a quantity is exact
+EXACT = 1e-13  # [value of the quantity] largest standard error of a quantity that counts as exact
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -149,11 +149,13 @@ def derive_from_fit(
         spread = by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
     made = differentiate_quantity(found, of, record, spread)
     out = made.with_names(found, names, units, scalar)
-    # Errors and intervals by draws for each quantity that depends on a parameter at its bound or
-    # near it.
+    # A quantity that depends on a parameter at or near a bound gets its error and interval from
+    # draws.
     depends, bound = made.slopes != 0, is_on_bound(found)
     unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
-    # A parameter at its bound can act by its square alone, as peak does at 1.
+    # At a bound, the residuals may depend only on the square of a parameter, for example on that of
+    # `peak` at 1. The derivative is then zero and the quantity counts as unknown, but draws give an
+    # interval.
     hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
     uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
@@ -191,7 +193,7 @@ def requested_quantities(
     and units, and whether it is one number.
     """
     known = {title: (of, si) for title, of, si in _common(found)}
-    if function is None:  # 1/fexp is infinite where fexp went to 0
+    if function is None:  # Infinite quantities such as 1/fexp at fexp = 0 are left out.
         machine = found.problem.setup_at(jnp.asarray(found.x), record).machine
         known = {n: (of, si) for n, (of, si) in known.items() if np.isfinite(float(of(machine)))}
     if function is None or (isinstance(function, str) and function in known):
@@ -234,9 +236,7 @@ def requested_quantities(
 
 
 def is_title(text: str) -> bool:
-    """Return whether a text has the form of the name of a common quantity, and not of
-    arithmetic.
-    """
+    """Return whether a text has the form of the name of a common quantity, not of arithmetic."""
     return re.fullmatch(r"[\w.]+: [\w ]+", text) is not None
 
 
@@ -290,7 +290,7 @@ class DerivedValues:
         if moves.any():
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
-        # The error is that of the noise model with the widest interval.
+        # The noise model with the widest interval determines the standard error.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T
@@ -301,7 +301,8 @@ class DerivedValues:
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
             if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
-            elif sd >= 1e4 * (abs(value) or 1.0):  # The data do not determine even its size.
+            # The data do not determine even the order of magnitude.
+            elif sd >= 1e4 * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
             shown = found.declared(unit, "", None, value) if unit else None
@@ -334,7 +335,8 @@ def differentiate_quantity(
         )
     known, held = found.identifiability.knowledge, []
     names = [n for u in found.problem.unknowns for n in u.names]
-    for row in gradient:  # What the parameters without errors imply about each quantity.
+    # The parameters without standard errors decide whether a quantity is unknown or at a bound.
+    for row in gradient:
         on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
         kinds = {known[n] for n in on if n in known}
         at_bound = Knowledge.AT_BOUND if kinds else Knowledge.FIXED
@@ -365,9 +367,10 @@ def tied_estimates(
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
-        while source in sources:  # The end of a chain of multiples; empty behind a function.
+        # Follow a chain of multiples to its first parameter; the source of a function is empty.
+        while source in sources:
             source = sources[source]
-        if domains.get(source) == LogScale():  # Its error is a factor, as that of the source.
+        if domains.get(source) == LogScale():  # its error is a factor, like that of its source
             domain = LogScale()
         for label, record in records.items():
             made = differentiate_quantity(found, at, record, spread)
@@ -402,7 +405,7 @@ def derive_from_draws(
     found = drawn.found
     record = None if label is None else found.number(label)
     of, names, units, scalar = requested_quantities(found, function, name, unit, record)
-    # One program computes the fit and the draws.
+    # The fit and the draws are evaluated in one call, so that only one program is compiled.
     x = jnp.vstack([found.x, drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1])])
     at = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
     made = np.asarray(at(x), float)

@@ -1,1 +1,1 @@
-"""How well the numbers of a fit are known."""
+"""Standard errors and intervals of the parameters of a fit."""

@@ -21,7 +21,7 @@ from frictax.pytree import pytree_dataclass
 from .clusters import has_windows
 from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel, inverse_root
 
-_FLOOR = 1e-4  # [share of the variance] white noise that is added, for band-limited residuals
+_FLOOR = 1e-4  # [share of the variance] white noise that is added to band-limited residuals
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ def select_autoregression(
     is added.
     """
     g = g + (floor * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
-    # One Cholesky factor contains the fits of all orders.
+    # One Cholesky factor contains the fits of all orders, so each fit is a triangular solution.
     low = np.linalg.cholesky(g[1:, 1:])
     along = np.linalg.solve(low, g[1:, 0])
     rest = np.maximum(g[0, 0] - np.concatenate([[0.0], np.cumsum(along**2)]), 1e-200)
@@ -87,8 +87,8 @@ class Series:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
         self.pull = root @ seen.T  # change of the estimates by each residual
-        # Rows are averaged so that 98 % of the energy of each sensitivity remains, below the
-        # frequency `wide` [cycles a row], with 300 rows or more and 20,000 or less.
+        # Successive rows are averaged. At least 300 and at most 20,000 remain, with the frequencies
+        # below `wide` [cycles a row], which contain 98 % of the energy of each sensitivity.
         norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
         power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
         if power.size:
@@ -140,7 +140,7 @@ class Series:
         phi, q = self.model.phi, self.model.phi.size
         a = np.concatenate([[1.0], -phi])
         whitened = np.einsum("i,j,ijab->ab", a, a, self.gram[: q + 1, : q + 1])
-        # The first samples have no lags, so they count as white noise of the whole variance.
+        # The first samples are not predicted. They count as white noise with the whole variance.
         whole = (1.0 + floor) * g[0, 0] / max(self.count, 1)
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
@@ -151,11 +151,11 @@ class Series:
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
-        if not phi.size:  # White noise needs no spectrum.
+        if not phi.size:  # white noise does not need a spectrum
             size = sum((x.T @ x for _, x in self.parts), np.zeros((self.columns,) * 2))
             return noise * self.each**2 * size, [], rows
         longest = max((len(y) for y, _ in self.parts), default=1)
-        # Zero padding by 8, so that no resonance falls between two frequencies.
+        # Zeros are added to 8 times the length, so no resonance falls between two frequencies.
         size = 8 << (longest - 1).bit_length()
         weight = np.full(size // 2 + 1, 2.0 * noise / size)
         weight[[0, -1]] /= 2.0
@@ -168,7 +168,7 @@ class Series:
         shapes = np.abs(np.fft.rfft(np.column_stack([np.ones(len(phis)), -phis]), size)) ** 2
         sums = np.zeros((len(phis), self.columns, self.columns))
         for out, w in zip(sums, np.repeat(weight / np.maximum(shapes, 1e-10), 2, 1), strict=True):
-            for s in seen:  # Real and imaginary parts alternate in a row.
+            for s in seen:  # Each row contains real and imaginary parts in turn.
                 out += (s * w) @ s.T
         ups, downs = np.split(sums[1:], 2)
         return sums[0], list((ups - downs) / 0.1), rows
@@ -186,7 +186,8 @@ def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray,
     out = np.empty((most + 1, most + 1, width, width))
     out[0] = (z[most:].T @ back).reshape(width, -1, width)[:, ::-1].transpose(1, 0, 2)
     out[1:, 0] = out[0, 1:].transpose(0, 2, 1)
-    # The products at one more lag begin one sample earlier and end one sample earlier.
+    # The sums of products at lags i + 1, j + 1 begin and end one sample earlier than those at i, j.
+    # Therefore one product is added at the beginning, and one is subtracted at the end.
     begins, ends = z[most - 1 :: -1], z[: -most - 1 : -1]
     more = np.einsum("ia,jb->ijab", begins, begins) - np.einsum("ia,jb->ijab", ends, ends)
     for i in range(most):
@@ -194,10 +195,10 @@ def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray,
     return out
 
 
-# White noise [share of the variance] that is added to smooth residuals instead of `_FLOOR`.
+# [share of the variance] White noise that is added to smooth residuals instead of `_FLOOR`.
 _SMOOTH_FLOOR = 1e-6
-# Standard deviation of a walk at the end of the record, in units of that of the residuals. A larger
-# walk is visible in the residuals.
+# Grid of the standard deviation of a walk at the end of the record, in units of the standard
+# deviation of the residuals. A larger walk would be visible in the residuals.
 SIZES = np.geomspace(0.02, 5.0, 24)
 
 
@@ -218,7 +219,7 @@ class Walk:
         `Series.covariances`.
         """
         columns = np.concatenate([x for _, x in series.parts]) * series.each
-        steps = np.cumsum(columns[::-1], axis=0)  # A step moves all later samples.
+        steps = np.cumsum(columns[::-1], axis=0)  # a step of the walk changes all later samples
         size = steps.T @ steps
         return self.step * size, [self.spread * size], np.inf
 
@@ -256,11 +257,11 @@ def random_walk_noise(
         same = _WalkLikelihood(about, series.model)
         series.model, alone = usual, same.alone
         best = min(best, same, key=lambda one: one.score)
-    # Akaike's cost of the variance of the walk is half of that of a parameter, because the variance
-    # may be 0.
+    # In Akaike's criterion the variance of the walk costs half as much as a parameter, because it
+    # may be at its bound 0.
     if best.score > alone - 1.0:
         return None
-    for _ in range(3):  # The walk and the autoregression of the rest alternate.
+    for _ in range(3):  # The walk and the remaining noise are estimated in turn.
         other = _WalkLikelihood(about, about.autoregression_of(best.rest))
         if other.score >= best.score:
             break
@@ -347,7 +348,8 @@ class _WalkLikelihood:
         out, shape = np.empty_like(about.both), 0.0
         for part in about.parts:
             mine, q = about.both[part], min(phi.size, part.stop - part.start)
-            out[part][:q] = mine[:q] / np.sqrt(about.square)  # The first rows have no lags.
+            # The first rows do not have earlier rows, so they are only scaled.
+            out[part][:q] = mine[:q] / np.sqrt(about.square)
             lags = (c * mine[q - i : len(mine) - i] for i, c in enumerate([1.0, *-phi]))
             out[part][q:] = sum(lags) / np.sqrt(noise) if len(mine) > q else 0.0
             shape += q * np.log(about.square) + (len(mine) - q) * np.log(noise)
@@ -367,7 +369,7 @@ class _WalkLikelihood:
         lead = np.sqrt(waves.size / noise)
         c, s = (lead * ([1.0, *-phi] @ f(lags)) for f in (np.cos, np.sin))
         first = [np.arange(p.start, p.stop)[: phi.size] for p in about.parts]
-        left_out = np.concatenate(first)  # rows without lags, where the walk is small
+        left_out = np.concatenate(first)  # the first rows of each part, where the walk is small
         sines, cosines = waves.sines[left_out], waves.cosines[left_out]
         ss, sc, cc = (
             whole - one.T @ other
@@ -413,7 +415,7 @@ def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
 
 @functools.lru_cache(maxsize=8)
 def _walk_waves(n: int) -> _Waves:
-    # Waves faster than the slowest 32 have less than 1e-3 of the variance of the walk.
+    # The 32 slowest waves are sufficient: each faster one has less than 1e-3 of the variance.
     phase = (2.0 * np.arange(1, min(32, n // 4) + 1) - 1.0) * np.pi / (2.0 * n + 1.0)
     s, c = (f(np.arange(1, n + 1)[:, None] * phase) for f in (np.sin, np.cos))
     norm = np.linalg.norm(s, axis=0)
@@ -422,11 +424,11 @@ def _walk_waves(n: int) -> _Waves:
 
 
 _LEAST_INFORMATION = 1e-9  # [information of white residuals] added in all directions
-# REML iterations, and the relative change of the covariance at the end
+# Largest number of REML iterations, and the relative change of the covariance at which they end.
 _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record longer, or repeat the run and use the errors of Jackknife")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
-# Correlation times in a record, and degrees of freedom, below which errors are rough and useless.
+# Numbers of correlation times and degrees of freedom below which errors are rough, and useless.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 
@@ -469,7 +471,7 @@ class Autoregression(LinearNoiseModel):
         root, unseen = linear.axes
         columns = linear.jacobian @ root
         series = [Series(linear.residuals, columns, root, *one) for one in linear.series]
-        # Independent rows of sweeps: HC2 of MacKinnon and White, J. of Econometrics 29 (1985).
+        # Rows of sweeps are independent: HC2 of MacKinnon and White, J. of Econometrics 29 (1985).
         single = linear.counted.copy()
         for _, _, stretches in linear.series:
             single[np.concatenate(stretches)] = False
@@ -478,7 +480,8 @@ class Autoregression(LinearNoiseModel):
         scores = seen * (r / np.sqrt(1.0 - leverage))[:, None]
         square = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
         prior = linear.priors @ root
-        # A parameter may depend only on samples without lags. It needs some information to invert.
+        # A parameter may depend only on the first samples, which the autoregression does not
+        # predict. Some information is added, so that the matrix can be inverted.
         least = _LEAST_INFORMATION * np.eye(root.shape[1])
         known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + seen.T @ seen / square
         walks = _fit_all(series, known, wander=not linear.rows)
@@ -489,7 +492,7 @@ class Autoregression(LinearNoiseModel):
         parts += [w.covariances(one) for one, w in zip(series, walks, strict=True) if w]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
-        # Errors increase if residuals are larger where they count more.
+        # The errors increase if residuals are larger where they have more effect on an estimate.
         of_size = of_mean = np.zeros(len(root))
         for one in series:
             w, square = one.pull**2, one.residuals**2
@@ -622,7 +625,8 @@ def _notices(
     gains = [walk.gain for walk in walks if walk]
     if gains and times >= _ROUGH[0]:  # The size of the walk is uncertain, not the correlation.
         little = nothing | rough
-        is_said = max(gains) >= 4.0 and little.any()  # Noise without a walk: 1 of 20 records.
+        # Noise without a walk exceeds this gain in 1 of 20 records.
+        is_said = max(gains) >= 4.0 and little.any()
         return (Notice("zero-wanders", "", with_names(little)),) if is_said else ()
     out = [Notice("memory-as-long", "", with_names(nothing))] if nothing.any() else []
     return (*out, *([Notice("memory-long", "", with_names(rough))] if rough.any() else []))

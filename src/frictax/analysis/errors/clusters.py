@@ -31,7 +31,8 @@ from .linearization import (
 )
 from .resampling import method_of, run_search, scale_weights
 
-_ALONE = 1 - 1e-6  # [1] share of the information on a direction that a single cluster has
+# [1] With a larger share of the information on a direction, a cluster is its only source.
+_ALONE = 1 - 1e-6
 
 
 @pytree_dataclass
@@ -77,7 +78,7 @@ class Clustered(LinearNoiseModel):
             cluster, seconds = time_blocks(linear, self.blocks)
             says = f"scatter between {cluster[-1] + 1} blocks of {seconds:.2g} s"
             return cluster_covariance(linear, cluster, says)
-        clusters, count, first = [], [0, 0], 0  # `count`: windows, and rows of sweeps
+        clusters, count, first = [], [0, 0], 0  # `count`: number of windows, and of rows of sweeps
         for prepared in linear.found.problem.prepared:
             weight, swept = np.asarray(prepared.weight), isinstance(prepared, PreparedSweep)
             goes_on = np.zeros(len(weight), bool)
@@ -104,7 +105,7 @@ class Clustered(LinearNoiseModel):
 
 
 def has_windows(problem: Problem) -> bool:
-    """Return whether records are cut into windows, each a run of its own."""
+    """Return whether the simulation of records is divided into windows, each with its own start."""
     return any(not isinstance(p, PreparedSweep) and p.rows is not None for p in problem.prepared)
 
 
@@ -161,7 +162,7 @@ def bias_reduced(
     scores = np.einsum("gij,gj->gi", v, np.where(only, 0.0, along / np.sqrt(1.0 - e)))
     alone = noise**2 * np.einsum("gij,gj,gkj->ik", v, e * only, v)
     of_data, prior = root @ (scores.T @ scores + alone) @ root.T, noise * priors @ root @ root.T
-    # Directions that are not identifiable have the very large variance of `inverse_gram`.
+    # Directions that are not identifiable get the very large variance of `inverse_gram`.
     covariance = of_data + prior.T @ prior + noise**2 * unseen.T @ unseen
     dof = functools.partial(_satterthwaite, root, share, lifted, covariance, of_data)
     return covariance, Memoized(dof)
@@ -181,8 +182,8 @@ def _satterthwaite(
     out = [np.zeros(0)]
     for c in np.array_split(directions, len(directions) // 500 + 1):
         b = c @ root
-        # The variance is a quadratic form in white residuals. Its matrix has this diagonal, and the
-        # products of the vectors m of the clusters elsewhere.
+        # The variance is a quadratic form in white residuals. Its matrix has one row for each
+        # cluster: `diagonal` on the diagonal, and products of the clusters' vectors m elsewhere.
         diagonal = np.sum((b @ share) * b, axis=2)
         m = b @ lifted
         square = np.sum(np.einsum("gmi,gmj->mij", m, m) ** 2, axis=(1, 2))
@@ -198,7 +199,7 @@ def _satterthwaite(
 def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"], float]:
     """Return the number of the block of each residual, and the length of the longest blocks [s].
 
-    A window is not cut. Each row of a sweep is a block.
+    A window is not divided. Each row of a sweep is a block.
     """
     problem, data = linear.found.problem, linear.found.records.values()
     out, first, seconds = [], 0, 0.0
@@ -234,7 +235,7 @@ def compare_records(
         one, moved[row] = linear.fit_to_record(i)
         errors = model.estimate(one)
         variance[row], dof[row] = np.diag(errors.covariance), errors.dof(np.eye(len(shared)))
-        # Which estimates the record identifies without the others.
+        # Find the parameters that this record identifies without the other records.
         norms, (_, unseen) = np.linalg.norm(one.jacobian, axis=0), one.axes
         size = np.linalg.norm(unseen, axis=1, keepdims=True)
         share = np.divide(unseen, size, out=np.zeros_like(unseen), where=size > 0) * norms
@@ -259,7 +260,7 @@ def _find_differences(
     for k in np.flatnonzero(known.sum(axis=0) > 1):
         mine = known[:, k]
         probability = welch_test(values[mine, k], variance[mine, k], dof[mine, k])
-        if probability < 0.05 / tests:  # significance level of all tests together
+        if probability < 0.05 / tests:  # 0.05 is the significance level of all tests together
             differ[k] = True
             between = paule_mandel(values[mine, k], variance[mine, k])
             value = abs(float(found.x[found.shown][k]))

@@ -87,7 +87,7 @@ class Guarded(NoiseModel):
         if all(isinstance(p, PreparedSweep) for p in found.problem.prepared):
             return _sweep_errors(linear)
         share = motion_share(found)
-        if share < 0.8:  # Intervals missed true values in tests.
+        if share < 0.8:  # with a smaller share, intervals missed true values in tests
             return without_intervals(found, share)
         guard = Clustered(self.blocks)
         usual = self.usual_model(found.problem) or guard
@@ -106,11 +106,11 @@ class Guarded(NoiseModel):
             record = linear.samples.record
             says = f"scatter between {record[-1] + 1} records"
             made.append(cluster_covariance(linear, record, says))
-        # Standard deviations of the estimates because inputs may have followed smooth curves.
+        # `bends`: standard deviations of the estimates due to the interpolation of the inputs.
         bends = np.zeros(len(linear.acts))
         if found.bends is not None:
             bends = found.bends.spread * np.array(list(found.bends.moved.values()))
-        # An addition of 2 % to the variance makes an error 1 % larger.
+        # A smaller variance of `bends` is left out. It makes each error less than 1 % larger.
         if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [
                 dataclasses.replace(
@@ -124,10 +124,11 @@ class Guarded(NoiseModel):
         if all(steps) and not differ.any():
             directions = np.eye(len(found.x))[found.shown & found.active]
             *others, last = [part.half_width(found.level, directions) for part in parts]
-            # Ten blocks differ by up to a factor of 2 by chance: rounding explains the errors.
+            # Errors by ten blocks vary by up to a factor of 2 by chance. If no other error is
+            # larger than the last by more than this factor, rounding explains the errors.
             if np.all(np.max(others, axis=0, initial=0.0) <= 2.0 * last):
                 return dataclasses.replace(parts[-1], notices=notices)
-        # Whole records are compared for the parameters in which they differ.
+        # The scatter between whole records counts for the parameters in which the records differ.
         where = np.ones((len(parts), len(found.x)), bool)
         if differ.any():
             where[-1] = np.any(linear.follow[:, differ], axis=1)
@@ -154,16 +155,16 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
     forces = np.concatenate([np.ravel(p.weight * p.measured) for p in found.problem.prepared])
-    # Such small residuals are rounding errors.
+    # Residuals below this limit are rounding errors.
     is_exact = bool(np.linalg.norm(linear.residuals) < 1e-9 * np.linalg.norm(forces))
     is_coloured, p = False, len(linear.acts)
-    # 6 rows more than parameters are necessary to estimate an autocorrelation.
+    # At least 6 rows more than parameters are necessary to estimate an autocorrelation.
     is_long = np.sum(linear.counted) - np.sum(linear.acts) >= 6
     for one in [] if is_exact else _in_order(linear):
         by_replicates, is_autocorrelated = len(one.residuals) < len(linear.residuals), False
         if is_long and not by_replicates:
-            # Neighbours are more similar than in 90 % of draws of white noise. With few rows, the
-            # criterion for the order of an autoregression alone is not reliable.
+            # Neighbours must be more similar than in 90 % of draws of white noise. With few rows,
+            # the criterion for the order of an autoregression alone is not reliable.
             r = _with_white_draws(one)
             pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in one.rows for part in parts]
             after, before = np.concatenate(pairs, axis=1)
@@ -178,8 +179,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
                 is_coloured |= errors.allows_autocorrelation
     unequal = np.zeros(p, bool)
     if not is_exact and not found.problem.noise_known:
-        # The parameters whose error by the squares of single residuals ("HC2") is larger than in
-        # four of five draws of white noise. A test among few rows hardly detects them.
+        # Find parameters whose error by the squares of single residuals ("HC2") is larger than in
+        # four of five draws of white noise. A test with few rows rarely finds unequal errors.
         root, _ = linear.axes
         seen = linear.jacobian @ root
         left = 1.0 - np.sum(seen**2, axis=1)
@@ -195,7 +196,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
         parts.append(linear.to_all_parameters(errors))
         where.append(unequal)
     out = _widest(found, parts, np.array(where), 0, ())
-    # Both orders of the rows can give a notice of one code. The first one is kept.
+    # Both orders of the rows can give a notice with the same code. The first notice is kept.
     first = {n.code: n for n in reversed(out.notices)}
     notices = tuple(reversed(first.values()))
     if not notices and not is_exact:
@@ -234,12 +235,13 @@ def _widest(
     wins = of_each(np.eye(len(found.x)), level).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]
-    # Correlations are those of the part that applies to most parameters, errors those of each.
+    # The correlations are those of the part that applies to most parameters. Each standard error is
+    # that of the part that applies to its parameter.
     shown, active = found.shown, found.active
     most = int(np.argmax(np.bincount(wins[shown & active], minlength=len(parts))))
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
     covariance = parts[most].covariance * np.outer(scale, scale)
-    # The assumption behind the error of each parameter in words, the usual model first.
+    # Name the assumption behind the error of each parameter, the usual model first.
     names = [
         [n for n, w, a in zip(found.names, wins[shown], active[shown], strict=True) if a and w == k]
         for k in range(len(parts))
@@ -259,14 +261,13 @@ def _half_widths_of_parts(
     directions: Float[np.ndarray, "m q"],
     level: float,
 ) -> Float[np.ndarray, "k m"]:
-    """Return half of the interval of each direction by each of `parts`; 0 if a part does not
-    apply.
-    """
+    """Return half of the interval of each direction by each part; 0 if a part does not apply."""
     applies = ((directions != 0) @ where.T).T
-    if guard:  # The guard counts if its error is larger than by chance, and is of several blocks.
+    # The guard applies if it has several blocks and its error is larger than chance explains.
+    if guard:
         free, usual = parts[guard].dof(directions), parts[0].dof(directions)
         rounded = np.minimum(np.nan_to_num([free, usual], nan=1.0), 1e6)
-        # Limit of the ratio of variances, below which it stays in seven of ten cases by chance.
+        # In seven of ten cases the ratio of the two variances stays below this limit by chance.
         most = fdtri(*np.maximum(rounded, 1.0), 0.7)
         mine, theirs = (
             np.einsum("mi,ij,mj->m", directions, part.covariance, directions)
@@ -296,7 +297,8 @@ def _in_order(linear: Linearization) -> list[Linearization]:
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
     off = outliers(sweeps, found.full_residuals[: len(r)], linear.jacobian)
-    if off.any():  # Instead of them 0, the law that fits the other rows, and the same mean square.
+    # Residuals of outliers are replaced by 0. The others are scaled to keep the mean square.
+    if off.any():
         others = np.where(off, 0.0, residuals_without(off, r, linear.jacobian))
         r = others * (np.linalg.norm(r) / max(np.linalg.norm(others), 1e-300))
         linear = dataclasses.replace(linear, residuals=r)
@@ -341,7 +343,7 @@ def _average_replicates(
     counted = np.flatnonzero(linear.counted)
     size = np.bincount(count[counted], minlength=last + 1)
     n, m, p = counted.size, last + 1, int(np.sum(linear.acts))
-    if n - m < 3 or m - p < 1:  # too few replicates beyond the first row of their speed
+    if n - m < 3 or m - p < 1:  # too few rows repeat a speed, or too few speeds
         return None
     both = np.column_stack([linear.jacobian, linear.residuals])[counted]
     sums = np.zeros((m, both.shape[1]))
@@ -386,10 +388,10 @@ def _autocorrelation_not_excluded(
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts
-    if rows - np.sum(told) > 100:  # An autocorrelation is then always found or excluded.
+    if rows - np.sum(told) > 100:  # With more rows, the test always gives an answer.
         return ()
     half, level = spread.half_width(found.level, np.eye(len(told))), found.level
-    correlation = 0.8  # of neighbouring rows, as if a machine warms up during the sweep
+    correlation = 0.8  # correlation of neighbouring rows, as if a machine warms up during the sweep
     for one in _in_order(linear):
         if not one.residuals.any():
             continue
@@ -405,7 +407,7 @@ def _autocorrelation_not_excluded(
         ordinary = _residual_squares(columns, errors)
         general = _residual_squares(np.linalg.solve(root, columns), np.linalg.solve(root, errors))
         ratio = general / np.maximum(ordinary, 1e-300)
-        if np.mean(ratio >= ratio[0] * (1 - 1e-9)) < 0.03:  # The correlation is excluded.
+        if np.mean(ratio >= ratio[0] * (1 - 1e-9)) < 0.03:  # the test excludes the correlation
             continue
         moved, size = np.abs(axes @ (columns.T @ errors[:, 1:])), 1.0
         if not found.problem.noise_known:

@@ -52,15 +52,13 @@ class InputNoise(LinearNoiseModel):
 
 
 def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
-    """Return the change of the weighted residuals by each of many draws of the noise of the
-    inputs.
-    """
+    """Return the change of the weighted residuals by each of many draws of input noise."""
     problem, noise, rng = found.problem, _noises(found), np.random.default_rng(0)
     base, changes = None, []
-    # A tenth of the noise is simulated and the response divided by it, because the linearised fit
-    # is valid for small changes only. The 40 draws are the degrees of freedom of the covariance.
+    # The linearised fit is valid for small changes only. Therefore a tenth of the noise is
+    # simulated and the response divided by it. Each draw is one degree of freedom.
     share, draws = 0.1, 40
-    for k in range(draws + 1):  # The first run has no noise.
+    for k in range(draws + 1):  # the first run is without noise
         rows = []
         for i, one in enumerate(problem.prepared):
             if isinstance(one, PreparedRecord):
@@ -132,13 +130,14 @@ def _rounded_outputs(
         rows = np.arange(first, first + weight.size).reshape(weight.shape)
         first += weight.size
         for c, name in enumerate(one.names if isinstance(one, PreparedRecord) else ()):
-            if name in record.ticks:  # Ticks are at the changes from step to step.
+            if name in record.ticks:  # positions of ticks are not rounded
                 continue
             counted = weight[..., c] > 0
             y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
             step = quantum(y)
             counts = (y - y[0]) / step if step else np.full(1, 0.5)
-            if np.abs(counts - np.round(counts)).max() < 1e-3:  # [steps]
+            # [steps] values are multiples of a step
+            if np.abs(counts - np.round(counts)).max() < 1e-3:
                 off = found.full_residuals[mine] / w
                 noise = float(np.sqrt(max(np.mean(off**2) - step**2 / 12, 0.0)))
                 if noise < 0.4 * step:  # With more noise, rounding errors are white.
@@ -153,22 +152,21 @@ def _rounding_covariance(
     `q`.
     """
     out, rest = np.zeros((g.shape[1],) * 2), noise**2 + q**2 / 12
-    for k in range(1, 65):  # terms of the Fourier series
+    for k in range(1, 65):  # terms of the Fourier series of the rounding error
         wave = g.T @ np.exp(2j * np.pi * k * (s / q % 1.0))
         size = q**2 / (2 * np.pi**2 * k**2) * np.exp(-((2 * np.pi * k * noise / q) ** 2))
         out, rest = out + size * np.real(np.outer(wave, wave.conj())), rest - size
-    return out + max(rest, 0.0) * g.T @ g  # The rest is white.
+    return out + max(rest, 0.0) * g.T @ g  # the remaining error is white
 
 
 def input_noise_exceeds_sensors(found: FitResult) -> bool:
-    """Return whether inputs are noisy and the misfit of an output exceeds the noise of its
-    sensor.
-    """
+    """Return whether inputs are noisy and the misfit of an output exceeds its sensor's noise."""
     for label, record in found.records.items():
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
             if name not in record.outputs:  # A force of inverse dynamics does not have a sensor.
                 continue
-            least = misfit / 3.0  # largest noise for which the sensor is not the only cause
+            # [SI] If the noise is below this limit, the sensor is not the only cause of the misfit.
+            least = misfit / 3.0
             if least > noise_of_output(record, name, least):
                 return has_noisy_inputs(found)
     return False
@@ -259,7 +257,7 @@ def motion_share(found: FitResult) -> float:
     gram, noise = both[:, active][:, :, active]
     size = np.sqrt(np.diag(gram))
     if not size.size or not np.all(size > 0):
-        return 1.0  # Parameters that are not identifiable have notices of their own.
+        return 1.0  # Other notices report parameters that are not identifiable.
     gram, noise = (a / np.outer(size, size) for a in (gram, noise))
     ridge = 1e-12 * np.eye(size.size)
     return 1.0 - float(np.max(np.linalg.eigvals(np.linalg.solve(gram + ridge, noise)).real))

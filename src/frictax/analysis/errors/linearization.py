@@ -22,8 +22,8 @@ from frictax.fitting.result.spread import (
 from frictax.measurements.noise import integrated_autocorrelation_time
 from frictax.pytree import pytree_dataclass, static
 
-# Smallest singular value of an identifiable direction, over the largest one; the columns of the
-# Jacobian have norm 1. Rounding in a product of two columns is 1e-16.
+# A direction is identifiable if its singular value is at least this share of the largest one. This
+# is the root of 1e-16, the rounding error of a product of columns scaled to norm 1.
 _SMALLEST_SINGULAR_VALUE = 1e-8
 
 
@@ -158,8 +158,10 @@ class Linearization:
                 continue
             steps = np.diff(record.t)
             step = float(np.median(steps))
-            is_gap = steps > 2.5 * step  # A longer step interrupts the series.
-            if record.ticks:  # Intervals between ticks grow when the machine slows down.
+            is_gap = steps > 2.5 * step  # a longer time step interrupts the series
+            # Intervals between ticks become longer when the machine slows down, so they do not show
+            # gaps.
+            if record.ticks:
                 step, is_gap = record.duration / steps.size, np.zeros(steps.size, bool)
                 is_gap[record.gaps] = True
             gaps_before = np.concatenate([[0], np.cumsum(is_gap)])
@@ -177,7 +179,7 @@ class Linearization:
         covariance = self.follow @ one.covariance @ self.follow.T
         hidden, full = ~self.found.shown, self.found.full_covariance
         if hidden.any():
-            # The starts of windows have errors of their own, even if the estimates are known.
+            # The starts of windows have errors of their own even if the estimates are exact.
             own = full - self.follow @ full[np.ix_(~hidden, ~hidden)] @ self.follow.T
             covariance = covariance + np.where(np.outer(hidden, hidden), own, 0.0)
         dof = functools.partial(_dof_of_all, one.dof, self.follow, self.found.dof)
@@ -210,7 +212,8 @@ def linearize(found: FitResult) -> Linearization:
             own = found.full_jacobian[mine][:, columns]
             norms = np.linalg.norm(own, axis=0)
             left, size, right = np.linalg.svd(own / norms, full_matrices=False)
-            left = left[:, size > 1e-10]  # The other starts are not identifiable from this window.
+            # The other directions of the starts are not identifiable from this window.
+            left = left[:, size > 1e-10]
             explained = left.T @ jacobian[mine]
             jacobian[mine] -= left @ explained
             inverse = right[: left.shape[1]].T / size[: left.shape[1]]
@@ -250,7 +253,7 @@ def inverse_root(
     """Return B with inv(A) = BB' in the identifiable directions, A = J'J + priors'priors; and the
     directions that are not identifiable, scaled to very large errors.
     """
-    # Most rows are zero when only one of many records is left in the Jacobian.
+    # Rows of zeros are left out. Most rows are zero if only one of many records is in the Jacobian.
     nonzero = np.any(jacobian, axis=1)
     rows = np.concatenate([jacobian if nonzero.all() else jacobian[nonzero], priors])
     scale = np.sqrt(np.einsum("ij,ij->j", rows, rows))
@@ -328,10 +331,10 @@ def long_run_covariance(
     before, after = scaled[:-1], scaled[1:]
     slopes = np.linalg.lstsq(before, after, rcond=None)[0].T if n > 4 * p else np.zeros((p, p))
     left, values, right = np.linalg.svd(slopes)
-    largest = 0.97  # limit of eigenvalues (Andrews and Monahan, section 3)
+    largest = 0.97  # limit of singular values and correlations (Andrews and Monahan, section 3)
     slopes = left @ np.diag(np.minimum(values, largest)) @ right
     white = np.concatenate([scaled[:1], after - before @ slopes.T])
-    if bandwidth is None:  # From autoregressions of order 1, one for each component.
+    if bandwidth is None:  # The bandwidth follows from autoregressions of order 1.
         square = np.sum(white[:-1] ** 2, axis=0)
         rho = np.sum(white[1:] * white[:-1], axis=0) / np.where(square > 0, square, 1.0)
         rho = np.clip(rho, -largest, largest)
@@ -345,7 +348,7 @@ def long_run_covariance(
     if width >= 1e-3:
         at = 1.2 * np.pi * np.arange(1, n) / width
         kernel = np.concatenate([[0.0], 3.0 / at**2 * (np.sin(at) / at - np.cos(at))])
-        # The sum over the lags j of kernel(j/width) x[t - j], for all t at once.
+        # Compute the sum over the lags j of kernel(j/width) x[t - j] for all t at once by FFT.
         length = 1 << (2 * n - 1).bit_length()
         spectrum = np.fft.rfft(kernel, length)[:, None] * np.fft.rfft(white, length, axis=0)
         lagged = white.T @ np.fft.irfft(spectrum, length, axis=0)[:n] / n
@@ -377,13 +380,13 @@ class HAC(NoiseModel):
         check_positive_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
-        # `bread`: the inverse Hessian of half the loss, 0 for parameters at a bound; then
-        # `contributions`: the gradient of the loss of each residual.
+        # `bread` is the inverse Hessian of half the loss, and 0 for parameters at a bound.
+        # `contributions` contains the gradient of the loss of each residual.
         problem, jacobian, noise = found.problem, found.full_jacobian[: found.n], found.noise_scale
         norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), influence_residuals(found)
         bread = inverse_gram(found.full_jacobian, norms, found.active) / slope
-        # If one residual alone determines a parameter, the fit makes this residual zero. Its size
-        # is then replaced by the noise.
+        # If one residual alone determines a parameter, the fit makes this residual zero. The noise
+        # then replaces the size of the residual.
         leverage = np.clip(np.einsum("ij,jk,ik->i", jacobian, bread, jacobian), 0.0, 1.0)
         alone = noise * np.where(r < 0, -1.0, 1.0)
         r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), alone)
@@ -394,15 +397,15 @@ class HAC(NoiseModel):
         samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
         for i, data in enumerate(found.records.values()):
             mine = samples.record == i
-            if isinstance(problem.prepared[i], PreparedSweep):  # The rows of a sweep have no time.
+            if isinstance(problem.prepared[i], PreparedSweep):  # the rows of a sweep have no time
                 terms = contributions[mine] @ turn
                 meat += terms.T @ terms
                 continue
             scores = np.zeros((samples.sizes[i], contributions.shape[1]))
             np.add.at(scores, samples.sample[mine], contributions[mine])
             step = data.duration / max(data.n - 1, 1)
-            # In the directions of `turn`, white residuals give unit errors. An autoregression
-            # cannot separate parameters with the same effect in their own units.
+            # In the directions of `turn`, white residuals give errors of 1. In the units of the
+            # parameters, an autoregression cannot separate parameters with the same effect.
             summed, width = long_run_covariance(
                 scores @ turn, None if self.bandwidth is None else self.bandwidth / step
             )

@@ -34,12 +34,13 @@ from ..friction_curve import friction_at
 from .linearization import effective_sample_size
 from .resampling import method_of, run_search
 
-_BLOCK = 25  # draws that one random key gives
-_SECONDS = 0.5  # [s] duration of a call, between which a chain can be stopped and shows progress
-_ACCEPTED = 0.9  # acceptance rate to which the step size is adapted
+_BLOCK = 25  # number of draws that are made from one random key
+# [s] Duration of a call. Between calls a chain can be stopped and reports its progress.
+_SECONDS = 0.5
+_ACCEPTED = 0.9  # target acceptance rate of the step size adaptation
 
 
-State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, the density's logarithm, its slope by u
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, its log density, and the gradient by u
 
 
 class Frame(eqx.Module):
@@ -113,7 +114,7 @@ def run_chains(
     except KeyboardInterrupt:
         interrupted = True
         tell.break_off()
-        # A posterior with fewer draws of a chain is discarded.
+        # An interrupted run is discarded if a chain has fewer than 100 draws.
         if not may_keep() or min(map(_count, taken)) < 100:
             raise
     least = min(map(_count, taken))
@@ -127,7 +128,7 @@ def run_chains(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Chain:
-    """The parts that all chains have in common."""
+    """A sampler of chains, with the compiled programs and settings that all chains share."""
 
     problem: Problem
     method: Any
@@ -186,8 +187,8 @@ class _Chain:
                 draws = halves[0][len(halves[0]) // 3 :]
                 u, value, slope = (np.asarray(x) for x in state)
                 w, n, old = frame.middle + frame.root @ u, len(draws), frame.root @ frame.root.T
-                # A few draws do not determine many directions. The old covariance counts as five
-                # more draws, as in Stan.
+                # A few draws do not determine the covariance in many directions. Therefore the old
+                # covariance counts as five more draws, as in Stan.
                 sample = np.atleast_2d(np.cov(draws, rowvar=False))
                 root = np.linalg.cholesky((n * sample + 5.0 * old) / (n + 5.0))
                 slope = root.T @ np.linalg.solve(frame.root.T, slope)
@@ -202,7 +203,7 @@ class _Chain:
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        # The log density of a start is at most 20, and 2 for each parameter, below the middle's.
+        # The log density of a start may be below the middle's by 20, plus 2 for each parameter.
         least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
@@ -266,11 +267,12 @@ def _draw_block(
         good = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
         return jnp.where(good, value, -jnp.inf), jnp.where(good, root.T @ slope, 0.0)
 
-    # Value and gradient come from one pass of forward mode. Reverse mode takes ten times as long.
+    # Value and gradient come from one pass in forward mode. Reverse mode takes ten times as long.
     density = jax.custom_vjp(lambda u: at(u)[0])
     density.defvjp(at, lambda slope, c: (c * slope,))
     kind = type(adapt[0](1.0))
-    draw: Any = kernel  # Its types exclude traced steps and array positions.
+    # The type hints of the kernel exclude traced steps, and arrays as positions.
+    draw: Any = kernel
     keys = jax.random.split(jax.random.wrap_key_data(key), _BLOCK)
 
     def draw_one(state: Any, averaging: Any, key: Any) -> tuple[Any, Any, dict[str, Array]]:
@@ -361,7 +363,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
-        # 400 draws are enough for a band.
+        # 400 draws are enough for the quantiles of a band, so the others are left out.
         x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 400)).round().astype(int))]
         low, middle, high = np.quantile(
             np.asarray(interruptible_jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
@@ -478,8 +480,8 @@ def posterior(
             " parameters, so the density is not finite. Fit fewer parameters, for example without"
             " `free_starts`, or record for longer."
         )
-    # The first frame of the chains is the covariance of the fit. Parameters at a bound are moved
-    # inside by about as much as the data allow.
+    # The chains start with the covariance of the fit as their frame. Parameters at a bound are
+    # moved inside by approximately the distance that the data allow.
     problem, at_fit = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(at_fit)) / n, 1.0))
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
@@ -501,9 +503,9 @@ def posterior(
         x, stats, interrupted = run_chains(problem, method_of(found), first, n, counts, seed, work)
     at = _identified_places(found)
     if samples is None and at.size:
-        # Stretch the draws linearly to the errors of the fit: B. Shaby, "The open-faced sandwich
-        # adjustment for MCMC using estimating functions", Journal of Computational and Graphical
-        # Statistics 23 (2014). Draws beyond a bound are reflected.
+        # Transform the draws linearly to the covariance of the fit: B. Shaby, "The open-faced
+        # sandwich adjustment for MCMC using estimating functions", Journal of Computational and
+        # Graphical Statistics 23 (2014). Draws beyond a bound are reflected.
         here, x = np.ix_(at, at), np.array(x)
         white = found.full_covariance[here] * found.dof / (n - len(found.x))
         size = np.sqrt(np.diag(white))
@@ -527,7 +529,7 @@ def posterior(
             lower=float(a),
             upper=float(b),
             dof=np.nan,
-            # The fit ended at the bound, but the draws lie inside.
+            # The fit may end at a bound although the draws lie inside.
             knowledge=Knowledge.KNOWN if e.knowledge is Knowledge.AT_BOUND else e.knowledge,
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)

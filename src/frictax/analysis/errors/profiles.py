@@ -1,6 +1,4 @@
-"""Profile likelihood: the increase of the cost if one or two parameters are fixed at other
-values.
-"""
+"""Profile likelihood: the increase of the cost if one or two parameters have other values."""
 
 import dataclasses
 from collections.abc import Callable
@@ -186,7 +184,7 @@ def profile_of(
     with show_progress(progress, "Profile") as work:
         at = _LikelihoodRatio(found, [i, j], stretch, SILENT)
         for n, x in enumerate(axes[0]):
-            # Each search begins where its neighbour ended.
+            # Each search starts where the search at the neighbouring point ended.
             for m in range(points) if n % 2 == 0 else reversed(range(points)):
                 ratio[n, m] = at([x, axes[1][m]])
                 work.count(len(at.evaluated), points**2, "points")
@@ -257,13 +255,13 @@ def _first_step(
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
     norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
-    # At its bound the parameter has no error: a tenth of its value or of its start is used.
+    # At its bound the parameter has no error. A tenth of its value or of its start is used.
     usual = 0.1 * max(abs(best), abs(start - bound))
     is_on_bound = best - bound <= 0.1 * usual
     if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
         raise _not_identifiable(path)
     step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
-    # At a bound the first derivative can vanish, as that of peak does at 1.
+    # At a bound the first derivative can vanish, as that by `peak` at 1. This limits the step.
     return min(step, usual) if is_on_bound else step
 
 
@@ -295,7 +293,7 @@ class _LikelihoodRatio:
             self.least = min(self.least, float(cost))
         self.evaluated.append((float(values[0]), float(cost), np.asarray(everything)))
         count = len(self.evaluated)
-        self.work(f"point {count}", min(count / 14, 0.95))  # A typical profile has 14 points.
+        self.work(f"point {count}", min(count / 14, 0.95))  # a typical profile has 14 points
         return float(self.ratios(np.asarray([cost]))[0])
 
     def _minimize(self, z: Any, which: np.ndarray, x: np.ndarray) -> Any:
@@ -349,7 +347,7 @@ def _variance_ratio(
         return 1.0, float(found.dof)
     if isinstance(by, Uncertainty) and found.active[places].all():
         free, spread = found, by.spread
-    else:  # A parameter at its bound has no error in `found`.
+    else:  # In `found`, a parameter at its bound does not have an error.
         free = found.with_all_active()
         spread = free.uncertainty(account).spread
     at = np.ix_(places, places)
@@ -388,14 +386,14 @@ def interval_end(
         if root < aim:
             inside = (x, root)
             if outside is None:
-                reach = 1.5 * reach  # The steps grow where the root is not a straight line.
+                reach = 1.5 * reach  # The root may grow more slowly than a straight line.
                 x = x + reach * max(aim - root, 0.3 * aim)
-                if abs(x - best) > 100 * abs(step):  # The interval is open.
+                if abs(x - best) > 100 * abs(step):  # the interval has no end here
                     return bound
                 continue
         else:
             outside = (x, root)
-        # The root jumps at a kink. Therefore the next point stays away from both ends.
+        # The root can jump at a kink. Therefore the next point is not close to either end.
         share = 0.5
         if np.isfinite(outside[1]):
             share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)

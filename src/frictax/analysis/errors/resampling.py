@@ -23,7 +23,7 @@ from frictax.pytree import pytree_dataclass, static
 
 from .linearization import NoiseModel, Samples, check_positive_time, varies_by_record
 
-_STEPS = 60  # largest number of steps of a refit
+_STEPS = 60  # largest number of steps of each refit
 
 
 def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
@@ -70,7 +70,7 @@ def refit_with_counts(
         end = run_search(mine, method, start, _STEPS, noise, float(found.dof))
         return np.asarray(end.x), bool(end.settled)
 
-    first = refit(counts[0])  # The first refit may compile, so it runs alone.
+    first = refit(counts[0])  # The first refit runs alone, because it may compile.
     with Workers() as pool:
         ends = [first, *pool.map(refit, counts[1:])]
     return np.stack([x for x, _ in ends]), np.asarray([ok for _, ok in ends])
@@ -87,7 +87,7 @@ def minimize_with_fixed(
     def evaluate(z: Array) -> tuple[Array, Array]:
         return problem.evaluate(z, noise, (which, values))
 
-    # The search ends at a relative decrease of the cost of 1e-4.
+    # The search ends when a step reduces the cost by less than 1e-4 of the cost.
     end = descend(evaluate, begun(problem, z), _STEPS, 1e-4, dof, 1e-300)
     return (
         jnp.asarray(end.z),
@@ -129,7 +129,7 @@ class BlockBootstrap(NoiseModel):
     def spread(self, found: FitResult) -> CovarianceEstimate:
         self.check(found.problem)
         samples, random = Samples(found.problem), np.random.default_rng(self.seed)
-        blocks = []  # the number of the block of each sample of each record
+        blocks = []  # the block number of each sample, for each record
         for i, data in enumerate(found.records.values()):
             number = np.arange(samples.sizes[i])
             if not isinstance(found.problem.prepared[i], PreparedSweep):
@@ -210,7 +210,7 @@ class Jackknife(NoiseModel):
         for i, (size, prepared) in enumerate(
             zip(samples.sizes, found.problem.prepared, strict=True)
         ):
-            # A sweep has no repeats. It is left out as a whole, or never.
+            # A sweep has no repeats. It is left out only where whole records are left out.
             swept = isinstance(prepared, PreparedSweep)
             parts = 1 if self.repeats is None else 0 if swept else self.repeats
             for k in range(parts):
@@ -237,7 +237,7 @@ class Jackknife(NoiseModel):
 
 
 def _refuse(problem: Problem, kind: str) -> None:
-    """Raise `ValueError` for a problem whose errors refits with other weights do not show."""
+    """Raise `ValueError` for a problem whose errors cannot be estimated by refits with weights."""
     if problem.priors:
         raise ValueError(
             f"`{kind}` cannot resample priors, so its errors are too small for fits with priors."
@@ -248,7 +248,7 @@ def _refuse(problem: Problem, kind: str) -> None:
 
 
 def _ends_at_kinks(settled: np.ndarray) -> str:
-    """Return in words how many searches ended at a kink of the misfit, where a stop or a breakaway
-    appears or disappears.
+    """Return a text on how many searches ended at a kink of the misfit, where a stop or a
+    breakaway appears or disappears.
     """
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"

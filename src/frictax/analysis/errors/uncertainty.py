@@ -221,7 +221,7 @@ def uncertainty(found: FitResult, by: Checked[NoiseModel] | None = None) -> Unce
     for i, (n, u) in enumerate(named):
         path, known = n if "@" in n else u.path, found.identifiability.knowledge[n]
         low, high = u.declaration.domain.interval(float(x[i]), float(half[i]))
-        if known is Knowledge.AT_BOUND:  # The bound is one end of the interval.
+        if known is Knowledge.AT_BOUND:  # Only the end of the interval at the bound is known.
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
         value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))
         unit = found.unit_of(u)

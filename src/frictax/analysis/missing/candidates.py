@@ -27,9 +27,9 @@ from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import Number, Numbers, Values, get, parameters, replace
 from frictax.signals import Drive, as_signal
 
-WIDTHS = 0.05, 0.2  # [highest speed] widths of the two dips; a dip of another width is their sum
-# Terms of a law over the speed v >= 0, which is at most vmax. Each is smooth slightly below 0. The
-# first argument is jax.numpy or numpy.
+WIDTHS = 0.05, 0.2  # [highest speed] widths of two dips; a sum of them is a dip of another width
+# Terms of a friction law as functions of the speed v >= 0, whose highest value is vmax. Each term
+# is smooth also slightly below v = 0. The first argument is the module jax.numpy or numpy.
 OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "viscous": lambda xp, v, vmax: v,
     "drag": lambda xp, v, vmax: v * v,
@@ -37,14 +37,15 @@ OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[1] * vmax)),
     "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
 }
-# This term is more friction forward and less backward. The others are equal in both directions.
+# This term adds friction in forward motion and removes it in backward motion. The other terms are
+# equal in both directions.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
-# The two columns of the candidate "Stribeck".
+# The candidate "Stribeck" has these two columns.
 DIP = ("Stribeck, narrow", "Stribeck, wide")
 
-# Forces over the time since the middle of the record, the position from the middle of the travel,
-# and the speed. Friction opposes the motion and is 0 at rest.
+# Forces as functions of the time since the middle of the record, the position from the middle of
+# the travel, and the speed. Friction opposes the motion and is 0 at rest.
 OF_FORCE: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "offset": lambda xp, t, s, v: xp.ones_like(v),
     "spring": lambda xp, t, s, v: -s,
@@ -185,7 +186,7 @@ def rubbed_mass(mass: MassWithStopAndFriction, more: MoreFriction) -> MassWithSt
     return _with_more(mass, more, {"law": law})
 
 
-_CLASSES: dict[type, type] = {}  # classes with more terms, by the class that they extend
+_CLASSES: dict[type, type] = {}  # derived classes with more terms, by the class that they extend
 
 
 def _with_more(part: Any, more: Any, methods: dict[str, Any]) -> Any:
@@ -216,12 +217,12 @@ _NAMES = {
     "friction over position": "friction over position",
     "friction over distance": "friction over distance from the middle",
 }
-# Terms that can only brake, and the field of a law that is the same term.
+# Terms that can only brake, with the field of a friction law that describes the same term.
 _BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
-_BEARING = ("viscous", "drag")  # terms of a body without friction
-# Terms that describe a deviation of friction without a cause.
+_BEARING = ("viscous", "drag")  # terms that are tried on a body without a friction law
+# Terms that describe how friction deviates but do not name a physical cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
-_OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # the simplest first
+_OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # terms of laws, the simplest first
 _OF_STOPS = "law"  # name of the law of a mass between stops
 _OFF_AXIS = "axis"  # name of the body of a user's machine with one degree of freedom
 SMOOTH = "smooth course of the inputs between their samples"
@@ -260,7 +261,7 @@ class Candidate:
 
     def is_possible(self, c: Float[np.ndarray, " k"]) -> bool:
         """Return whether the coefficients `c` are within the bounds of the candidate."""
-        rounding = 1e-9  # [SI] of a coefficient at its bound
+        rounding = 1e-9  # [SI] rounding error that is allowed beyond a bound
         return bool(self.least - rounding <= np.sum(c) <= self.most + rounding)
 
     @property
@@ -289,7 +290,7 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out: list[Candidate] = []
     is_held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not is_held:
-        # At most 1.5 times the interpolation error: `bend_of` uses three samples of a curve.
+        # At most 1.5 times the interpolation error, which `bend_of` estimates from three samples.
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, 1.5))
     out += _law_candidates(found)
     machine, problem = found.model, found.problem
@@ -307,7 +308,7 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out += _parameter_candidates(found)
     if not (isinstance(machine, Mechanism) and problem.objective.in_units_of_outputs()):
         return tuple(out)
-    # Compliances between bodies and their position sensors.
+    # Candidates for a compliance between a body and its position sensor.
     recorded = {n for p in problem.prepared for n in p.names}
     for body, rotational in bodies_of(machine).items():
         position, _ = motion_of(machine, body)
@@ -325,7 +326,8 @@ def _fitted_paths(found: FitResult) -> set[str]:
 def _law_candidates(found: FitResult) -> Iterator[Candidate]:
     """Return the terms of the friction laws."""
     machine, fitted = found.model, _fitted_paths(found)
-    # The candidates are constants of a compiled program. A fitted value would compile a new one.
+    # The values become bounds of the candidates, which are constants of a compiled program. A
+    # fitted value would compile a new program, so the bound is infinite for a fitted parameter.
     values = {
         p.path: np.inf if p.path in fitted else float(p.value)
         for p in parameters(machine)
@@ -343,14 +345,14 @@ def _law_candidates(found: FitResult) -> Iterator[Candidate]:
 def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
     """Return the parameters of machine and sensors that were not fitted."""
     problem, fitted = found.problem, _fitted_paths(found)
-    # Viscous friction is among the terms of the laws.
+    # `F_prop` is left out, because viscous friction is among the terms of the laws.
     viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws_of(found.model)}
     for p in parameters(problem.setup):
         is_term = p.path in viscous or p.path.endswith((".dtmax", ".fexp"))
         if p.path in fitted or np.ndim(p.value) or is_term:
             continue
-        # If the objective balances forces and all of them are fitted, a gain of 0 would explain
-        # everything.
+        # If the objective balances forces, all of which are fitted, an input gain of 0 would
+        # explain everything. Therefore input gains are left out.
         is_gain = p.path.startswith("inputs.") and p.path.endswith(".gain")
         if is_gain and not problem.objective.in_units_of_outputs():
             continue
@@ -360,7 +362,8 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
             name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
         last, most = p.path.rpartition(".")[2], domain.upper()
-        if last == "peak":  # Its derivative at 1 says little about values above 5.
+        # The derivative at `peak` = 1 does not predict the effect of values above 5.
+        if last == "peak":
             most = min(most, 5.0)
         ends = domain.bound() - value, most - value
         yield Candidate(name, "held", p.path, last, found.unit_of(p), 1, *ends)
@@ -510,7 +513,7 @@ def term_name(term: str, of: str) -> str:
 
 
 def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0) -> Candidate:
-    """Return a term of the law at `path`, which has the coefficient `has` of this term already."""
+    """Return the candidate `term` for the law at `path`; `has`: its coefficient in this law."""
     speed = "rad" if rotational else "m"
     of = "" if unit == "1" else f"{unit}."
     units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}

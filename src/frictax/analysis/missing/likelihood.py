@@ -20,12 +20,14 @@ from ..errors.autoregression import (
 )
 from .sensitivities import Sensitivities
 
-DRAWN = np.geomspace(0.1, 1.5, 10)  # [noise read from the inputs] sizes of input noise on the grid
-# Smallest variance over the mean square of the residuals that is not a rounding error.
+# [noise estimated from the inputs] Grid of the size of the input noise.
+DRAWN = np.geomspace(0.1, 1.5, 10)
+# A variance below this share of the mean square of the residuals is a rounding error.
 _ROUNDING = 1e-12
-_RCOND = 1e-12  # [largest eigenvalue] smallest eigenvalue of sums of lagged products
+_RCOND = 1e-12  # [largest eigenvalue] eigenvalues below this are rounding errors
 
-# For each channel of a record, the numbers of its residuals in the order of time, in stretches.
+# For each channel of a record: stretches without gaps. Each stretch contains the indices of its
+# residuals in the order of time.
 Stretches = list[list[Int[np.ndarray, " _"]]]
 
 
@@ -87,7 +89,7 @@ class Likelihood:
                 square = float(np.mean(left[here] ** 2))
                 waves, step = slowest_waves(here.size), walk.step
                 steps = square / here.size * SIZES**2
-            elif draws is not None:  # Draws of input noise have variance 1.
+            elif draws is not None:  # The draws of input noise have variance 1.
                 own = (draws[:, here] / size).T / np.sqrt(max(len(draws), 1))
                 waves, step, steps = own, 1.0, DRAWN**2
             one = _Channel(table, channel, left, waves, step, steps)
@@ -138,11 +140,12 @@ class Likelihood:
         states = [one.begin for one in self.channels]
         steps = [None if same is None else s.ratio * s.noise for s in same or states]
         total = effective = 0.0
-        for _ in range(6):  # Coefficients and noise alternate, first with white noise.
+        for _ in range(6):  # Coefficients and noise are estimated in turn, first with white noise.
             a, rounding = np.zeros((len(whole), len(whole))), np.zeros(len(whole))
             for one, state in zip(self.channels, states, strict=True):
                 a += one._whitened_products(whole, state)
-                # The autoregression may cancel a column except for rounding errors.
+                # After the autoregressive filter a column may be zero except for rounding errors.
+                # Their size is added to the ridge.
                 rounding += _ROUNDING * np.diag(one.gram[0, :, 0, :])[whole] / state.noise
             ridge = np.diag((1e-13 * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
@@ -169,7 +172,8 @@ class _Channel:
         steps: np.ndarray,
     ) -> None:
         rest, ratio, self.steps = left[np.concatenate(stretches)], 0.0, steps
-        if step > 0:  # The order is that of the residuals without the walk.
+        # The order of the autoregression is chosen from the residuals without the walk.
+        if step > 0:
             square = float(np.mean(rest**2))
             ratio = step / max(float(np.var(np.diff(rest))) / 2.0, 1e-13 * square)
             gram = waves.T @ waves + np.eye(waves.shape[1]) / ratio
@@ -213,10 +217,10 @@ class _Channel:
         part = self.gram[:, use][:, :, :, use]
         g = np.einsum("a,iajb,b->ij", both, part, both)
         phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=_RCOND)[0] if q else np.zeros(0)
-        # Columns that explain all of a short record leave rounding errors.
+        # If the columns explain all of a short record, the variance is that of rounding errors.
         least = max(_ROUNDING * float(self.gram[0, 0, 0, 0]) / n, 1e-300)
         rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, least)
-        # The share of independent samples: variance over the maximum of the spectrum.
+        # The share of independent samples is the variance over the maximum of the spectrum.
         shape = np.abs(np.fft.rfft(np.concatenate([[1.0], -phi]), 1024)) ** 2
         variance = max(float(g[0, 0]) / n, least)
         share = float(np.clip(variance * np.min(shape) / rest, 0.0, 1.0))
@@ -266,7 +270,7 @@ def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
     return model.phi, float(np.sqrt(model.noise * (n - model.phi.size) / n))
 
 
-# REML iterations on windows, and the relative change of the noise at their end
+# Largest number of REML iterations on windows, and the relative change of the noise at their end.
 _WINDOW_ROUNDS, _SETTLED = 15, 1e-3
 
 
@@ -312,14 +316,15 @@ def window_autoregression(
         weight = v[:, :, None] * v[:, None, :]
         weight[:, 1:, 1:] += np.stack([taken[np.ix_(at, at)] for at in places])
         sums = np.einsum("wijab,wab->ij", many, weight)
-        model = select_autoregression(sums, count, 1e-6)  # The floor is for smooth residuals.
+        # White noise of 1e-6 of the variance is added, because the residuals may be smooth.
+        model = select_autoregression(sums, count, 1e-6)
         if abs(model.noise - before) < _SETTLED * model.noise:
             break
         before = model.noise
         a = np.concatenate([[1.0], -model.phi])
         q = len(a)
         through = np.einsum("i,wijab,j->wab", a, many[:, :q, :q], a) / model.noise
-        # The first samples have no lags, so they count as white noise of the whole variance.
+        # The first samples are not predicted. They count as white noise with the whole variance.
         through += first * count / max(float(sums[0, 0]), 1e-200)
         told, pull = np.zeros((size, size)), np.zeros(size)
         for at, one in zip(places, through, strict=True):

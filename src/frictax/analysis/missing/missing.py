@@ -42,13 +42,16 @@ from .sensitivities import (
 from .structures import SERIES, refit_by_free_runs, split_bodies
 from .table import Missing, MissingTerm
 
-_PERIODS = 45  # periods of a ripple on each grid that is tried
-_LEAST_PERIODS = 3.0  # periods of a ripple in the travel of a record; fewer are a slope or a bend
-# A refit of a ripple starts from _WAVES periods, which differ by _APART waves over the travel.
+_PERIODS = 45  # number of ripple periods on each grid of the search
+# Least number of ripple periods in the travel of a record. Fewer periods look like a slope or a
+# bend.
+_LEAST_PERIODS = 3.0
+# A ripple is refitted from the _WAVES best periods. The numbers of waves over the travel differ by
+# more than _APART between any two of these periods.
 _WAVES, _APART = 3, 1.2
-_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of a refit, and the factor of its changes
-# Difference of Schwarz's criterion below which a simpler term is preferred. Kass, Raftery, JASA 90
-# (1995) call evidence above it very strong.
+_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of a refit, and the factor by which it changes
+# If Schwarz's criterion of two terms differs by less than this value, the simpler term is
+# preferred. Kass and Raftery, JASA 90 (1995), call a larger difference very strong evidence.
 _NEARLY = 10.0
 
 
@@ -83,9 +86,9 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
             "`missing` needs a fit of a machine to records, and this is a fit of a law to a sweep."
             " Look for its notice `lack-of-fit`, and compare laws by `fx.compare(sweep)`."
         )
-    cache = vars(found)  # A print of the fit may have computed the table already.
+    cache = vars(found)  # printing the fit may have computed the table already
     if "missing_table" not in cache:
-        # The error of long steps is not a missing term.
+        # Shorter steps are used, because the error of long steps can look like a missing term.
         engine = found.problem.engine
         for notice in long_steps(found):
             engine = with_shorter_steps(engine, notice)
@@ -140,13 +143,13 @@ class Trials:
         inside = [*self.accepted, *([] if which is None else [which])]
         waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
         here = sensitivities(self.problem, self.tried, at, self.ranges)
-        by_wave, nudge = [], 1e-4  # [waves over the travel] difference for the derivative
+        by_wave, nudge = [], 1e-4  # [waves over the travel] step for the derivative by the period
         for body in waves:
             period = 1.0 / (1.0 / at.periods[body] + nudge / self.travel[body])
             nudged = dataclasses.replace(at, periods={**at.periods, body: period})
             then = sensitivities(self.problem, self.tried, nudged, self.ranges)
             slope = (then.residuals - here.residuals) / nudge
-            # A run that fails at the other period has no derivative by the period.
+            # If the run with the other period fails, its derivative by the period is set to zero.
             by_wave.append(slope if np.all(np.isfinite(slope)) else np.zeros_like(slope))
         return Evaluation(here, np.reshape(by_wave, (len(waves), len(here.residuals))).T, waves)
 
@@ -155,9 +158,7 @@ class Trials:
         return list(range(self.first[which], self.first[which] + self.tried[which].size))
 
     def tries(self, which: int) -> float:
-        """Return the number of alternatives that a candidate stands for: the periods of a
-        ripple.
-        """
+        """Return the number of alternatives that a candidate contains: the periods of a ripple."""
         one = self.tried[which]
         return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
 
@@ -245,7 +246,7 @@ class Trials:
         seen = self.at_values(at, which)
         p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.at)
         for turn in range(25):
-            # In the first step the ripple is zero, so its period has no derivative.
+            # In the first step the ripple is zero, so its period does not have an effect.
             by_wave = seen.by_wave if turn else seen.by_wave[:, :0]
             columns = np.column_stack([seen.at.fitted, seen.at.tried[:, own], by_wave])
             step, follow = self.step(seen.at, columns, damping)
@@ -277,7 +278,7 @@ class Trials:
         return cost, at, seen
 
     def within_bounds(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Return `x` plus a step, which goes at most nine tenths of the way to a bound."""
+        """Return `x` plus a step, which is at most nine tenths of the distance to a bound."""
         unknowns = self.problem.unknowns
         low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
         with np.errstate(invalid="ignore"):
@@ -315,7 +316,8 @@ class Trials:
             for w in range(len(moved)):
                 mine = window == first + w
                 u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                # A start with less than 0.1 % of the largest effect stays.
+                # A start of a window does not change in directions with less than 0.1 % of the
+                # largest effect.
                 large = d > 1e-3
                 parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
                 out[w] = -(v.T @ parts) / scale
@@ -408,7 +410,7 @@ class _Search(Trials):
         refits: dict[int, tuple[float, Point, MissingTerm]] = {}
         leaves_white = False
         sure = [i for i in order if p_values[i] < SURE]
-        # The best three by Schwarz's criterion and by p value are refitted in any case.
+        # The best three by Schwarz's criterion, and three significant ones, are always refitted.
         first = dict.fromkeys([*order[:3], *sure[:3]])
         queue = list(dict.fromkeys([*first, *sure]))
         square = float(plain.residuals @ plain.residuals)
@@ -423,7 +425,7 @@ class _Search(Trials):
             p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
             rms = float(np.sqrt(after / count))
             term = self.term(i, row, p_value, alike[i], rms, at)
-            # The 99 % interval must not contain 0, and the gain is at least half of the predicted.
+            # The 99 % interval must exclude 0, and the gain is at least half of the predicted gain.
             is_confirmed = (
                 p_value < SURE
                 and abs(term.value) > 2.58 * term.standard_error
@@ -505,7 +507,7 @@ class _Search(Trials):
         n, count = int(np.sum(self.test.counted)), len(one.order) + 1
         share = self.test.correlated_share(best.found.full_residuals[: len(self.test.counted)])
         independent = max(1.0 / share, 8.0)
-        # A split body has three additional parameters.
+        # The model with a split body has three more parameters than the fitted machine.
         k, dof, each = 3, independent - len(best.found.x), np.log(independent)
         rivals = [
             independent * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
@@ -543,7 +545,8 @@ class _Search(Trials):
         unit = {i: np.linalg.qr(plain.tried[:, self.places(i)])[0] for i in order}
         groups: list[list[int]] = []
         for i in order:
-            for group in groups:  # The cosine of the largest angle between two spans decides.
+            # Two candidates form a class if the largest angle between their columns is small.
+            for group in groups:
                 other = unit[group[0]]
                 cosines = np.linalg.svd(unit[i].T @ other, compute_uv=False)
                 if unit[i].shape == other.shape and np.min(cosines) > 0.99:
@@ -570,8 +573,8 @@ class _Search(Trials):
         """Return candidate i as a row of the table; `at`: the point of its refit, or None."""
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
-        # The amplitude of a ripple, the extra friction at rest of a dip, and the coefficient of the
-        # drive's force of a compliance.
+        # The reported value is the amplitude of a ripple, the extra friction at rest of a dip, or
+        # the coefficient of the drive's force of a compliance.
         if len(c) != one.size or np.shape(row.covariance) != (one.size, one.size):
             value, error = float(c[0]), np.inf
         elif one.kind == "wave":

@@ -27,26 +27,26 @@ from ..errors.linearization import linearize, orthonormal_basis
 from .likelihood import Likelihood, Stretches, autoregression, window_autoregression
 from .sensitivities import Sensitivities
 
-# Coefficients of an autoregression, and the standard deviation of its innovations.
+# An autoregression: its coefficients, and the standard deviation of its innovations.
 Autoregressive = tuple[Float[np.ndarray, " q"], float]
 
-# [1] smallest share of a column's square that the fitted parameters do not explain
+# [1] The smallest share of a column's square that the fitted parameters must leave unexplained.
 UNEXPLAINED = 1e-5
 SURE = 0.01  # significance level of the tests by likelihood and by blocks
-# A refit reaches the noise if the misfit was above 1.1 times its mean square, and the refit
-# explains 70 % of the difference.
+# A refit reaches the noise in this case: The mean square of the residuals before it is above 1.1
+# times that of the noise, and the refit explains more than 70 % of the difference.
 _ABOVE_NOISE, _MOST = 1.1, 0.7
-# p values, as for white noise and by the score, below which blocks are not compared. They apply if
-# the term leaves white noise.
+# If the term leaves white noise, the blocks are not compared for p values below these limits. The
+# first p value is computed as for white noise, the second by the score.
 _BEYOND_DOUBT, _BEYOND_DOUBT_BY_SCORE = 1e-10, 1e-6
-# On windows: p value and explained share for which the scores are not tested. No noise does as much
-# in all windows.
+# On windows, the score is not tested if the p value is below the first limit and the explained
+# share is above the second. Noise does not explain so much in all windows.
 _WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
-# For a run: explained share and both p values for which blocks are not compared. A decay may fill a
-# few blocks only.
+# On a run, the blocks are not compared if the explained share is above the first limit and both p
+# values are below the other two. The term may act in a few blocks only, as in a decaying motion.
 _RUN_EXPLAINED, _RUN_BEYOND_DOUBT, _RUN_BEYOND_DOUBT_BY_SCORE = 0.4, 1e-25, 1e-10
-_LOWEST = 8, 32, 128  # numbers of lowest frequencies whose power is compared with the mean
-_BANDS = 1, 4, 16  # neighbouring frequencies of a peak
+_LOWEST = 8, 32, 128  # numbers of lowest frequencies whose mean power is tested
+_BANDS = 1, 4, 16  # numbers of neighbouring frequencies that are tested for a peak
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ class ScoreTest:
     def __init__(self, found: FitResult, has_windows: bool) -> None:
         linear = linearize(found)
         self.has_windows, self.counted = has_windows, linear.counted
-        self.limit = 1.0 if has_windows else 0.001 / SURE  # 0.1 % without windows
+        self.limit = 1.0 if has_windows else 0.001 / SURE  # 0.1 % without windows, 1 % with windows
         self.noise = _sensor_noise(found)
         self._found = found
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
@@ -206,7 +206,7 @@ class ScoreTest:
         alone = linear.counted.copy()
         for channel in self.stretches:
             alone[np.concatenate(channel)] = False
-        if alone.any():  # Each row of a sweep is a stretch.
+        if alone.any():  # Each row of a sweep is a stretch by itself.
             self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
 
     @functools.cached_property
@@ -235,9 +235,7 @@ class ScoreTest:
         return CandidateTests(self, seen)
 
     def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
-        """Return the gain of a refit over `before`; the tried columns of `after` are those of the
-        candidate.
-        """
+        """Return the gain of a refit over `before`; the tried columns of `after` are its own."""
         was, then = (
             Projected.from_columns(before, self.counted),
             Projected.from_columns(after, self.counted),
@@ -358,12 +356,12 @@ class CandidateTests:
         first = max(self._p_by_likelihood(at, first), gain.p_value)
         is_white = self.leaves_white_noise(at, self.plain, test.stretches)
         out = dataclasses.replace(out, is_white=is_white)
-        # The rounding of encoders is not even noise, although it can look like it.
+        # The rounding errors of encoders can pass this test, although their power is not even.
         is_noise = is_white or gain.reaches_noise
         if is_noise or self.leaves_white_noise(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            # With a drifting zero, no residuals are white noise. On windows, coloured residuals are
-            # not, because the starts absorb slow parts.
+            # Residuals are not white noise with a drifting zero. Coloured residuals on windows are
+            # not white either, because the starts absorb slow parts.
             drifts = lambda: test.has_noisy_inputs or self.likelihood.has_walk  # noqa: E731
             may_be_white = is_white if test.has_windows else not drifts()
             even = first
@@ -379,7 +377,7 @@ class CandidateTests:
         elif out.explained > _RUN_EXPLAINED:
             if first < _RUN_BEYOND_DOUBT and second < _RUN_BEYOND_DOUBT_BY_SCORE:
                 return dataclasses.replace(out, p_values=(first, second, 0.0))
-        # By the differences between blocks of time (`Clustered`), with the columns in the model.
+        # Compute the p value by differences between blocks of time (`Clustered`), with the columns.
         own = orthonormal_basis(self.plain.tried[:, at])
         c, k = own.T @ self.plain.residuals, own.shape[1]
         columns = np.column_stack([self.plain.base, own])
@@ -435,7 +433,7 @@ def score_statistics(plain: Projected, white: Projected, at: list[int], before: 
     variance = float(after @ after) / dof
     first = f_test_p(float(z @ z) / variance / k, k, dof)
     scores = u * (r if before else after)[:, None]
-    # Cosines per n^(2/3), from Lazarus, Lewis, Stock, Watson, JBES 36 (2018).
+    # The number of cosines, 0.41 n^(2/3), is that of Lazarus, Lewis, Stock, Watson, JBES 36 (2018).
     m = max(int(0.41 * n ** (2 / 3)), 2 * k)
     sums = _cosines(n, m).T @ scores
     spread = n * (sums.T @ sums) / m
@@ -505,7 +503,7 @@ def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "
     84 (1989).
     """
     n, p = fitted.shape
-    # Four cosines over the record, up to two periods.
+    # Slow changes are sums of four cosines with half a period to two periods over the record.
     slow = np.cos(np.pi * np.outer((np.arange(n) + 0.5) / n, np.arange(1, 5)))
     more = np.reshape(fitted[:, :, None] * slow[:, None, :], (n, -1))
     table = np.column_stack([fitted, left, more])
@@ -524,9 +522,7 @@ def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "
 
 
 def holm(p_values: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
-    """Return p values corrected for multiple tests, each of `tries` alternatives (S. Holm,
-    1979).
-    """
+    """Return p values corrected for multiple tests, each of `tries` alternatives (Holm, 1979)."""
     p, out, most = np.minimum(p_values * tries, 1.0), np.ones(len(p_values)), 0.0
     for i, j in enumerate(np.argsort(p)):
         most = max(most, min((len(p) - i) * p[j], 1.0))

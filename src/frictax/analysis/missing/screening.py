@@ -1,4 +1,4 @@
-"""Screening of a fit when it is printed: is `missing` worth its cost, and does a table suffice?
+"""Quick tests when a fit is printed: for a missing force, and for motion outside a friction table.
 
 `screen_missing_force` tests forces without refits. `check_table_range` finds motions that leave
 the table of a friction law.
@@ -42,10 +42,10 @@ from .missing import missing
 from .score_test import SURE, ScoreTest, p_of_slow_changes
 from .sensitivities import Sensitivities, directional_sensitivity, operating_range
 
-_STEP = 1e-4  # [drive, or standard deviation of a state] finite difference
-_LONG = 1 / 60  # [run] correlation time that errors of sensors rarely have
+_STEP = 1e-4  # [drive, or standard deviation of a state] step of the finite difference
+_LONG = 1 / 60  # [duration of the run] errors of sensors rarely have a longer correlation time
 
-# From a changed problem and the size of the change to the derivatives of the residuals.
+# A function from a changed problem and the size of the change to the derivatives of the residuals.
 Moved = Callable[[Problem, float], Float[np.ndarray, " n"]]
 
 
@@ -81,7 +81,8 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         return ()
     r = found.full_residuals
     weighted = [np.sum((p.weight * np.asarray(p.measured)) ** 2) for p in problem.prepared]
-    if float(np.sum(r**2)) <= 1e-18 * sum(map(float, weighted)):  # They are rounding errors.
+    # Residuals below this limit are rounding errors.
+    if float(np.sum(r**2)) <= 1e-18 * sum(map(float, weighted)):
         return ()
 
     def moved(changed: Problem, by: float) -> Float[np.ndarray, " n"]:
@@ -98,8 +99,9 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     if is_white:
         counted = test.counted
         if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
-            return ()  # No fitted parameter changes during the run.
-    if long_steps(found):  # Long steps have a notice, and their error is not a missing term.
+            return ()  # the fitted parameters do not change during the run
+    # Long steps have their own notice. Their error is not a missing term.
+    if long_steps(found):
         return ()
     share, tried = tests.correlated_share(), _forces_to_try(found, moved)
     if tried:
@@ -107,7 +109,8 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         tests = test.at(dataclasses.replace(seen, tried=columns))
         rows = [tests.quick_test([k]) for k in range(len(tried))]
         for k, row in enumerate(rows):
-            if row.p_values[1] < test.limit * SURE:  # Otherwise no other test can pass.
+            # The full test cannot be significant without a significant score.
+            if row.p_values[1] < test.limit * SURE:
                 rows[k] = tests.full_test([k])
         if np.any(test.combine(rows, np.ones(len(rows)))[0] < SURE):
             table = missing(found)
@@ -130,7 +133,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
 def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray, " n"]]:
     """Return the derivatives of the residuals by each force, by its name."""
     problem, machine, x = found.problem, found.problem.setup.machine, np.asarray(found.x)
-    # The inputs that are forces or torques in all records.
+    # Drives are the inputs that are forces or torques and that all records contain.
     prepared = _records(problem)
     drives = [n for n in prepared[0].inputs if all(n in p.inputs for p in prepared)]
     if isinstance(machine, Mechanism):
@@ -139,7 +142,7 @@ def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray
     elif not bodies_of(machine):
         drives = []
     tried = dict(pair for drive in drives for pair in _force_columns(found, drive, moved))
-    # Without a drive, each term is added to the model and simulated.
+    # If there is no drive, each candidate term is added to the model and simulated.
     all_terms = () if drives else catalogue(found)
     terms = tuple(one for one in all_terms if one.kind in ("law", "force"))
     if terms:
@@ -187,7 +190,7 @@ def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
     ]
     columns = []
     for name in _records(problem)[0].start:
-        if objective.free_starts:  # Each window has a column of its own.
+        if objective.free_starts:  # each window has its own column
             mine = [u for u in problem.unknowns if u.path == f"windows.{name}"]
             places = np.concatenate([np.arange(u.first, u.first + u.size) for u in mine])
             columns.append(found.full_jacobian[: found.n, places].sum(axis=1))
@@ -249,14 +252,12 @@ def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
 
 
 def check_table_range(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice for each table whose range the motion of the records exceeds by more than a
-    tenth.
-    """
+    """Return a notice for each table whose range the motion exceeds by more than a tenth."""
     machine, problem, out = found.model, found.problem, []
     for path, turns in laws_of(machine).items():
         here, there = contact_bodies(machine, path)
         ends, each = {body for body in (here, there) if body}, []
-        for i, prepared in enumerate(problem.prepared):  # the slip speeds, where records show them
+        for i, prepared in enumerate(problem.prepared):  # find the slip speeds in the records
             if not isinstance(prepared, PreparedRecord):
                 continue
             seen: dict[str | None, Any] = {}

@@ -126,9 +126,9 @@ def _residuals(
     i: int,
     wave: tuple[str, Array, Array] | None = None,
 ) -> Float[Array, " r"]:
-    """Return the weighted residuals of record i. All its windows begin `begin` (s,) farther.
+    """Return the weighted residuals of record i, with `begin` (s,) added to each window's start.
 
-    `wave`: another ripple, by body, coefficients (2,) and period.
+    `wave`: a further ripple as its body, coefficients (2,) and period.
     """
     prepared, objective = problem.prepared[i], problem.objective
     delays = {x.of.removesuffix(".delay") for x in tried if (x.kind, x.term) == ("held", "delay")}
@@ -161,7 +161,8 @@ def _residuals(
     if not soft:
         out = objective.predict(setup, prepared, problem.engine, late)
         return jnp.ravel(prepared.weight * (out - prepared.measured))
-    # A compliance adds the acceleration of its body and the forces of its drives to the position.
+    # A compliance changes the measured position by two terms. One is proportional to the
+    # acceleration of its body, the other to the sum of the forces of its drives.
     body_of = {one: one.of.rpartition(".")[0] for one in soft}
     drives = {one: drives_of(problem.setup.machine, body_of[one]) for one in soft}
     more = tuple(name for one in soft for name in (f"{body_of[one]}.a", *drives[one]))
@@ -232,7 +233,7 @@ def _along(
     ranges: OperatingRange,
     i: int,
 ) -> tuple[Array]:
-    """Return the derivative of the residuals of record i along `way`."""
+    """Return the derivative of the residuals of record i along the direction `way`."""
     begin = jnp.zeros(_start_states(problem, i))
 
     def r(c: Array) -> Array:
@@ -280,7 +281,7 @@ def operating_range(
         if isinstance(prepared, PreparedSweep):
             continue
         times += [float(prepared.t[0]), float(prepared.t[-1])]
-        if isinstance(problem.objective, InverseDynamics):  # the measured motion
+        if isinstance(problem.objective, InverseDynamics):  # it contains the measured motion
             seen = {n: np.asarray(v) for n, v in prepared.known.items()}
         else:
             more = [n for b in bodies_of(machine) for n in motion_of(machine, b)]

@@ -48,7 +48,7 @@ from .likelihood import autoregression
 from .sensitivities import operating_range
 from .table import Missing, MissingTerm
 
-_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # [highest speed] speeds of a table
+_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # [highest speed] speeds of the nodes of a table
 
 
 def structures(table: Missing) -> dict[str, Structure]:
@@ -194,7 +194,7 @@ def _with_law(
         return None
     dry = float(law.F_Coulomb)
     if one.term == "Stribeck":
-        # The bound of a dip is 0, so it starts from 2 % of the Coulomb friction or more.
+        # A fit cannot leave the bound 0. Therefore the dip starts from 2 % of the friction or more.
         least, fexp = 0.02 * max(dry, 1e-12), 1.0 / (np.sqrt(np.prod(WIDTHS)) * vmax)
         dip, more = max(value, least), [f"{where}.F_Stribeck", f"{where}.fexp"]
         if of_stops:
@@ -228,8 +228,10 @@ def _with_part(machine: Mechanism, name: str, part: Any) -> Mechanism:
 
 
 SERIES = "stiffness in series with "
-_FAR, _JOINT = "beyond_{}", "series_{}"  # names of the second half and of the spring
-_PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5  # [samples] periods of the oscillation at the starts
+# Names of the second half of a body and of the spring between the halves.
+_FAR, _JOINT = "beyond_{}", "series_{}"
+# [samples] Period of the oscillation at each start of the search.
+_PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -270,14 +272,14 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
         for samples in _PERIODS:
             try:
                 w, whole = 2 * np.pi / (samples * step), float(getattr(machine[body], inertia))
-                # Two halves in series move as a quarter of the whole.
+                # The reduced mass of two halves in series is a quarter of the whole mass.
                 split = split_body(machine, body, w**2 * 0.25 * whole)
                 refit = fit(
                     split, records, free=free_parameters(found, split, body),
                     objective=problem.objective, engine=problem.engine, loss=problem.loss,
                     instruments=fitted_instruments(found), level=found.level, rounds=0,
                 )  # fmt: skip
-            except ValueError:  # Such a machine cannot be built.
+            except ValueError:  # the split machine is not valid
                 continue
             c = f"{_JOINT.format(body)}.c"
             at, is_settled = list(refit.names).index(c), refit.converged and _is_white(refit)
@@ -286,7 +288,7 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
             is_same = best is not None and abs(new.cost - best.cost) < 1e-4 * best.cost
             if best is None or new.cost < best.cost:
                 best = new
-            if is_same or _is_white(best.found):  # Two starts with one end suffice.
+            if is_same or _is_white(best.found):  # Two starts with equal costs are sufficient.
                 break
         if best is not None:
             yield best
@@ -315,16 +317,14 @@ def refit_by_free_runs(found: FitResult) -> FitResult | None:
                 engine=problem.engine, loss=problem.loss, instruments=fitted_instruments(found),
                 level=found.level,
             )  # fmt: skip
-        except ValueError:  # The run from this start fails.
+        except ValueError:  # the simulation from this start fails
             continue
         fits += [new] * new.converged
     return min(fits, key=lambda new: np.sum(new.full_residuals**2), default=None)
 
 
 def _is_plain(found: FitResult) -> bool:
-    """Return whether a mechanism was fitted to records, without parameters of one record or of a
-    sensor.
-    """
+    """Return whether a mechanism was fitted to records, without own or sensor parameters."""
     problem = found.problem
     return (
         isinstance(found.model, Mechanism)
@@ -366,7 +366,7 @@ def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
     inertia = "J" if rotational else "m"
     old, far = machine[body], _FAR.format(body)
     whole = float(getattr(old, inertia))
-    # The damping is 0.3 times the critical one, because a damped oscillation has a smooth misfit.
+    # The damping is 0.3 times the critical one. With damped oscillation the misfit is smooth.
     d, half = 2 * 0.3 * np.sqrt(c * 0.25 * whole), jnp.asarray(0.5 * whole)
     driven = {name.partition(".")[0] for name in drives_of(machine, body)}
     near: Any = with_fields(old, {inertia: half})

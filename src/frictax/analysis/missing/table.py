@@ -139,9 +139,7 @@ class Missing(Summarised, MissingVerbs):
         )
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return the header of the table, and its ten best rows. A star marks a significant
-        term.
-        """
+        """Return the header and the ten best rows of the table. A star marks a significant term."""
         return ("", "candidate", "misfit with it", "value", "chance", "own"), [
             (
                 "*" if term.is_significant else "",

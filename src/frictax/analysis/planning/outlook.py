@@ -63,11 +63,13 @@ from ..errors.guarded import Guarded
 from ..errors.linearization import NoiseModel, Samples
 from ..errors.resampling import run_search
 
-# [size of the value, or distance from its bound] error above which a parameter is weak
+# Relative standard error above which a parameter counts as weakly identified. It is relative to the
+# distance of the value from its bound, or to the size of a value without a bound.
 _WEAK = 0.5
 
 
-# Factors on the speed of faster and slower motions, and highest over lowest speed of a sweep.
+# Factors by which proposed motions are faster or slower than the recorded one, and the ratio of the
+# highest to the lowest speed in a proposed sweep of the speed.
 _FAST, _SLOW, _SPAN = 3.0, 4.0, 100.0
 
 
@@ -162,7 +164,7 @@ class OutlookOptions(SweepOptions, RecordOutlookOptions, total=False):
     """All options of `outlook`."""
 
 
-# The options in an overload of `outlook`.
+# The options in the overloads of `outlook`.
 if TYPE_CHECKING:
 
     class RecordOutlook(RecordOutlookOptions, total=False, extra_items=NoSuchOption): ...
@@ -238,7 +240,8 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
             without = (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
             unknown = [n for n, k in judged.knowledge.items() if k in without]
             title = f"Expected accuracy of {data.name or 'the sweep'}, at the best fit"
-            # A value near its bound in a sweep is judged by its relative error below.
+            # The notice "near-bound" is left out. `_assess_parameters` judges a value near its
+            # bound by its relative error.
             said = tuple(n for n in judged.notices if n.code != "near-bound")
             cures = functools.partial(better_speeds, found)
             return _assess_parameters(
@@ -280,12 +283,13 @@ def _outlook_at_start(
     """Return the outlook at the start values of `first`, with its residuals."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
-    # The first step of a search evaluates the start, by the program that is compiled for the fit.
+    # One step of a search evaluates the residuals at the start values. It runs the program that is
+    # compiled for the fit, so that no other program has to be compiled.
     begun = run_search(problem, method, np.zeros(problem.x0.size), 1, dof=first.dof)
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n
-    # Rows of the data have the unit of the data, rows of priors the unit of the noise.
+    # Rows of the data are in the unit of the data, rows of priors in units of the noise.
     jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])
     if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
         raise ValueError(
@@ -364,7 +368,7 @@ def _assess_parameters(
     errors = np.where(seen & alone, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = errors / size
-    # A parameter that may be 0, such as an offset, does not have a relative error.
+    # A parameter that starts at 0, such as an offset, does not have a relative error.
     hopeless = ~seen | ~alone | np.isin(names, list(unknown)) | ~(relative < 2.0) & (size > 0)
     weak = ~hopeless & (relative > _WEAK) & (relative < 2.0)
     knowledge = {
@@ -458,7 +462,7 @@ def better_motions(
     record = next((r for r in records.values() if isinstance(r, Record)), None)
     if record is None or not isinstance(machine, Mechanism):
         return out
-    # The measured position of the only body.
+    # Other motions are proposed only for a machine with one body whose position is measured.
     bodies = [n for n, part in machine.named_parts() if hasattr(part, "inertia")]
     motion: dict[str, np.ndarray] = {}
     for s, v in VELOCITY_OF.items() if len(bodies) == 1 else ():
@@ -508,7 +512,7 @@ def _motions(
         half = 0.5 * t[-1]
         there = np.interp(np.where(t <= half, 2 * t, 2 * (t[-1] - t)), t, s)
         tried.append(("let the motion reverse, instead of moving in one direction only", there))
-    # Exponentially from `top`/`_SPAN` to `top` and back, first forward and then backward.
+    # Speed grows from `top`/`_SPAN` to `top` and falls again, first forward and then backward.
     phase = 4.0 * t / t[-1]
     speed = np.where(phase < 2, 1.0, -1.0) * top * _SPAN ** -np.abs(np.mod(phase, 2.0) - 1.0)
     low = top / _SPAN
@@ -549,7 +553,7 @@ def _errors(
         options = FitOptions(objective=objective, instruments=given, free=free, tied=tied)
         problem, _ = build_problem(machine, {record.name: other}, options)
         _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
-    except (ValueError, KeyError):  # some free parameter does not change the forces
+    except (ValueError, KeyError):  # a free parameter does not change the forces
         return None
     mine = [name for u in problem.unknowns for name in u.names]
     norms = np.linalg.norm(jacobian, axis=0)

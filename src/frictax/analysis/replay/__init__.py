@@ -1,1 +1,1 @@
-"""Runs of a fitted machine beside its record."""
+"""Simulations of a fitted machine, compared with its record."""

@@ -1,4 +1,4 @@
-"""Free runs beside a record: the motion of a fitted machine with the modes of its contacts
+"""Free runs compared with a record: the motion of a fitted machine with the modes of its contacts
 (`motion`), that of a machine before any fit (`preview`), and the effect of parameter errors.
 """
 
@@ -99,9 +99,7 @@ def simulate_beside(
 
 
 def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
-    """Return the number of the record that a label names, None for a record itself; and the
-    record.
-    """
+    """Return the number of the record that a label names, None for a record; and the record."""
     if isinstance(record, str):
         return found.number(record), found.records[record]
     return None, record
@@ -224,7 +222,7 @@ def preview(
     )
 
 
-_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of all laws that scale friction
+_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of laws that scale friction
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -105,7 +105,7 @@ class Validation:
             )
         if self.start:
             found = []
-            for e in self.start:  # The measured value has the same unit and the same figures.
+            for e in self.start:  # The measured value has the unit and digits of the estimate.
                 n, shown = e.name.partition("@")[0], e.shown
                 value, error = self.measured.get(n, np.nan), e.standard_error
                 measured = round_by_error(value / shown.size, error / shown.size)

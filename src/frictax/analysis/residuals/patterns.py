@@ -1,6 +1,4 @@
-"""Patterns in residuals: autocorrelation, speed, position, direction, time, and ripple over
-position.
-"""
+"""Patterns in residuals: autocorrelation, speed, position, direction, time, and ripple."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -28,9 +26,10 @@ from .regression import (
 )
 from .series import Series
 
-_CORNERS_SPEED, _CORNERS_POSITION = 6, 9  # corners of piecewise linear functions
-_BINS = 16  # bins of the means in a picture
-_SAMPLES, _ROWS = 20, 2  # smallest number in a direction of motion, for a record and for a sweep
+_CORNERS_SPEED, _CORNERS_POSITION = 6, 9  # numbers of corners of the piecewise linear functions
+_BINS = 16  # number of bins for the means in a picture
+# Least number in one direction of motion: samples of a record, rows of a sweep.
+_SAMPLES, _ROWS = 20, 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -227,7 +226,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
         curves.append(Curve(*bin_means(v, part + found.rest[mine], corners_of(v, _BINS)), w))
         order = np.argsort(v)[np.linspace(0, v.size - 1, min(v.size, 400)).astype(int)]
         curves.append(Curve(v[order], part[order], None, w, "line"))
-        # The extreme values of a few samples at the edge do not define the range.
+        # A few samples at the edge can be extreme. Therefore two quantiles define the range.
         low, high = np.quantile(part, [0.02, 0.98])
         spans[w] = (
             float(high - low),
@@ -273,7 +272,7 @@ def position_curve(x: Series, c: Columns) -> Finding:
     order = np.argsort(x.s)[np.linspace(0, x.s.size - 1, min(x.s.size, 400)).astype(int)]
     curves.append(Curve(x.s[order], part[order], None, 0, "line"))
     slope, error, travel = float(straight.values[0]), float(straight.errors[0]), float(np.ptp(x.s))
-    # A test of one slope is more powerful than a test of eight.
+    # A single slope is tested too, because this test is more powerful than that of eight columns.
     p = min(1.0, 2 * min(found.p, straight.p))
     line = straight.p < CHANCE and straight.share > 0.5 * found.share
     best = dataclasses.replace(straight if line else found, p=p)
@@ -325,14 +324,14 @@ def whiteness(
 
     n, step = e.size, float(np.median(np.diff(np.sort(t))))
     rho = autocorrelation(e)
-    lags = min(20, n // 5)  # More lags reduce the power of the test.
+    lags = min(20, n // 5)  # more lags would reduce the power of the test
     q = n * (n + 2) * float(np.sum(rho[1 : lags + 1] ** 2 / (n - np.arange(1, lags + 1))))
     p = float(chi2.sf(q, lags))
     sums = 1.0 + 2.0 * np.cumsum(rho[1:])
     inside = np.flatnonzero(np.arange(1, n) >= 5.0 * sums)
     times = max(float(sums[inside[0] if inside.size else -1]), 1e-3)
     independent = float(min(n / times, n))
-    # The share of the variance that the last `lags` values predict (Levinson and Durbin).
+    # Compute the share of the variance that the last `lags` values predict (Levinson and Durbin).
     rest, a = 1.0, np.zeros(0)
     for k in range(1, lags + 1):
         new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / rest if k > 1 else rho[1]
@@ -406,7 +405,8 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     e = x.e - known @ (known.T @ x.e)
     masks = [np.sign(x.v) == w for w in ways]
     k, amplitude, above, shown = _scan(s, e, masks, travel, count)
-    # Power that decreases from the longest period on belongs to a longer period, or to none.
+    # Power that decreases from the longest period on belongs to a longer period, or to no period.
+    # Therefore the search begins where the power increases for the first time.
     rises = int(np.argmax(np.diff(above) > 0))
     best = rises + int(np.argmax(above[rises:]))
     from scipy.optimize import minimize_scalar
@@ -495,14 +495,14 @@ def _scan(
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)
-    finer = 8  # steps of the scan for one independent frequency
+    finer = 8  # number of scan steps for each independent frequency
     length, power, above = cells * finer, 0.0, 0.0
     keep = np.arange(2 * finer, count * finer + 1)
     for mine in masks:
         sums = np.bincount(place[mine], e[mine] - e[mine].mean(), minlength=cells)
         own = np.abs(np.fft.rfft(sums, length)[: count * finer + 1]) ** 2
         power = power + own[keep] * (2.0 / mine.sum()) ** 2
-        # The background is the mean power of noise near each frequency: the median of 41
+        # The background is the mean power of noise near each frequency. It is the median of 41
         # independent neighbours over log 2, because powers have an exponential distribution. Long
         # periods have fewer neighbours, because the background is steep there.
         values, middle = own[np.arange(1, count + 1) * finer], np.empty(count)

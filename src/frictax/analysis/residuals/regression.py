@@ -1,6 +1,4 @@
-"""A finding of a residual study, and the regression with autocorrelated residuals that decides
-it.
-"""
+"""A finding of a residual study, and the autocorrelated regression that decides it."""
 
 import dataclasses
 import math
@@ -13,7 +11,8 @@ from frictax.text import format_estimate, prefix_unit
 
 from ..errors.linearization import long_run_covariance, orthonormal_basis
 
-# A strong finding explains more than this share of the mean square, and its p value is smaller.
+# A finding is strong if it explains more than the share SHARE of the mean square, and its p value
+# is below CHANCE.
 SHARE, CHANCE = 0.005, 0.005
 
 
@@ -112,7 +111,7 @@ def percent(share: float) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Regressed:
-    """The regression of a residual on columns, beside other columns.
+    """The regression of a residual on columns, in addition to other columns.
 
     - `values` (k,), `errors` (k,) of the columns; nan for a column that the others explain.
     - `share` of the residual's mean square that the columns explain in addition to the others; `p`:
@@ -137,7 +136,7 @@ class Regressed:
         """The share below which noise hides an effect: approximately its 1 % quantile for
         this number of independent samples.
         """
-        # Noise exceeds a chi-square of 6 beyond 1 for each column in about 1 % of records.
+        # The chi-square of noise exceeds its degrees of freedom by 6 in about 1 % of records.
         usual = (self.values.size + 6.0) / max(self.independent, 1.0)
         return float(np.clip(usual, self.share, 1.0))
 
@@ -148,7 +147,7 @@ def regress(
     others: Float[np.ndarray, "n j"],
     in_time: bool = True,
 ) -> Regressed | None:
-    """Return least squares of `e` by `columns` beside `others`, with a Wald test of the
+    """Return least squares of `e` by `columns` and `others`, with a Wald test of the
     columns; None if the others explain all columns.
 
     The part of the others is projected out of both (Frisch and Waugh). The covariance is that of
@@ -162,7 +161,7 @@ def regress(
     known = orthonormal_basis(others)
     own = columns - known @ (known.T @ columns)
     size, before = np.linalg.norm(own, axis=0), np.linalg.norm(columns, axis=0)
-    told = size > 1e-6 * np.maximum(before, 1e-300)  # not explained by the others
+    told = size > 1e-6 * np.maximum(before, 1e-300)  # columns that the others do not explain
     target = e - known @ (known.T @ e)
     basis = orthonormal_basis(own * told)
     k, n = basis.shape[1], e.size
@@ -170,7 +169,7 @@ def regress(
         return None
     along = basis.T @ target
     rest = target - basis @ along
-    # The basis is orthonormal, so its long-run covariance is that of `along`.
+    # The basis is orthonormal, so the long-run covariance is that of `along`.
     scores = basis * rest[:, None] * np.sqrt(n)
     if not np.any(scores):
         return None
@@ -199,9 +198,7 @@ def hats(x: Float[np.ndarray, " n"], corners: Float[np.ndarray, " k"]) -> Float[
 
 
 def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]:
-    """Return at most `most` corners, half of them at equal distances, and half at quantiles of
-    `x`.
-    """
+    """Return at most `most` corners, half of them equidistant and half at quantiles of `x`."""
     low, high = float(x.min()), float(x.max())
     even = np.linspace(low, high, most // 2 + 1)
     corners = np.sort(
@@ -229,7 +226,7 @@ def bin_means(
     weights = np.maximum(count, 1)
     middle, mean = (np.bincount(place, a, minlength=edges.size - 1) / weights for a in (x, e))
     first = np.concatenate([[True], place[1:] != place[:-1]])
-    apart = np.bincount(np.cumsum(first) - 1, e - mean[place])  # one sum for each visit
+    apart = np.bincount(np.cumsum(first) - 1, e - mean[place])  # one sum for each visit to a bin
     visits = np.bincount(place[first], minlength=edges.size - 1)
     square = np.bincount(place[first], apart**2, minlength=edges.size - 1)
     shared = long_run_covariance((e - mean[place])[:, None])[0][0, 0] / weights

@@ -1,6 +1,4 @@
-"""The residuals that a study uses: the missing force on each body, or the residuals of the
-objective.
-"""
+"""The residuals that a study uses: missing forces on bodies, or residuals of the objective."""
 
 import dataclasses
 from typing import Any
@@ -67,8 +65,8 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
         return [_axis_series(setup, record, label, cutoff)]
     if not isinstance(setup.machine, Mechanism):
         raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
-    # The record with the position of each body, corrected for the fitted sensors; an integral if
-    # only the speed is measured.
+    # Build the record with the position of each body, corrected for the fitted sensors. If only the
+    # speed is measured, the position is its integral.
     outputs = {name: _ideal_values(setup, record, name) for name in record.outputs}
     for i in MechanicalSystem(setup.machine).layout.bodies:
         body, part = setup.machine.names[i], setup.machine.parts[i]
@@ -85,7 +83,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     at_rest = {
         name: np.zeros_like(x) if name.endswith(".a") else x for name, x in prepared.known.items()
     }
-    exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))  # `seen` is corrected already.
+    exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))  # `seen` is already corrected.
     perfectly = dataclasses.replace(setup, outputs=exact)
     lacking = -np.asarray(_predict(objective, perfectly, prepared))
     prepared_at_rest = dataclasses.replace(prepared, known=at_rest)
@@ -170,8 +168,8 @@ def _moving_part(whole: Series) -> Series:
         near = int(np.ceil(reach / step))
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
-    # Three samples a period of the cutoff contain everything that passes the filter; 12,000 are
-    # enough.
+    # Three samples in a period of the cutoff contain everything that passes the filter. A study
+    # does not need more than 12,000 samples.
     thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / 12_000)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:
@@ -206,9 +204,7 @@ def _predict(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord)
 
 
 def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Series:
-    """Return the missing force of a user's machine with one degree of freedom: inertia*a - load +
-    friction.
-    """
+    """Return the missing force of a user's axis machine: inertia*a - load + friction."""
     machine, names = setup.machine, state_names(setup.machine)
     s, v, more = names[0], names[1], names[2:]
     given = {name: _ideal_values(setup, record, name) for name in record.outputs}
@@ -252,7 +248,7 @@ def _axis_forces(
 
     def one(t: Array, y: Array) -> tuple[Array, Array]:
         mode = machine.begin(t, y)[1]
-        # These are the `args` of the axis inside a run.
+        # The axis gets the same `args` as in a simulation.
         args = None if system is machine else system._values(t, system.with_pieces(y, mode, t)[1])
         pressed = machine.pressing(t, y, args)
         if pressed is not None:

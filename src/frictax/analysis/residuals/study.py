@@ -120,7 +120,7 @@ def residual_study(
     """
     names = list(found.records)
     if label is not None:
-        found.number(label)  # It raises an error for an unknown label.
+        found.number(label)  # raises an error for an unknown label
         names = [label]
     objective = found.problem.objective
     if cutoff is None:
@@ -158,7 +158,7 @@ def residual_study(
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     strong = {f.name for f in findings if f.strong}
-    # Filters make the residuals of right models autocorrelated.
+    # Filters make residuals autocorrelated even if the model is right, so the notice is left out.
     is_filtered = isinstance(objective, Windows) and not objective.free_starts
     is_filtered |= isinstance(objective, InverseDynamics) and objective.at_samples
     if strong == {"whiteness"} and not found.of_sweep and not is_filtered:

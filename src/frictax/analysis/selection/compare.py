@@ -128,7 +128,7 @@ class CompareOptions(LawOptions, StructureOptions, total=False):
     """All options of `compare`."""
 
 
-# What the overloads of `compare` take.
+# The options in the overloads of `compare`.
 if TYPE_CHECKING:
 
     class CompareLaws(LawOptions, total=False, extra_items=NoSuchOption): ...
@@ -226,7 +226,7 @@ def _compare_laws(
         )
     ended = [row for row in rows if row.found.converged] or rows
     candidates = [row for row in ended if not row.remark] or ended
-    # Of equal laws the first is chosen, which is the simplest.
+    # If several laws have the same criterion, the first of them is chosen, which is the simplest.
     best = min(candidates, key=lambda row: round(row.aicc, 6))
     said = [_reason(rows, best)]
     if rho:
@@ -278,7 +278,8 @@ def _left_out(found: FitResult, rho: float) -> float:
     """
     if found.dof < 2:
         return float("inf")
-    # Values at their bound are moved inside by a hundredth of the force, or by 1 % for a ratio.
+    # A refit cannot leave a bound. Therefore values at their bound are moved inside by 1 % of a
+    # typical value: of the mean force, or of 1 for a ratio.
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
     step: dict[str, float] = dict.fromkeys(("N", "N.m"), force)
@@ -289,7 +290,7 @@ def _left_out(found: FitResult, rho: float) -> float:
         for e in found.estimates
     ]
     start = np.asarray(found.problem.coordinates(np.asarray(inside)))
-    # The prediction of a row leaves out this row and the rows with a correlation above 0.3.
+    # The prediction of a row leaves out this row, and rows with a correlation above 0.3 to it.
     reach = int(np.ceil(np.log(0.3) / np.log(rho))) if rho > 0.3 else 0
     away = np.abs(np.arange(found.n)[:, None] - np.arange(found.n))
     kept = (away > min(reach, found.n // 8)).astype(float)

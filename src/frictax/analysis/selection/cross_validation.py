@@ -1,6 +1,4 @@
-"""Cross-validation of a structure: the folds of the records, refits without each, and their
-errors.
-"""
+"""Cross-validation of a structure: folds of the records, refits without each, their errors."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +18,7 @@ from frictax.measurements.units import POSITION_OF, VELOCITY_OF, split_channel
 from ..errors.linearization import Samples
 from ..errors.resampling import run_search, scale_weights
 
-_STEPS = 30  # most steps of a refit
+_STEPS = 30  # largest number of steps of a refit
 _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}
 
 Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
@@ -41,7 +39,7 @@ class Folds:
             rows = getattr(prepared, "rows", None)
             size = rows.shape[1] - 1 if rows is not None else max(round(0.5 * r.rate), 2)
             count = max((r.n - 1) // size, 1)
-            # The first sample of a window is its start, and has the weight 0.
+            # The first sample of a window has the weight 0. It belongs to the window before.
             at = np.clip((np.arange(r.n) - 1) // size, 0, count - 1)
             self.piece_of_samples.append(len(record) + at)
             record += [i] * count
@@ -136,7 +134,7 @@ def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarr
     x = values[order] - np.mean(values)
     n, count = x.size, min(count, np.unique(x).size)
     sums, squares = (np.concatenate([[0.0], np.cumsum(a)]) for a in (x, x**2))
-    # within[i, j]: the sum of squares about the mean if the sorted values i to j - 1 are one class
+    # within[i, j]: the sum of squares about the mean if the sorted values i to j - 1 are a class.
     size = np.arange(n + 1) - np.arange(n + 1)[:, None]
     within = squares - squares[:, None] - (sums - sums[:, None]) ** 2 / np.maximum(size, 1)
     within = np.where(size > 0, within, np.inf)
@@ -261,7 +259,7 @@ class Refits:
         if self.before is not None and self.pieces_before is not None:
             first = self.before.problem
             part = scale_weights(first, ~gone[self.pieces_before])
-            # `before` is refitted too, because its estimates depend on the data left out.
+            # The fit `before` is repeated too, because its estimates depend on these data.
             end = _refit(self.before, part, np.zeros(first.x0.size))
             if not np.isfinite(float(end.cost)):
                 return np.full(x.size, np.nan), True

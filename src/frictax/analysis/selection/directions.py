@@ -41,7 +41,8 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
 
     minus2log = restricted_likelihood(r, J)
     best: Any = minimize_scalar(minus2log, bounds=(0.0, 0.98), method="bounded")
-    if not minus2log(0.0) - best.fun > 2.7:  # Chance exceeds 2.7 in 1 of 20 sweeps of white noise.
+    # White noise exceeds 2.7 by chance in 1 of 20 sweeps.
+    if not minus2log(0.0) - best.fun > 2.7:
         return 0.0
     farther = np.linspace(best.x, 0.98, 100)
     return float(max(x for x in farther if minus2log(x) <= best.fun + 1.0))
@@ -99,11 +100,11 @@ def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, 
 
 
 OFFSET, EACH = "offset", "each direction"
-# p values below which the two directions differ, and differ by more than an offset.
+# Largest p values at which the two directions differ, and differ by more than an offset.
 _DIFFERENT, _MORE = 0.002, 0.02
-# A test must be significant at each autocorrelation whose restricted likelihood (twice its
-# logarithm) is within _NEARLY of the largest. With these numbers 0 of 384 symmetric sweeps with
-# white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
+# A test must be significant at each of these autocorrelations, if twice the logarithm of its
+# restricted likelihood is within _NEARLY of the largest. With these numbers, 0 of 384 symmetric
+# sweeps with white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 
@@ -124,7 +125,8 @@ class Difference:
 
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
-    """Return the fit of this kind with the size of the difference, None if it has no end.
+    """Return the fit of this kind with the size of the difference, or None if
+    there is no such fit or no difference.
 
     The difference is that of the parameter which differs most clearly. If none does, it is that of
     the friction forces at the speed at which these differ most clearly.
@@ -146,7 +148,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
         size = float(row[0] @ better.x)
         found_apart.append(_SizedDifference(what, size, half, better[name].unit))
     if kind == EACH and all(one.clearness() < 1 for one in found_apart):
-        # Parameters can be strongly correlated although the laws differ.
+        # Parameters can be strongly correlated. Then only the friction forces differ clearly.
         found_apart += _force_differences(better)
     if not found_apart:
         return None
@@ -172,7 +174,7 @@ class _SizedDifference:
 
 
 def _force_differences(better: FitResult) -> list[_SizedDifference]:
-    """Return friction forward minus friction backward, at speeds that were measured both ways, with
+    """Return friction forward minus friction backward, at speeds measured in both directions, with
     intervals for white errors.
     """
     sweep, out = better.sweep, []
@@ -188,7 +190,8 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
         return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
 
     sizes, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
-    # A direction that the rows do not identify changes forces at these speeds by rounding only.
+    # A direction that the rows do not identify changes these forces by rounding only. Therefore it
+    # is left out.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
@@ -208,7 +211,7 @@ def with_directions(
     The fit with the least AICc shows which model they ask for: each law has it then.
     """
     out, words = dict(fits), {}
-    for _ in range(2):  # an offset first may show that the laws differ, too
+    for _ in range(2):  # after an offset is added, the laws may still differ
         least = min(out.values(), key=lambda found: found.aicc, default=None)
         kind = _different(least) if least is not None else ""
         others = {n: _difference(found, kind) for n, found in fits.items() if kind}
@@ -260,14 +263,14 @@ def _different(found: FitResult) -> str:
     r, jacobian = found.full_residuals, found.full_jacobian[: found.n]
     weight = problem.weights()
     if np.linalg.norm(r) < 1e-9 * np.linalg.norm(weight * found.sweep.force):
-        return ""  # The residuals are rounding errors.
+        return ""  # the residuals are rounding errors
     law = np.array([name not in ("offset", "peak") for name in found.names])
     base = jacobian[:, found.active]
     each = jacobian[:, found.active & law] * found.sweep.direction[:, None]
     offset = weight[:, None]
     all_columns = np.column_stack([base, offset, each])
     off = np.flatnonzero(outliers([found.sweep], r, independent(all_columns)))
-    base = np.column_stack([base, np.eye(found.n)[:, off]])  # a column excludes an outlier
+    base = np.column_stack([base, np.eye(found.n)[:, off]])  # a column for each outlier excludes it
     with_offset = np.column_stack([base, offset])
     all_columns = np.column_stack([with_offset, each])
     likelihood = restricted_likelihood(r, independent(all_columns))

@@ -35,7 +35,7 @@ def _images(small: FitResult, large: FitResult) -> Iterator[np.ndarray]:
     """Yield coordinates at which `large` equals the fit `small`."""
     problem = large.problem
     low, high = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    # At a bound means within 1e-9 of the distance of the start from it.
+    # Values are moved inside their bounds by 1e-9 of the distance of the start from the bound.
     inside = 1e-9 * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
     edge = 1e-9 * np.abs(np.where(np.isfinite(high), high, 0.0) - problem.x0)
     for x in _trial_values(small, problem):
@@ -55,13 +55,15 @@ def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
     for u in problem.unknowns:
         setup = small.problem.setup_at(jnp.asarray(small.x), u.record)
         values = {p.path: np.asarray(p.value) for p in parameters(setup)}
-        if isinstance(setup.machine, AbstractLaw):  # a friction of both directions uses these paths
+        # A friction with a law for each direction has these paths.
+        if isinstance(setup.machine, AbstractLaw):
             values |= {f"f_pos.{path}": value for path, value in values.items()}
         value = next(
             (values[path] for path in (u.path, _mirror_path(u.path)) if path in values), None
         )
         if value is None or np.shape(value) != u.shape:
-            # The forces, at the speeds of a table, of the law that the other machine has there.
+            # If a table replaces another law, its values are the forces of that law at the table's
+            # speeds.
             place, _, field = u.path.rpartition(".")
             table, law = _part(problem.setup.machine, place), setup.machine
             if not isinstance(law, AbstractLaw):

@@ -20,7 +20,7 @@ from ..friction_curve import law_values
 from .cross_validation import body_speeds, root_mean, sliding_speed
 from .structure import ComparedStructure
 
-EQUAL = 1.05  # ratio up to which two errors count as equal
+EQUAL = 1.05  # largest ratio of two errors that count as equal
 
 _WORDS = {
     "repeats": "of repeats left out",
@@ -115,7 +115,7 @@ def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
             size = np.asarray([root_mean(s) for s in squares])
-            # The error of a failed fit is inf. NaN: one structure does not have this error.
+            # The error of a failed fit is inf. NaN means that a structure does not have this error.
             if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
             first = int(np.argmin(size))
@@ -163,9 +163,7 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
 
 
 def _count_bristles(row: ComparedStructure) -> tuple[int, int]:
-    """Return the number of bristles, and of their springs with sliders: 0 with another kind of
-    bristle.
-    """
+    """Return the number of bristles, and of their springs with sliders (0 for other bristles)."""
     machine = row.found.problem.setup.machine
     parts = machine.parts if isinstance(machine, Mechanism) else ()
     found = [b for part in parts if (b := getattr(part, "bristle", None)) is not None]
@@ -252,6 +250,6 @@ def visited_laws(
         v = np.linspace(0.01 * top, top, 401)
         turns = getattr(type(part), "rotational", False)
         units = ("N.m", "N.m.s/rad", "rad/s") if turns else ("N", "N.s/m", "m/s")
-        if isinstance(part, AbstractPressed):  # its law is a coefficient of friction
+        if isinstance(part, AbstractPressed):  # the law gives a coefficient of friction
             units = ("", "s/rad" if turns else "s/m", units[2])
         yield name, way, v, law_values(part.law(way), v), units

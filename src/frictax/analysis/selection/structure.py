@@ -334,7 +334,7 @@ def default_structures(
         "symmetric": Structure(with_laws(line, None), [*free, f"{contact}.{pos}"]),
         "by direction": each(line),
     }
-    # For each force: the name of the structure that frees it, and the fields that are freed.
+    # For each type of force: the name of the structure that fits it, and its free fields.
     forces: dict[type, tuple[str, tuple[str, ...]]] = {
         LinearPositionDependentForce: ("linear in position", ("slope",)),
         PeriodicPositionDependentForce: ("periodic in position", ("f_cos", "f_sin")),

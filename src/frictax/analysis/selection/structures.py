@@ -139,12 +139,12 @@ def compare_structures(
         )
     structures = check_structures(structures, objective, criteria.repeats, criteria.bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
-    # Residuals at samples: the weak form has another covariance, and scale, for each structure.
+    # Residuals are taken at samples, because structures differ in the covariance of the weak form.
     objective, start = (
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, criteria.start)
     )
-    # A record that is left out does not identify parameters of its own.
+    # Records are not left out if they have own parameters, which other records do not identify.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
@@ -159,7 +159,8 @@ def compare_structures(
             how = {"objective": start, "bounds": limits, "progress": first}
             before = fit(model, records, **how, **common)
             model = begun_at(before.model, model, before.problem)
-        # A table that stores speeds would take hundreds of steps.
+        # The number of steps is limited, because a table that follows the speeds of one record
+        # would take hundreds of steps.
         method = LevenbergMarquardt(tolerance=1e-3, max_steps=60)
         how = {"objective": objective, "method": method, "own": structure.own, "progress": last}
         how |= {"priors": structure.priors, "bounds": structure.bounds}
@@ -170,8 +171,8 @@ def compare_structures(
     def judge_one(name: str) -> ComparedStructure:
         """Return a structure with its errors, without AIC and BIC."""
         found, before = fits[name], both[name][1]
-        # The same machine judged by inverse dynamics, if the records have the necessary channels. A
-        # record of a closed loop has a reference instead of a force.
+        # Compute the errors in force by inverse dynamics, if the records have the necessary
+        # channels. A record of a closed loop has a reference instead of a force.
         by_force, problem, machine = InverseDynamics(cutoff, at_samples=True), None, found.problem
         if not isinstance(machine.objective, ClosedLoop):
             with contextlib.suppress(ValueError):
@@ -198,7 +199,7 @@ def compare_structures(
             implausible(found, cutoff), (*doubts(found), *unfinished_refits(held_out)),
         )  # fmt: skip
 
-    # Most of the time goes into compiling, which leaves Python to others.
+    # Most of the time is spent in compiling, during which other Python threads can run.
     most = min(len(structures), 2 * processors())
     with show_progress(progress, "Comparing structures") as work, Workers(most) as pool:
         parts = work.parts(dict.fromkeys(structures, 1.0))
@@ -233,12 +234,12 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     found = refits.found
     problem, objective = found.problem, found.problem.objective
     machine = problem.setup.machine
-    # A user's machine may lack the names of its initial states.
+    # A user's machine may not have names for its initial states.
     if not set(state_names(machine)):
         return float("nan")
-    # A delayed sensor shows values from before its window.
+    # At the start of a window, a delayed sensor shows values from before the window.
     late = any(name.startswith("outputs.") for name in problem.delayed)
-    # Records do not measure temperatures of thermal nodes.
+    # Records do not contain temperatures of thermal nodes, so the start is not known.
     thermal = isinstance(machine, Mechanism) and MechanicalSystem(machine).layout.nodes
     if isinstance(objective, Windows) and in_turn() and not late and not thermal:
         later = [np.arange(p.weight.shape[0]) > 0 for p in problem.prepared]

@@ -20,7 +20,7 @@ def starting_state(machine: Any, record: Record, name: str) -> float | None:
     """Return the state `name` at the start of the record, or None if it is not measured."""
     if name not in state_names(machine):
         return None
-    # A lower cutoff than 50 Hz estimates the beginning of a record less well.
+    # With a cutoff below 50 Hz, the beginning of a record is estimated less accurately.
     found = smoothed_state(record, name, cutoffs_of(record, 50.0))
     return None if found is None else float(found[0])
 

@@ -133,7 +133,7 @@ class InverseDynamics(AbstractObjective):
                 return weak
         cutoff = min(self.cutoff_at_samples, LARGEST_CUTOFF * record.rate)
         known, keep = {}, np.ones(record.n, bool)
-        # the filter does not know what lies beyond the ends
+        # Both ends of the record are left out, because the filter needs samples on both sides.
         edge = int(np.ceil(record.rate / cutoff))
         keep[:edge] = keep[record.n - edge :] = False
         for b, (place, rate) in bodies.items():
@@ -228,7 +228,7 @@ class InverseDynamics(AbstractObjective):
         old = prepared.weak
         before = np.asarray(old.force_noise)
         was = 0.0 if old.correlation is None else np.asarray(old.correlation)
-        # A change by less than a fifth of this noise does not repeat the search.
+        # The search is not repeated if the noise changes by less than a fifth.
         is_same = (np.abs(force_noise - before) <= 0.2 * before) & (correlation == was)
         if np.all(is_same & (np.asarray(old.scale) != 1.0)):
             return prepared
@@ -274,8 +274,8 @@ class InverseDynamics(AbstractObjective):
         delays = any(name.startswith("outputs.") for name in delayed)
         if not (delays and system.layout.contacts):
             return lacking
-        # Slow samples were found in the output of a delayed sensor. Here they are found again
-        # without the delay.
+        # `prepare` found the slow samples in the output of the delayed sensor. Here they are found
+        # again without the delay.
         speeds = [
             jnp.abs(constant(v))
             for name, v in moves.items()

@@ -38,7 +38,7 @@ class AbstractLoss(Pickled, eqx.Module):
     def root(self, x: Residuals) -> Residuals:
         """Return y with y**2/2 = rho(x) and the sign of x, which Levenberg-Marquardt squares."""
 
-    # The largest number of noise scale updates, or 1 if the minimiser does not depend on the scale.
+    # Largest number of noise scale updates; 1 if the minimiser does not depend on the scale.
     rounds: eqx.AbstractClassVar[int]
 
 
@@ -122,7 +122,7 @@ class Huber(AbstractLoss):
 
     def root(self, x: Residuals) -> Residuals:
         outside = jnp.abs(x) > self.delta
-        # The argument is masked, because the derivative of the root is infinite at 0.
+        # The argument of the root is replaced inside, because its derivative is infinite at 0.
         size = jnp.where(outside, jnp.abs(x), self.delta)
         return jnp.where(
             outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x

@@ -1,4 +1,4 @@
-"""Priors: knowledge from before the measurement, as additional residuals."""
+"""Priors: information about parameters from before the measurement, as additional residuals."""
 
 import abc
 from collections.abc import Mapping

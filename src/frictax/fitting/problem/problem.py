@@ -103,9 +103,7 @@ def transform_parameters(
 
 @pytree_dataclass
 class PreparedSweep:
-    """A sweep as arrays, with the name of its contact. Without a contact, the model is the friction
-    itself.
-    """
+    """A sweep as arrays, with the name of its contact; without one the model is the friction."""
 
     velocity: Float[Numbers, " n"]
     measured: Float[Numbers, "n 1"]
@@ -245,7 +243,7 @@ class Problem:
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
         """Return the weighted residuals of prepared i, 0 where the weight is 0."""
         prepared = self.prepared[i]
-        # Multiplying by a weight of 0 leaves a sample out, but a failed run still gives nan.
+        # A weight of 0 leaves a sample out, but the product is still nan if the run fails.
         return jnp.ravel(prepared.weight * (self.predict(x, i) - prepared.measured))
 
     def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
@@ -298,7 +296,7 @@ class Problem:
         parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
             # Only the parameters of this record are differentiated. The starts of all windows share
-            # one column, because each start affects only its own rows.
+            # one column of the derivative, because each start affects only its own rows.
             mine, starts = (
                 [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
                 self._starts(i),
@@ -333,7 +331,7 @@ class Problem:
                 r, full = root * noise, full * bend[:, None]
             parts.append((r, full))
         if self.priors:
-            # Residuals of data are in units of the noise, those of priors in units of their own.
+            # Residuals of priors are in units of their own. They are multiplied by the noise.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
         return r, jacobian * slope, kind

@@ -26,7 +26,8 @@ from .objectives import PreparedRecord
 from .setup import Setup, perfect, state_names
 
 Prepared = TypeVar("Prepared")
-LARGEST_CUTOFF = 0.45  # [sampling rate] highest cutoff of a filter, just below the Nyquist limit
+# [sampling rate] Highest cutoff of a filter, just below the Nyquist limit of 0.5.
+LARGEST_CUTOFF = 0.45
 _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 

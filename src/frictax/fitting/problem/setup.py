@@ -47,7 +47,7 @@ from frictax.text import suggestion
 @functools.cache
 def perfect() -> "Instrument":
     """Return the default instrument of a channel, without any effect."""
-    with jax.ensure_compile_time_eval():  # A cached value must not be a tracer of the first caller.
+    with jax.ensure_compile_time_eval():  # The cached value must not be a tracer of one call.
         return Instrument()
 
 
@@ -102,7 +102,7 @@ class Instrument(CheckedModule):
         return (y - added) / self.gain
 
 
-# SI units of translation, and the corresponding units of rotation.
+# SI units of translation with the corresponding units of rotation.
 _OF_ROTATION = {"m": "rad", "m/s": "rad/s", "m/s2": "rad/s2", "N": "N.m"}
 _OF_TRANSLATION = {turning: sliding for sliding, turning in _OF_ROTATION.items()}
 
@@ -200,7 +200,7 @@ def driven(
         name: given if isinstance(given, AbstractSignal) else Sampled(t, given, hold=hold)
         for name, given in inputs.items()
     }
-    if isinstance(machine, Driven) and signals:  # They replace its signals, as in a `Mechanism`.
+    if isinstance(machine, Driven) and signals:  # Inputs replace signals, as in `Mechanism`.
         own = dict(zip(machine.names, machine.signals, strict=True))
         return Driven(machine.system, **own | signals)
     if not isinstance(machine, Mechanism):
@@ -272,7 +272,7 @@ def simulate_variables(
         and is_motion_given(system.mechanism, system.layout)
     ):
         # Without a free body, the bristles are integrated from sample to sample. The last sample
-        # still belongs to the last piece of its signal.
+        # belongs to the last piece of its signal, so it starts from the middle of the last step.
         t = jnp.asarray(ts)
         ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
         at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
@@ -361,7 +361,7 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
                 )
         for name in (*record.inputs, *record.outputs):
             part, _, variable = name.partition(".")
-            # A rotary brake also has a normal force.
+            # The normal force of a rotary brake is a force, although the brake turns.
             turns = (
                 None
                 if variable == "fn" or part not in machine.names
@@ -442,7 +442,7 @@ def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array,
     if isinstance(system, MechanicalSystem):
         return jnp.stack(system.snapshot(t, y, mode).friction or [jnp.zeros(())])
     args = None
-    if isinstance(system, Driven):  # These are the arguments of a machine in a simulation.
+    if isinstance(system, Driven):  # A machine gets these arguments in a simulation too.
         system, mode, args = system.system, system._own(mode), system._values(t, mode)
     says = getattr(system, "friction_force", None)
     return jnp.stack([says(t, y, mode, args)]) if says is not None else jnp.zeros(1)

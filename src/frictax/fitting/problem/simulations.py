@@ -203,7 +203,7 @@ class ClosedLoop(AbstractSimulation):
                 " and use `FreeRun`."
             )
         for name in self.controllers:
-            model[name]  # raises for a name that no part has
+            model[name]  # raises an error if no part has this name
         return Mechanism(**{**dict(model.named_parts()), **self.controllers})
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
@@ -284,7 +284,7 @@ class Windows(AbstractSimulation):
         measured, weight = (x[rows] for x in channels(record))
         if not self.free_starts:
             weight[:, 0] = 0.0
-        # Samples after a gap do not count, because a window crosses the gap in one step.
+        # Samples after a gap do not count, because the window crosses the gap in one step.
         after = np.zeros(rows.shape, bool)
         for i, _ in OnSamples().over_gaps(record.t).finer:
             after |= (rows > i) & (rows[:, :1] <= i)
@@ -343,7 +343,7 @@ class Windows(AbstractSimulation):
             )
             return end[: len(names)], out
 
-        # The carry depends on all parameters from the start, so that JAX traces the scan only once.
+        # The carry depends on all parameters from the first step, so JAX traces the scan only once.
         floats = jax.tree.leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
@@ -362,8 +362,8 @@ def in_turn() -> bool:
     return jax.default_backend() == "cpu"
 
 
-# A search with corrected starts of windows is kept if the sum of squares is not larger than before
-# by more than this factor.
+# Largest factor by which the sum of squares may rise in a search with corrected starts of windows.
+# If it rises by more, the search before it is kept.
 LARGEST_RISE = 1.05
 
 
@@ -425,8 +425,8 @@ def _correct_starts(
         rate = related_channel(of, VELOCITY_OF)
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-        # Join the windows to one motion. A cubic is added to each window, so that the window begins
-        # with the value and slope of the previous end. The cubic and its slope are 0 at its end.
+        # Join the windows to one motion. A cubic is added, so that each window begins with the
+        # value and slope at the end before. The cubic and its slope are 0 at the end of the window.
         times = np.asarray(prepared.t)[rows]
         length = times[:, -1:] - times[:, :1]
         u = (times - times[:, :1]) / length

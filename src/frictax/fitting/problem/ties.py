@@ -171,7 +171,7 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
             f" of all parameters by path, got {path!r}: {to!r}."
         )
     if path not in here:
-        get(setup, path)  # Raises `KeyError` if the name does not exist.
+        get(setup, path)  # raises `KeyError` if the name does not exist
     if callable(to):
         if path not in here:
             raise ValueError(
@@ -218,7 +218,7 @@ def tied_domain(
     if not domain.entry_by_entry:
         return domain
     low, high, factors = domain.bound(), domain.upper(), {path: 1.0}
-    for _ in ties:  # Each pass follows chains of ties by one more link.
+    for _ in ties:  # each pass follows the chains of ties by one more link
         factors |= {t.path: t.factor * factors[t.source] for t in ties if t.source in factors}
     ends, is_open = [], isinstance(domain, Positive)
     for other, factor in factors.items():

@@ -36,10 +36,13 @@ from frictax.signals import Constant
 
 from .setup import Setup, driven, moved_to, perfect
 
-_DEGREE = 5  # degree of the splines, whose fourth derivative is continuous
-_FIRST = 0.02  # [inputs] noise of the forces before the first fit
-_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # grid of autocorrelations
-_SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])  # [forces] grid of their noise
+_DEGREE = 5  # degree of the splines; their fourth derivative is continuous
+# [standard deviation of the inputs] Noise of the forces that is assumed before the first fit.
+_FIRST = 0.02
+# Grid of the autocorrelation of the position noise.
+_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+# [size of the forces] Grid of the noise of the forces.
+_SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])
 
 
 @pytree_dataclass
@@ -133,10 +136,10 @@ def weak_form(
     """
     from scipy.interpolate import make_lsq_spline
 
-    apart = 0.25  # [1/cutoff] distance of knots, which passes all motion below the cutoff
+    apart = 0.25  # [1/cutoff] distance between knots; the splines pass all motion below the cutoff
     most = 700  # largest number of splines of a record; more do not improve the accuracy
     fewest = 12  # least number of splines of a record that identify a machine
-    rounded = 0.5  # [noise] rounding to the sensor's steps that is most of the noise
+    rounded = 0.5  # [noise] larger rounding to the sensor's steps is most of the noise
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
     x, v, a = (np.stack([getattr(m, of) for m in motion], axis=1) for of in ("x", "v", "a"))
@@ -153,8 +156,8 @@ def weak_form(
             continue
         low += (high - low - 1 - pieces * m) // 2
         high = low + pieces * m + 1
-        # The speed along the stretch is that of a spline with knots half a period of the cutoff
-        # apart, which uses only the samples of the stretch.
+        # The speed along the stretch is that of a spline that uses only the samples of the stretch.
+        # Its knots are half a period of the cutoff apart.
         x_of_stretch = np.arange(high - low) * step
         end, count = x_of_stretch[-1], high - low
         inside = max(1, min(round(end / (0.5 / cutoff)), count // 3))
@@ -208,13 +211,15 @@ def _stretches(
     """Return the stretches in which every contact slides in one direction, each as its first sample
     and the sample after its last one.
     """
-    sure = 5.0  # [standard deviations of the speed's noise] least speed of a certain direction
-    turn = 0.03  # [acceleration/cutoff] Below this speed the filter mixes the two directions.
-    cut = 0.06  # [1/cutoff] length cut off each end of a stretch with a neighbouring stretch
+    # [standard deviations of the speed's noise] The direction is certain above this speed.
+    sure = 5.0
+    turn = 0.03  # [acceleration/cutoff] below this speed the filter mixes the two directions
+    # [1/cutoff] Length that is removed from the end of a stretch next to another stretch.
+    cut = 0.06
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     one = np.zeros(n)
     one[n // 2] = 1.0
-    # The gain of the filter for white noise, from position to speed.
+    # The gain of the filter from white noise of the position to noise of the speed.
     gain = float(np.linalg.norm(smooth(t, one, cutoff).v))
     least = np.maximum(
         sure * gain * np.sqrt(contacts**2 @ noise**2)
@@ -399,11 +404,11 @@ def whiten(
         size * c, width
     )
     unused = jnp.repeat(jnp.asarray(weak.stretch) < 0, c)
-    # A variance of 1e-9 is added, so that the covariance of a record without noise is positive.
+    # A relative variance of 1e-9 makes the covariance of a record without noise positive definite.
     rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + 1e-9) + unused)
 
     def eliminate(carry: tuple[Array, Array], row: tuple[Array, Array]) -> Any:
-        lowered, moved = carry  # The amounts that earlier rows subtract from the next rows.
+        lowered, moved = carry  # the amounts that earlier rows subtract from the next rows
         covariances, r = row[0] + lowered[0], row[1] + moved[0]
         pivot = covariances[0]
         share = covariances / pivot
@@ -421,7 +426,7 @@ def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> F
     """Return the whitened residuals times the typical standard deviation for each body [N]."""
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
-    # Without inputs, the first fit takes a share of the inertia terms.
+    # Without inputs, the first fit assumes noise that is a share of the inertia terms.
     own = _FIRST * _size(weak, jnp.abs(at.inertial))
     noise = jnp.where(weak.force_noise > 0, weak.force_noise, own)
     covariance = band(weak, at.response, at.response)
@@ -461,6 +466,6 @@ def noise_sizes(
 
     costs, each, shares, variances = jax.lax.map(best, jnp.asarray(_CORRELATIONS))
     k = jnp.nanargmin(costs)
-    # Noise is autocorrelated if this improves the log likelihood by more than 5.
+    # The noise counts as autocorrelated if this increases the log likelihood by more than 5.
     k = jnp.where(costs[0] - costs[k] > 5.0, k, 0)
     return each[k], shares[k] * size, _size(weak, jnp.sqrt(variances[k]))

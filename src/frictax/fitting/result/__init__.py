@@ -1,1 +1,1 @@
-"""The answer of a fit, and what it says in words."""
+"""The result of a fit, and its tables and notices as text."""

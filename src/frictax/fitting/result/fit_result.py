@@ -123,8 +123,8 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     x: Float[np.ndarray, " q"]
     z: Float[np.ndarray, " q"]
 
-    # Errors and notices are computed when they are used. A search that uses only values saves this
-    # time.
+    # Errors and notices are computed when they are first used. This saves time if only the values
+    # are used.
 
     @functools.cached_property
     def spread(self) -> CovarianceEstimate:
@@ -175,7 +175,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @functools.cached_property
     def identifiability(self) -> Identifiability:
         shown, unknowns = self.shown, self.problem.unknowns
-        # Only J'J is used below. NumPy's types do not cover mode="r", hence `asarray`.
+        # R of J = QR is sufficient for J'J. NumPy's types lack mode="r", so `asarray` is used.
         triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))
         columns = triangle[:, shown]
         if not shown.all():  # Project out the starts of windows.
@@ -260,9 +260,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             if isinstance(record, Record)
             for notice in record.notices
         ]
-        # Autocorrelations of residuals that lack an offset are not those of the errors.
+        # Residuals that lack an offset are autocorrelated by it, so these notices are left out.
         of_errors = () if of_directions else self.spread.notices
-        if any(n.code == "records-differ" for n in out):  # Fits of each record say more.
+        if any(n.code == "records-differ" for n in out):  # separate fits show it in more detail
             of_errors = [n for n in of_errors if n.code != "records-differ"]
         return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 
@@ -315,7 +315,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @property
     def law(self) -> AbstractLaw:
         """The fitted law of a sweep for v > 0."""
-        assert self.sweep  # raises for a machine
+        assert self.sweep  # fails if the fit is that of a machine
         return as_steady(self.model).f_pos
 
     @property
@@ -484,7 +484,7 @@ def make_fit_result(
     """Return the result of a fit from the end of its search; `notes` are those of the problem."""
     state, noise = end.state, end.noise
     x, slope = np.array(state.x), np.asarray(state.slope)
-    # The slope of a coordinate far beyond its bound can be too small for a division.
+    # Far beyond its bound, a coordinate can have a slope that is too small to divide by.
     if problem.loss.rounds == 1 and not problem.priors and np.all(np.abs(slope) > 1e-150):
         r = np.asarray(state.residuals)
         jacobian = np.asarray(state.jacobian) / slope
@@ -492,17 +492,17 @@ def make_fit_result(
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     counted = problem.weights() > 0
     data, rows = counted.size, int(counted.sum())
-    # Residuals of data are in their own unit, those of priors in units of the noise.
+    # Residuals of data are in the unit of the data, those of priors in units of the noise.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    # Only J'J is used below. NumPy's types do not cover mode="r", hence `asarray`.
+    # R of J = QR is sufficient for J'J. NumPy's types lack mode="r", so `asarray` is used.
     triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))
     norms = np.linalg.norm(triangle, axis=0)
     robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))
     scale = np.sqrt(squares / max(rows - x.size, 1))
     scale = 1.0 if problem.noise_known else noise if robust else max(float(scale), 1e-300)
-    # An entry is at its bound if moving there changes the prediction by less than a thousandth of
-    # the noise.
+    # An entry of a parameter is at its bound if moving the entry to the bound changes the
+    # prediction by less than a thousandth of the noise.
     effect = np.fmin(x - lower, upper - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = max(rows - int(active.sum()), 1)
@@ -522,7 +522,7 @@ def make_fit_result(
         fitted, sweep = problem.setup_at(jnp.asarray(x), None).machine, next(iter(records.values()))
         paths = [u.path for u in problem.unknowns]
         notes = [*notes, *weight_notices(fitted, sweep, paths)]
-    # The notice of an edge replaces that of a search that did not settle.
+    # The notice of an edge replaces the notice that the search did not settle.
     if not state.settled and not any(n.code == "search-edge" for n in notes):
         notes = [not_settled(method, state, problem.objective), *notes]
     return FitResult(

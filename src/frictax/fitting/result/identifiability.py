@@ -151,7 +151,7 @@ def judge_columns(
     knowledge: dict[str, Knowledge] = {}
     notices: dict[str, Notice] = {}
     for i, name in enumerate(names):
-        # The upper bound, which only a user gives, is nearer than the lower bound.
+        # The nearer bound is compared. An upper bound exists only if the user gives it.
         above = upper[i] - x[i] < x[i] - lower[i]
         bound = upper[i] if above else lower[i]
         if active[i]:

@@ -37,7 +37,7 @@ from ..search.methods import AbstractMethod, LevenbergMarquardt
 from ..search.rounds import RUNS
 from .worth import noise_by_starts
 
-# Codes of a misfit that noise does not explain, autocorrelated or not
+# Codes of the notices about a misfit that noise does not explain, white or autocorrelated.
 _MISFITS = {"misfit-above-noise", "residuals-too-large", "explains-nothing", "no-better-than-line"}
 
 
@@ -77,7 +77,7 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
     certificate of the residuals.
     """
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
-    # 12 rounds usually suffice for a start that is wrong by a factor of 3.
+    # 12 rounds usually suffice if a start is wrong by a factor of 3.
     more = {"runs": RUNS, "more": max(12, 3 * rounds)}
     return Notice("search-above-noise", found.subject, numbers | more)
 
@@ -125,7 +125,9 @@ def far_from_start(
     than 1/100. `error`: standard errors, 0 if they are unknown. A parameter that may be 0 is not
     reported as far below its start. The start of an offset, without a bound, is not its scale.
     """
-    far, sure = 100.0, 3.0  # ratio to the start; [standard errors] least size of a small estimate
+    # `far` limits the ratio of an estimate to its start. `sure` [standard errors] is the least size
+    # of a small estimate that is reported.
+    far, sure = 100.0, 3.0
     out = []
     named = [(name, u) for u in problem.unknowns for name in u.names]
     for (name, u), value, start, sd in zip(named, x, np.asarray(problem.x0), error, strict=True):
@@ -152,9 +154,7 @@ def held_breakaways(
 
 
 def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
-    """Return notices of drives without effect: 0 in the machine, not fitted, and not an input of
-    any record.
-    """
+    """Return notices of drives without effect: 0 in the machine, not fitted, not an input."""
     machine = problem.setup.machine
     if not isinstance(machine, Mechanism):
         return []
@@ -246,14 +246,14 @@ def far_starts(
         start = starting_values(begun, r, [*names, *rates])
         where = {"record": label, "objective": type(objective).__name__}
         for n in names:
-            # NumPy needs a tenth of the time of JAX for single numbers.
+            # Single numbers are computed in NumPy, which needs a tenth of the time of JAX.
             sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(n))
             first = float(sensor.invert(r.t[:1], r.outputs[n][:1], r.t[0])[0])
             apart, much = abs(first - start[n]), 0.1 * np.std(r.outputs[n])
             if not apart > much:
                 continue
             noise = np.nan_to_num(noise_of_output(r, n))
-            if n in r.ticks and r.sd.get(n) is None:  # [s]
+            if n in r.ticks and r.sd.get(n) is None:  # Ticks have a noise in time [s].
                 noise *= r.ticks[n].speed[0]
             if apart - 5 * noise > much:
                 numbers = {"start": start[n], "measured": first}
@@ -309,9 +309,7 @@ def has_bristles(machine: Any) -> bool:
 def presliding(
     problem: Problem, machine: Any, records: Mapping[str, Any], x: Float[np.ndarray, " q"]
 ) -> list[Notice]:
-    """Return notices of bristles with fitted parameters, or with a fitted law. `machine`: the
-    fitted machine.
-    """
+    """Return notices of bristles with fitted parameters or a fitted law in the fitted `machine`."""
     free = {u.path for u in problem.unknowns}
     out: list[Notice] = []
     for contact in _rubbing(machine):
@@ -326,7 +324,7 @@ def presliding(
             if damping in free and contact.mobility is not None:
                 oscillation = np.sqrt(float(contact.part.bristle.sigma_0) * contact.mobility)
                 frequency = float(oscillation) / (2 * np.pi)
-                # At least 4 samples in a period of a sticking bristle show its damping.
+                # With 4 samples or more per period, a sticking bristle shows its damping.
                 if record.rate < 4 * frequency:
                     numbers = {"frequency": frequency, "rate": record.rate, "record": label}
                     out.append(Notice("bristle-swings-unseen", damping, numbers))
@@ -376,14 +374,14 @@ def _check_stiffness(
     unit, out = "rad" if contact.part.rotational else "m", []
     breakaway = float(max(contact.part.law(1).f0, contact.part.law(-1).f0))
     way, step = 2 * breakaway / float(contact.part.bristle.sigma_0), quantum(x)
-    if step and way < 20 * step:  # The deflection has too few steps of the sensor.
+    if step and way < 20 * step:  # The sensor's steps are too large for the deflection.
         numbers = {"way": way, "unit": unit, "counts": way / step}
         numbers |= {"channel": channel, "record": label}
         out.append(Notice("presliding-coarse", path, numbers))
     if contact.friction in record.outputs:
         found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
         half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
-        # The ratio of the distances to 90 % and to 50 % is 1.8 of a spring and 3.3 of `Dahl`.
+        # The ratio of the distances at 90 % and at 50 % is 1.8 for a spring, and 3.3 for `Dahl`.
         if far < 2.2 * half:
             numbers = {"half": half, "far": far, "unit": unit, "record": label}
             out.append(Notice("stiffness-in-series", path, numbers))
@@ -402,7 +400,7 @@ def _unbroken(
         if isinstance(prepared, PreparedRecord):
             most = max(most, float(np.max(np.abs(_forces(problem, jnp.asarray(x), i, name)[0]))))
     least = float(law.f0) - float(law.F_Stribeck)
-    # Half of the excess of breakaway over sliding friction shows breakaway.
+    # The force must exceed sliding friction by half as much as the breakaway force does.
     if not np.isfinite(most) or most >= least + 0.5 * (float(law.f0) - least):
         return []
     unit = "N.m" if contact.part.rotational else "N"

@@ -20,11 +20,11 @@ from .estimates import Estimate
 from .fit_result import FitResult
 from .spread import inverse_gram
 
-_LARGE = 0.3  # [standard errors] least reported change by shorter steps
-_FINER = 1 / 16  # factor of the tolerance that reduces the error of steps to an eighth
+_LARGE = 0.3  # [standard errors] smallest change by shorter steps that is reported
+_FINER = 1 / 16  # factor on the tolerance that reduces the error of steps to an eighth
 SHORTER = 3  # largest number of further searches with shorter steps
-_SMALL = 2e-4  # [value] largest negligible change, also for an exact record
-_CURVED = 0.5  # [standard errors] least reported change by another interpolation
+_SMALL = 2e-4  # [value] largest change that is negligible even for an exact record
+_CURVED = 0.5  # [standard errors] smallest change by another interpolation that is reported
 
 
 def step_error(found: FitResult) -> dict[str, float]:
@@ -70,8 +70,8 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
     """
     if engine.tolerance is None or engine.solver is not None:
         return dataclasses.replace(engine, substeps=2 * engine.substeps)
-    # Under a loose tolerance no step may be divided, and none under a share of it either. A
-    # tolerance of 1e-7 divides steps which are too long.
+    # With a loose tolerance it is possible that no step is divided, even with a share of this
+    # tolerance. A tolerance of 1e-7 divides the steps that are too long.
     tolerance = min(float(engine.tolerance) * share, 1e-7)
     return dataclasses.replace(engine, tolerance=tolerance)
 
@@ -111,8 +111,8 @@ def long_steps(found: FitResult) -> list[Notice]:
         far = _farthest(found, moved, _LARGE)
         if far is not None:
             most, e = far
-            # The steps have order 3, and `most` is 7/8 of their error. A tenth of a standard error
-            # remains with the recommended steps.
+            # The steps have order 3, and `most` is 7/8 of their error. With the recommended steps
+            # the error is a tenth of a standard error.
             times = (8 / 7 * most / 0.1) ** (1 / 3)
             options = {"substeps": math.ceil(times) * engine.substeps}
             if engine.tolerance is not None and engine.solver is None:
@@ -149,7 +149,7 @@ def between_samples(found: FitResult) -> list[Notice]:
     and the residuals do not show that the inputs are linear between samples.
     """
     bends = found.bends
-    if bends is None or bends.most < 0.25:  # This share of smooth interpolation is negligible.
+    if bends is None or bends.most < 0.25:  # A smaller share of smooth curves is negligible.
         return []
     # `spread` is the uncertainty of the interpolation, from linear (0) to smooth (1).
     far = _farthest(found, {n: bends.spread * x for n, x in bends.moved.items()}, _CURVED)
@@ -232,7 +232,7 @@ def by_bends(found: FitResult) -> Bends | None:
         for u in map(np.asarray, one.inputs.values())
         if np.ptp(u) > 0
     ]
-    least = np.sqrt(np.diag(found.full_covariance))  # These errors assume white residuals.
+    least = np.sqrt(np.diag(found.full_covariance))  # these standard errors assume white residuals
     far = max(bent, default=0.0) * np.abs(found.x) > _CURVED * least
     if not np.any(far[found.shown & (least > 0)]):
         return None

@@ -111,15 +111,15 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
         )
 
     x, jacobian = fit.x, fit.jacobian
-    # The score limits outliers.
+    # The score of the loss limits the influence of outliers.
     residual = fit.noise_scale * np.asarray(
         fit.loss.score(jnp.asarray(fit.residuals / max(fit.noise_scale, np.finfo(float).tiny)))
     )
-    # A column whose square underflows to 0 belongs to a parameter without effect.
+    # If the square of a column underflows to 0, the parameter does not have an effect.
     norms = np.linalg.norm(jacobian, axis=0)
     kept = [i for i, name in enumerate(names) if name not in terms and norms[i] > 0]
-    # Own terms are unknowns by their values, so that their bound applies, and all other parameters
-    # by their steps from the minimum.
+    # The parameters of the law itself enter the equations by their values, so that their bounds
+    # apply. All other parameters enter by their steps from the minimum.
     prefix = terms[0].removesuffix("F_Stribeck")
     own = np.array(
         [names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool
@@ -131,7 +131,7 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
         + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
     )
     if kept:
-        # With exact data scipy tries steps that are not finite, and rejects them.
+        # With exact data scipy warns about steps that are not finite, and rejects them.
         with np.errstate(invalid="ignore"):
             without = lsq_linear(
                 columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)
@@ -193,7 +193,7 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     n, p = columns.shape
     sigma = 1.0 if sweep.sigma is None else sweep.sigma
     size = np.sqrt(np.mean((sweep.force / sigma) ** 2))
-    if n - p < 4 or np.sqrt(np.mean(r**2)) < 1e-5 * size:  # data without noise
+    if n - p < 4 or np.sqrt(np.mean(r**2)) < 1e-5 * size:  # The data do not contain noise.
         return []
     off = outliers([sweep], r, columns)
     basis, others = independent(columns), residuals_without(off, r, columns)
@@ -212,9 +212,9 @@ def outliers(
     more successive rows on one side of the law are not outliers but a lack of fit.
     """
     n, p = columns.shape
-    left_out, count, longest = [], 0, 2  # `longest`: most successive outliers on one side
+    left_out, count, longest = [], 0, 2  # `longest`: largest number of outliers in succession
     kept = np.ones(n, bool)
-    for _ in range(min(max((n - p) // 5, 1), 50)):  # at most one outlier in 5 rows
+    for _ in range(min(max((n - p) // 5, 1), 50)):  # at most one outlier for 5 degrees of freedom
         basis = independent(columns[kept])
         left, free = r[kept] - basis @ (basis.T @ r[kept]), 1.0 - np.sum(basis**2, axis=1)
         share = np.where(free > 1e-6, left**2 / np.maximum(free, 1e-6), 0.0)
@@ -277,7 +277,8 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         "autocorrelation of neighbouring rows": np.sum((r[1:] * r[:-1])[next_to], axis=0),
         "slow waves over the speed": np.zeros(r.shape[1]),
     }
-    for way in np.unique(ahead):  # the squares of the eight slowest waves of one direction
+    # sum the squares of the eight slowest waves in each direction
+    for way in np.unique(ahead):
         rows = r[ahead == way]
         n = len(rows)
         waves = np.arange(1, min(8, n // 2) + 1)
@@ -291,10 +292,10 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         between = np.sum(sums**2 / counts[:, None], axis=0)
         tests["scatter between speeds over that within"] = between
     # The p-value of each column is the share of columns with a statistic at least as large.
-    # Statistics are rounded, so that those that differ only by rounding errors are equal.
+    # Statistics are rounded, so that those that differ only by rounding errors count as equal.
     rounded = {name: np.round(x, 12) for name, x in tests.items()}
     chances = {n: (x.size - np.searchsorted(np.sort(x), x)) / x.size for n, x in rounded.items()}
-    # Of equal p-values the last test, that of replicates, is reported.
+    # If p-values are equal, the last test is reported: that of replicates, if there are any.
     test = min(reversed(chances), key=lambda name: chances[name][0])
     least = np.min(list(chances.values()), axis=0)
     chance = float(np.mean(least <= least[0]))
@@ -333,7 +334,7 @@ def _outlying(
     without = np.linalg.pinv(kept.T @ kept)
     for i in np.flatnonzero(off).tolist():
         times = abs(others[i]) / deviation / np.sqrt(1.0 + columns[i] @ without @ columns[i])
-        # The change of the estimates without the row, in standard errors.
+        # Compute the change of the estimates without this row, in standard errors.
         step = gram @ columns[i] * pull[i] / max(1.0 - columns[i] @ gram @ columns[i], 1e-6)
         errors = np.abs(step) / np.maximum(np.sqrt(np.diag(gram)) * deviation, 1e-300)
         k = int(np.argmax(errors))

@@ -20,7 +20,7 @@ def fit_summary(found: FitResult) -> Summary:
     c = found.correlation
     with np.errstate(invalid="ignore"):
         pairs = np.argwhere(np.tril(np.abs(c) >= 0.9, -1))
-    pairs = sorted(pairs.tolist(), key=lambda at: -abs(c[at[0], at[1]]))[:4]  # the strongest
+    pairs = sorted(pairs.tolist(), key=lambda at: -abs(c[at[0], at[1]]))[:4]  # the four strongest
     strong = [f"{found.names[j]}, {found.names[i]} {c[i, j]:+.3f}" for i, j in pairs]
     lines = [*quality(found), *(["correlation " + ", ".join(strong)] if strong else [])]
     table = head, found_rows(found)

@@ -20,9 +20,9 @@ from frictax.signals import AbstractSignal
 from ..problem.readings import tick_noise
 from ..problem.setup import channel_unit
 
-# Units of the signal in a field of this name. A signal does not declare a unit itself.
+# Units of a signal in a field of this name, because a signal does not declare a unit.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
-# Units of coefficients that a normal force multiplies.
+# Units of coefficients that are multiplied by a normal force, by the declared unit of the field.
 _COEFFICIENTS = {"N": "1", "N.s/m": "s/m", "N/m": "1/m", "N/s": "1/s"}
 
 
@@ -88,7 +88,7 @@ def _is_of_user(machine: Any, path: str) -> bool:
     above, _, field = path.rpartition(".")
     try:
         owner = get(machine, above) if above else machine
-    except UnknownName:  # a channel's instrument
+    except UnknownName:  # the path belongs to the instrument of a channel
         return False
     if isinstance(owner, AbstractLaw | AbstractBristle | AbstractContact):
         return False

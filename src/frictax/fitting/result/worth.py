@@ -25,8 +25,9 @@ from ..problem.readings import acting
 from ..problem.simulations import Windows
 from ..problem.weak_form import terms
 
-MISFIT = 3.0  # [noise] largest misfit that noise explains
-_NOTHING = 0.02  # share of the variance; a smaller gain is negligible even if it is significant
+MISFIT = 3.0  # [noise] largest misfit that noise can explain
+# [share of the variance] A smaller gain is negligible even if it is significant.
+_NOTHING = 0.02
 _SURE = 4.0  # F statistic above which a gain is significant
 
 
@@ -62,7 +63,7 @@ class Channel:
     @property
     def is_above_noise(self) -> bool:
         """True if noise does not explain the misfit and the misfit is not negligible."""
-        if self.is_force:  # Slow errors are not in the noise read from a record.
+        if self.is_force:  # The noise of a record does not contain slow errors.
             return bool(self.above > 10.0 and self.misfit > 0.2 * self.spread)
         return bool(self.above > MISFIT * self.by_starts and self.misfit > 1e-3 * self.spread)
 
@@ -107,7 +108,7 @@ def worth(
     if not out and each and all(c.is_unexplained for c in each):
         c = max(each, key=lambda c: c.spread / max(c.noise, 1e-300))
         numbers = {n: getattr(c, n) for n in said}
-        # A channel that moves by 20 times its noise may not move in a short window.
+        # A channel that moves by more than 20 times its noise may still not move in a short window.
         if isinstance(problem.objective, Windows) and c.range > 20.0 * c.noise:
             numbers |= {"range": c.range, "length": problem.objective.length}
             out.append(Notice("windows-too-short", c.name, numbers))
@@ -147,7 +148,7 @@ def _motion(
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
-    if problem.loss.rounds > 1:  # outliers do not count for the baselines of a robust loss
+    if problem.loss.rounds > 1:  # With a robust loss, the baselines leave outliers out.
         usual = np.median(np.abs(r[weight > 0])) if np.any(weight > 0) else 0.0
         weight = np.where(np.abs(r) > 10.0 * usual, 0.0, weight)
     if np.sum(weight > 0) < 20 or not noise >= 0:
@@ -158,7 +159,8 @@ def _motion(
     still, beside = y - (y + left)[..., :1], "the deviation from its mean"
     if isinstance(problem.objective, Windows):
         beside = "the deviation from the mean of each window"
-        # The error of a start grows linearly over its window, but not beyond the motion itself.
+        # The error of a start grows linearly over its window, so a line is removed from the misfit
+        # (from that of a speed, a constant), unless the misfit is as large as the motion itself.
         if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
             is_speed = split_channel(name)[1] in POSITION_OF
             left = _without_line(t, left, weight, 0 if is_speed else 1)
@@ -166,7 +168,7 @@ def _motion(
                 level, beside = line, "the deviation from a straight line in each window"
     misfit, spread, lined, rest = (_rms(a, weight) for a in (left, level, line, still))
     unit = record.units[name].si_name
-    if name in prepared.tick_noise:  # errors of time [s]
+    if name in prepared.tick_noise:  # residuals of ticks are errors of time [s]
         unit, seconds = "s", float(np.sqrt(np.mean(weight[weight > 0] ** 2)))
         misfit, spread, lined, rest = (seconds * a for a in (misfit, spread, lined, rest))
     if not spread > 0:
@@ -201,9 +203,7 @@ def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) ->
 def _forces(
     problem: Problem, i: int, record: Record, label: str, r: np.ndarray, x: np.ndarray, free: int
 ) -> Iterator[Channel]:
-    """Yield each body's balance of forces, compared with the largest known force (of an input or
-    of the inertia).
-    """
+    """Yield each body's balance of forces, compared with the largest known force."""
     prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
     machine = setup.machine
     assert isinstance(prepared, PreparedRecord)
@@ -218,7 +218,7 @@ def _forces(
         ]
         mean = None
     else:
-        # A mass on its bound 0 has no acceleration.
+        # A mass at its bound 0 has no finite acceleration, so values at a bound are moved inside.
         inside = np.where(x == bounds(problem.unknowns), x + 1e-6 * (problem.x0 - x), x)
         driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(inside), i)]
     for k, name in enumerate(prepared.names):
@@ -230,8 +230,8 @@ def _forces(
         if mean is None:
             forces = [float(inertia) * np.asarray(prepared.known[f"{body}.a"]), *driving]
             left = r[:, k][kept]
-            # The acceleration below the cutoff that follows from white noise of the measured
-            # motion. Its spectrum is proportional to f**(2 order).
+            # Compute the noise of the acceleration below the cutoff from the white noise of the
+            # measured motion. Its spectrum is proportional to f**(2 order).
             channels = [n for n in record.outputs if split_channel(n)[0] == body]
             order, of = max((1 if split_channel(n)[1] in POSITION_OF else 2, n) for n in channels)
             f = min(problem.objective.cutoff_at_samples, 0.5 * record.rate)

@@ -1,4 +1,4 @@
-"""The certificate of a search: a test if the residuals of a free run are white noise."""
+"""The certificate of a search: a test of whether the residuals of a free run are white noise."""
 
 import dataclasses
 
@@ -11,11 +11,13 @@ from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
 from ..problem.simulations import ClosedLoop, FreeRun
 
-# These two limits reject 2 of 320 fits that start at the true values. An end more than 40 variances
-# of the noise above the least sum of squares rarely passes; by the level alone one in four passes.
-_LEVEL = 0.1  # [noise] largest excess of the residuals' root mean square over the noise ...
-_OF_FEW = 3.5  # ... or this over sqrt(samples): few samples give an uncertain noise
-_LOW = 3.8  # [standard deviations] largest excess of a low part of the spectrum
+# These limits reject 2 of 320 fits that start at the true values. If the sum of squares is 40 noise
+# variances above the least one, a fit rarely passes both. One in four passes the first.
+_LEVEL = 0.1  # [noise] largest excess of the root mean square of the residuals over the noise
+# [noise] With few samples the noise is uncertain: this over sqrt(samples) is the largest excess.
+_OF_FEW = 3.5
+# [standard deviations] Largest excess of the power in a low part of the spectrum.
+_LOW = 3.8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +63,8 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
                 continue
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
             noise = prepared.tick_noise.get(name)
-            # [spread] The largest misfit by rounding and time steps in a record without noise. The
-            # positions of ticks are exact.
+            # [standard deviation of the record] Largest misfit by rounding and time steps in a
+            # record without noise. It is smaller for ticks, because their positions are exact.
             exact = 1e-5 if noise is None else 1e-7
             noise = white_noise_of(measured) if noise is None else float(noise)
             spread = float(np.std(measured))
@@ -72,7 +74,7 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
             ratio, low, share = found
             most = 1.0 + max(_LEVEL, _OF_FEW / np.sqrt(np.sum(counted)))
             one = Certificate(name, i, ratio, float(most), low, False)
-            # A misfit of a thousandth of the spread does not need a further search.
+            # A misfit below a thousandth of the spread does not need a further search.
             matters |= not one.at_noise and share > 1e-3
             if worst is None or _excess(one) > _excess(worst):
                 worst = one
@@ -95,14 +97,14 @@ def _compare_with_noise(
         return None
     if not np.isfinite(left).all():
         return float("inf"), float("inf"), float("inf")
-    # The standard deviation of white noise by its second differences. They are clipped at three
-    # standard deviations, because the error of an event one sample late is not noise.
+    # Estimate the standard deviation of white noise from second differences. They are clipped at
+    # three standard deviations, because the error of an event one sample late is not noise.
     second = np.diff(left, 2)
     scale = float(np.median(np.abs(second))) / 0.6745
     for _ in range(3):
         scale = 1.005 * float(np.sqrt(np.mean(np.clip(second, -3 * scale, 3 * scale) ** 2)))
     own = scale / np.sqrt(6.0)
-    # It lies between half and 1.05 times the noise read from a long record.
+    # The noise is limited to between half and 1.05 times the noise read from a long record.
     noise = (1.05 + _OF_FEW / np.sqrt(n)) * of_record
     misfit = float(np.sqrt(np.mean(left**2)))
     if misfit > exact * spread:
@@ -110,15 +112,15 @@ def _compare_with_noise(
     noise = float(min(noise, own)) if own > 0 else float(noise)
     if not noise > 0:
         return None
-    # For white noise the entries of the cosine spectrum are squares of independent normal numbers.
-    # It does not jump between the end and the beginning. The estimated variance has an error: the
-    # squares of second differences have a relative variance of 35/9/n.
+    # For white noise, the entries of the cosine spectrum are squares of independent normal numbers.
+    # The mirrored series has no jump between its end and its beginning. The estimated variance is
+    # uncertain: the mean square of second differences has a relative variance of 35/9/n.
     x = left / noise
     power = np.abs(np.fft.rfft(np.concatenate([x, x[::-1]]))[:n]) ** 2 / (2 * n)
     power[0] /= 2
     total = np.cumsum(power)
-    # Low parts are the first 1/4, 1/8, ... of the spectrum. The excess of a part of fewer than 5
-    # frequencies is not normal.
+    # The low parts are the first 1/4, 1/8, ... of the spectrum. Parts of fewer than 5 frequencies
+    # are left out, because their excess is not normally distributed.
     counts = [n // part for part in (4, 8, 16, 32, 64, 128, 256) if n // part >= 5]
     excess = [(total[k - 1] - k) / np.sqrt(2.0 * k + 35 / 9 * k**2 / n) for k in counts]
     ratio, low = misfit / noise, float(max(excess, default=-np.inf))

@@ -29,9 +29,10 @@ from .run import begun
 
 LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of the probes from the end of a search
 ROUNDS = 4  # largest number of rounds of probes
-_SHORT, _LONG = 15, 60  # most steps of a search in a new event sequence, and after a lower misfit
+# Largest number of steps of a search in a new event sequence, and after a decrease of the misfit.
+_SHORT, _LONG = 15, 60
 
-# A function that continues a search to a step, for residuals at a noise scale.
+# A function that continues a search up to a step number, with the residuals at a noise scale.
 Advance = Callable[[Descent, int, Any], Descent]
 
 
@@ -94,7 +95,7 @@ def over_edges(
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
-            ways = _standard_errors(state, variance)[:12]  # the least certain directions
+            ways = _standard_errors(state, variance)[:12]  # the 12 least certain directions
             points = [z] + [z + s * a * w for w in ways for a in LENGTHS for s in (-1.0, 1.0)]
             costs, courses = _evaluate_probes(problem, np.stack(points), noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
@@ -110,9 +111,9 @@ def over_edges(
                 seen.add(kind)
                 end = advance(begun(problem, points[i]), _SHORT, noise)
                 steps += int(end.steps)
-                # If no parameter changes the prediction, no step leads away from this end.
+                # If no parameter changes the prediction at this end, no step can leave it.
                 leads = bool(np.asarray(end.jacobian).any())
-                # A gain counts from a thousandth of the variance of the noise.
+                # A decrease counts if it is more than a thousandth of the variance of the noise.
                 if leads and 2.0 * (float(state.cost) - float(end.cost)) > 1e-3 * variance:
                     lower = end
                     break
@@ -127,8 +128,8 @@ def over_edges(
         if not may_keep():
             raise
         return Hopped(state, steps, True, ())
-    # A search is settled at an edge. It is settled too at a corner of the misfit, where an event
-    # passes a sample, if no probe was lower and the predicted step is below 0.3 standard errors.
+    # A search has settled at an edge. It has settled too at a corner of the misfit, where an event
+    # passes a sample: no probe is lower, and the predicted step is below 0.3 standard errors.
     if notices or (bool(state.done) and float(state.distance) <= 0.3):
         state = dataclasses.replace(state, done=np.array(True), settled=np.array(True))
     return Hopped(state, steps, False, notices)
@@ -153,7 +154,7 @@ def _find_edge(
     gradient, towards which damping turns a step. The tuple is empty if neither meets an edge.
     """
     nearest = 1e-8  # [standard errors] shortest distance at which an edge is sought
-    spans = 10.0  # [spans of the coordinates] longest distance at which an edge is sought
+    spans = 10.0  # [`Descent.span`] longest distance at which an edge is sought
     gram = np.asarray(state.products)[:-1, :-1]
     gradient = np.asarray(state.products)[:-1, -1]
     unit = np.sqrt(np.diag(gram))
@@ -163,20 +164,20 @@ def _find_edge(
     variance = 2.0 * cost / dof
     left = np.sqrt(max(float(gradient / unit @ np.linalg.solve(scaled, gradient / unit)), 0.0))
     left /= np.sqrt(variance)
-    if left > LENGTHS[-1]:  # This end is too far from the minimum of its own side.
+    if left > LENGTHS[-1]:  # The end is too far from its minimum.
         return ()
     for way in (-np.linalg.solve(scaled, gradient / unit) / unit, -gradient / unit**2):
         size = float(np.sqrt(max(way @ gram @ way, 0.0)))
-        if not size > 0:  # The gradient is zero.
+        if not size > 0:  # the gradient is zero
             continue
-        way = way * np.sqrt(variance) / size  # of one standard error
+        way = way * np.sqrt(variance) / size  # the length is one standard error
         # A step of one standard error along the gradient can leave the domain of a value at its
-        # bound, so spans limit the step.
+        # bound. Therefore the step is limited to `spans` times the span of each coordinate.
         low, high = 0.0, min(max(1.0, left), spans / float(np.max(np.abs(way) / state.span)))
         if high <= nearest:
             continue
         lengths = np.concatenate([[0.0], np.geomspace(nearest, high, count - 1)])
-        # The second pass divides the interval of the first pass that contains the edge.
+        # The second pass divides the interval in which the first pass finds the edge.
         for _ in range(2):
             costs, courses = _evaluate_probes(problem, z + lengths[:, None] * way, noise)
             kinds = [tuple(event.kind for event in events) for events in courses]

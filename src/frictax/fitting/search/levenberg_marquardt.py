@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
 
-# Map coordinates to residuals, their Jacobian, and the number of the sequence of events if the
-# simulation has events.
+# A function from coordinates to the residuals and their Jacobian. If the simulation has events, the
+# third result is a number that identifies the sequence of events.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
 
 
@@ -69,7 +69,7 @@ def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
 
     `span`: the longest first change of each coordinate; longer if its own standard error is larger.
     """
-    trials = 16  # number of the last trial points that a state contains
+    trials = 16  # number of recent trial points that a state stores
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
     return Descent(
         z,
@@ -158,7 +158,7 @@ def descend_together(
             going(s), lambda: _take_step(s, evaluated, tolerance, dof, floor, **how), lambda: s
         )
 
-    # The steps run one after the other, because a vectorised step takes 3 times as long to compile.
+    # Searches step one after the other, because a vectorised step takes 3 times as long to compile.
     return jax.lax.while_loop(
         lambda s: jnp.any(going(s)),
         lambda s: jax.lax.map(one, (s, evaluate(jnp.add(s.z, s.move)))),
@@ -177,14 +177,15 @@ def _take_step(
     least: Any = 0.0,
 ) -> Descent:
     """Return the state of the search after its trial step, at whose end it was `evaluated`."""
-    longest = 0.02  # [standard errors] longest final step whose residuals are not evaluated
-    fast = 0.05  # ratio of two distances to the minimum below which steps converge like Newton's
+    # [standard errors] Longest final step that is accepted without evaluating its residuals.
+    longest = 0.02
+    # Below this ratio of two successive distances to the minimum, steps converge as Newton's do.
+    fast = 0.05
     # [standard errors per root of the degrees of freedom] A shorter step changes the cost by less
-    # than its rounding error.
+    # than the rounding error of the cost.
     shortest = 1e-7
     # The rounding error of the residuals is 2e-16 of the measurement, and the root of `floor` is
-    # 1e-10 of it. The rounding error of the cost is twice their ratio times the residuals, with a
-    # margin of 2.
+    # 1e-10 of it. The error of the cost is twice their ratio times the residuals. The margin is 2.
     rounding_of_floor = 1e-5
     trials = s.trials.shape[0]
 
@@ -195,7 +196,7 @@ def _take_step(
     z = trial = jnp.add(s.z, s.move)
     of_trial = kinds[0] if kinds else jnp.zeros((), jnp.int32)
     row = jax.nn.one_hot(s.steps % trials, trials, dtype=bool)
-    # One product contains all sums over the samples, because XLA compiles each sum separately.
+    # One matrix product computes all sums, because XLA compiles each sum separately.
     both = jnp.concatenate([jacobian, r[:, None]], axis=1)
     products = both.T @ both
     squares = _diagonal(products)
@@ -217,12 +218,13 @@ def _take_step(
     unit = jnp.maximum(jnp.where(lengths > 0, lengths, 1.0), least)
     variance = jnp.maximum(2 * cost, floor) / dof
     span = jnp.where(first, jnp.maximum(s.span, jnp.sqrt(variance) / unit), s.span)
-    # `ways` maps the coordinates to spans, in which the length of a step is measured.
+    # The length of a step is measured in `span`, the longest first change of each coordinate. The
+    # matrix `ways` converts a step to this unit.
     ways = jnp.eye(span.size) / span[:, None]
     gone = jnp.linalg.norm(ways @ s.move)
     ways = ways / unit
     fails = ~first & ~better
-    # The evaluated trial was a fraction of the undamped step (`along`) or a damped step.
+    # The evaluated trial is on the undamped step (`along`), or the end of a damped step.
     along = s.line > 0
     radius = jnp.where(
         first | along,
@@ -240,10 +242,10 @@ def _take_step(
         jnp.stack([sure, gram + ridge * jnp.eye(unit.size)]), -jnp.stack([gradient, gradient])
     )
     whole = jnp.linalg.norm(ways @ newton)
-    # The step within the radius that minimises the cost of the linear model: Newton's method finds
-    # the damping from 1 / length, monotonically from 0.
-    # Source: J. J. Moré, D. C. Sorensen, "Computing a trust region step", SIAM Journal on
-    # Scientific and Statistical Computing 4, 1983.
+    # Find the step within the radius that minimises the cost of the linear model. Newton's method
+    # for 1 / length finds the damping and converges monotonically from 0. Source: J. J. Moré, D. C.
+    # Sorensen, "Computing a trust region step", SIAM Journal on Scientific and Statistical
+    # Computing 4, 1983.
     metric = ways.T @ ways
 
     def shorten(carry) -> Any:
@@ -263,7 +265,7 @@ def _take_step(
         better,
         jnp.where(along & (s.line < 1), jnp.minimum(1.0, 2.0 * s.line), 0.0),
         jnp.where(
-            refused % 2 == 1,  # after every second rejected step
+            refused % 2 == 1,  # a line search follows every second rejected step
             jnp.minimum(1.0, jnp.linalg.norm(ways @ damped) / whole),
             0.0,
         ),
@@ -271,17 +273,18 @@ def _take_step(
     move = jnp.where(line > 0, line * newton, damped)
     promised = -gradient @ move - 0.5 * move @ gram @ move
     distance = jnp.sqrt(jnp.maximum(-gradient @ undamped, 0.0) / variance)
-    # Predict the distance after one more step that converges as fast as the last one.
+    # Predict the distance to the minimum after a next step that converges as fast as the last one.
     fall, rest = distance / s.distance, undamped - move
     kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
     foreseen = (
         ~first & (distance <= longest) & (fall <= fast) & (distance * fall + kept <= tolerance)
     )
     last = better & (distance > tolerance) & (foreseen | (distance <= shortest * jnp.sqrt(dof)))
-    # At a kink a step gains less than predicted. At the rounding error no step gains anything.
+    # At a kink a step reduces the cost less than predicted. At the rounding error it reduces
+    # nothing.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
-    # If the noise is far below the measurement, rounding of the residuals hides longer steps.
+    # If the noise is far below the measurement, rounding errors hide longer steps too.
     rounding = rounding_of_floor * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
     hidden = jnp.sqrt(dof * (shortest**2 + rounding))
     near = (distance <= tolerance) | last | (stuck & (distance <= hidden))

@@ -12,7 +12,7 @@ from frictax.annotations import GradientTransformation
 from frictax.parameters import Integer
 from frictax.pytree import Pickled
 
-_STEPS, _ROUNDS = 2000, 10  # defaults: steps of a round, and rounds of a search
+_STEPS, _ROUNDS = 2000, 10  # default number of steps of a round, and of rounds of a search
 
 Residuals = Callable[[Float[Array, " p"]], Float[Array, " n"]]
 

@@ -1,6 +1,4 @@
-"""Search for the least cost of a `Problem`, from one start or many. The search can be interrupted
-and reports its progress.
-"""
+"""Search for the least cost of a `Problem`, from one start or many."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -74,8 +72,8 @@ def search(
     points = [first + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
     states = [begun(problem, z) for z in points]
-    # If the weights are only relative, the first noise scale is so large that a robust loss is
-    # quadratic.
+    # If the weights are only relative, the noise is not known at first. The first noise scale is
+    # then so large that a robust loss is quadratic.
     is_relative = problem.is_steady and not problem.noise_known
     noise = 1e100 if is_relative and problem.loss.rounds > 1 else 1.0
     state, costs = successive_halving(run, states, noise)
@@ -111,7 +109,8 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
         return state, noise
-    most, counted = 100, problem.weights() > 0  # searches with an updated noise scale; residuals
+    # `most` limits the updates of the noise scale. `counted` marks residuals that have a weight.
+    most, counted = 100, problem.weights() > 0
     for k in range(most):
         if run.interrupted or not np.isfinite(state.cost):
             break

@@ -25,13 +25,13 @@ from .certificate import certify
 from .levenberg_marquardt import Descent
 from .run import Run, begun
 
-_LANES = 64  # runs of one call
-_GENERATIONS = 20  # generations of a round
-RUNS = _LANES * _GENERATIONS  # runs of a round
+_LANES = 64  # number of simulations in one call
+_GENERATIONS = 20  # number of generations in a round
+RUNS = _LANES * _GENERATIONS  # number of simulations in a round
 # Widths of the first generation of each round, in logarithms of the distance from the bound. The
-# centres are the start and the best end in turn.
+# first generation is centred at the start in one round and at the best end in the next.
 _WIDTHS = (0.15, 0.05, 0.5, 0.15, 1.0, 0.05, 0.3, 0.3)
-_FARTHEST = 4.0  # logarithms: largest distance of a point from the start
+_FARTHEST = 4.0  # [logarithms] largest distance of a point from the start
 
 
 def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> tuple[Descent, int]:
@@ -66,7 +66,7 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
                         break
             run.say(f"round {made} of {most}: cost {float(best.cost):.6g}")
         if not bool(best.done):
-            run.steps -= int(best.steps)  # `one` counts all steps of the search that it ends
+            run.steps -= int(best.steps)  # `run.one` counts all steps of the search again
             best = run.one(best, noise)
     except KeyboardInterrupt:
         if not may_keep():
@@ -86,7 +86,8 @@ def _ends_of_round(
     """Yield the ends of the short fits of round `number`, counted from 0. The scores are computed
     with the problem `plain`. After every tenth generation the best points are fitted.
     """
-    short, long = 12, 60  # steps of a fit, and of a fit with less than twice the least cost so far
+    # Largest number of steps of each fit, and of one whose cost is below twice the least so far.
+    short, long = 12, 60
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
     centre = logarithms.of_coordinates(best.z) if number % 2 else np.zeros(best.z.size)
@@ -239,9 +240,9 @@ def _scores(
     how long the run stays near its record. The others are the mean of log(1 + square / 25), and
     the sum of squares.
     """
-    near = 5.0  # [noise] largest residuals of a run that is near its record
-    failed = 1e12  # squared residual of a run that fails
-    zeros = 20.0  # number of zero residuals assumed before the first sample
+    near = 5.0  # [noise] size of the residuals up to which a run counts as near its record
+    failed = 1e12  # squared residual that is assumed for a run that fails
+    zeros = 20.0  # number of zero residuals that are assumed before the first sample
 
     def one(z: Array) -> tuple[Array, ...]:
         r = problem.misfit(z, noise)

@@ -63,7 +63,7 @@ def in_turned_coordinates(
         r, jacobian = problem.evaluate(z, noise)
         level = jnp.sqrt(jnp.maximum(jnp.sum(r * r), floor) / dof)
         _, s, vt = jnp.linalg.svd(jacobian / level, full_matrices=False)
-        # The scale of directions without effect on the data is limited to 1e4.
+        # The scale of directions without effect on the data is at most 1e4 times the smallest one.
         turn = vt.T / jnp.maximum(s, 1e-4 * s[0] + jnp.finfo(s.dtype).tiny)
         start = jnp.zeros(turn.shape[1])
         if isinstance(method, Optax):
@@ -89,7 +89,7 @@ def in_turned_coordinates(
                 patience=most,
                 least=level,
             )
-            # Rounding can hide the gain of a step, so a hundred times the tolerance is enough.
+            # Rounding errors can hide a decrease, so a hundred times the tolerance is sufficient.
             near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
             at, converged, count = jnp.asarray(end.z), near, end.steps
         return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
@@ -123,8 +123,8 @@ def _with_values(problem: Problem, end: Descent) -> Descent:
     return eqx.tree_at(lambda s: (s.x, s.slope), end, values)
 
 
-SEARCH = 0.9  # share of the search in the work of a fit
-LANES = 16  # number of searches that step together in one call
+SEARCH = 0.9  # share of the search in the computing time of a fit
+LANES = 16  # number of searches whose steps run in one call
 
 
 def begun(problem: Problem, z: Any) -> Descent:
@@ -145,9 +145,7 @@ def advance_search(
 
 
 class Run:
-    """Searches of one problem, with their number of steps, their notices, and if a key stopped
-    them.
-    """
+    """Searches of one problem, with their steps, their notices, and whether a key stopped them."""
 
     def __init__(
         self, problem: Problem, method: Any, dof: Any, floor: float, say: Work = SILENT
@@ -201,7 +199,7 @@ class Run:
         key loses little and that the progress can be reported.
         """
         steps = int(state.steps)
-        # The first call has 3 steps, or more if it computes fewer than 50 000 residuals.
+        # The first call has 3 steps, or without progress as many as compute 50 000 residuals.
         least, residuals = 3, 50_000
         chunk = least if self.say else max(least, residuals // self.problem.rows())
         chunk = until if self.in_one else chunk
@@ -241,7 +239,7 @@ class Run:
             end = turned_jit(self.problem, state.z, scale, self.method, self.dof, self.floor)
             return jax.tree.map(np.asarray, end)
         end = by_newton(self.problem, state, *self._how(until, noise))
-        # Access to single numbers is faster in NumPy arrays than in JAX arrays.
+        # Single numbers are read faster from NumPy arrays than from JAX arrays.
         return jax.tree.unflatten(jax.tree.structure(state), [np.asarray(x) for x in end])
 
     def _how(self, until: int, noise: Any) -> tuple[Any, ...]:
@@ -276,8 +274,9 @@ class _Pace:
         )
 
 
-_RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter of them continues
-# Least number of starts, and of their residuals, for which compiling another program pays off.
+# If there are many starts, a quarter of them continues after each of these numbers of steps.
+_RUNGS = (3, 7, 15)
+# Least number of starts, and of residuals, for which compiling another program saves time.
 _MANY, _WORTH = 2 * LANES, 100_000
 
 
@@ -301,7 +300,7 @@ def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[D
     rungs = [*rungs, run.most]
     residuals = len(states) * run.problem.rows()
     has_lanes = len(states) >= _MANY and residuals >= _WORTH and len(rungs) > 1 and run.has_lanes
-    if not has_lanes:  # The first search runs alone, because it compiles the program.
+    if not has_lanes:  # The first search runs alone, because it compiles.
         states[0] = run.to(states[0], rungs[0], noise)
 
     def gone(some: list[int], until: int) -> list[Descent]:
@@ -365,8 +364,8 @@ def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
 
 
 def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
-    """Return the shares of the work at which each rung begins and ends. A quarter of the starts
-    continues after each rung, and each search ends after 30 steps, a typical number.
+    """Return the shares of the work at which each of `rungs` begins and ends. After each of these
+    step numbers a quarter of the starts continues. A search ends after 30 steps, a typical number.
     """
     work, before = [0.0], 0
     for until in rungs:
@@ -376,7 +375,7 @@ def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-BACK = (0.0, 2.0)  # distances beyond the start, in coordinates, at which strayed values restart
+BACK = (0.0, 2.0)  # [coordinates] distances beyond their start at which strayed values restart
 
 
 def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
