@@ -42,7 +42,8 @@ class Bracketed(optx.AbstractRootFinder):
 
     def init(self, fn, y, args: PyTree, options, f_struct, aux_struct, tags) -> Any:
         low, high = options["lower"], options["upper"]
-        # A loop is compiled once.
+        # `lax.map` compiles the margins once for both ends. Two separate calls would compile them
+        # twice.
         at_low, at_high = jax.lax.map(
             lambda x: _value_of_event(fn, x, args)[0], jnp.stack([low, high])
         )
@@ -66,10 +67,13 @@ def _value_of_event(fn, x, args: PyTree) -> Any:
     return sum(jax.tree.leaves(conditions)), aux
 
 
-STEPS = 4096  # most steps of a phase; then the phase is cut, and the next goes on in the same mode
-STEPS_DENSE = 64  # most steps of a phase whose interpolation is kept to read samples
+# largest number of steps of a phase; a longer phase is split, and the next phase continues in the
+# same mode
+STEPS = 4096
+# largest number of steps of a phase whose interpolant is stored to read samples from it
+STEPS_DENSE = 64
 _REFUSED = diffrax.RESULTS.max_steps_rejected
-WINDOW = 64  # most samples read from one phase; then the phase is cut
+WINDOW = 64  # largest number of samples read from one phase; a phase with more samples is split
 
 
 class Start(eqx.Module):
@@ -162,14 +166,17 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        if isinstance(error, tuple):  # `_with_speed` returns two; the shortest steps stay
+        # `_with_speed` returns the errors of state and speed. The error of the speed does not
+        # reject the shortest steps.
+        if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            # The error of the speed has ten times the weight of the error of the state.
+            # The error of the speed is weighted ten times as much as the error of the state.
             error = (error[0], jnp.where(short, 0.0, 10.0) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
         )
-        # A derivative that is not finite is rejected at every step length, down to 0.
+        # If the derivative is not finite, the controller rejects every step length down to 0. The
+        # solver must then stop.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
             return (
@@ -183,7 +190,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _find_dip(before, here, t1 - t0)
-        again = keep & dips & (tries < 5)  # most steps in a row that are shortened
+        again = keep & dips & (tries < 5)  # A step is shortened at most five times in a row.
         next_t0 = jnp.where(again, t0, next_t0)
         next_t1 = jnp.where(again, t0 + share * (t1 - t0), next_t1)
         after = select(again, inner, after)
@@ -241,7 +248,8 @@ def _find_dip(before, after, dt) -> tuple[Any, Any]:
     whole = jnp.isfinite(g0) & jnp.isfinite(g1)
     g0, g1 = jnp.where(whole, g0, 1.0), jnp.where(whole, g1, 1.0)
     r0, r1 = (jnp.where(whole, r, 0.0) * dt for r in (r0, r1))
-    # g = g0 + r0*x + b*x^2 + a*x^3 has its minimum at the larger root of its derivative.
+    # The minimum of the cubic g = g0 + r0*x + b*x^2 + a*x^3 is at the larger root of its
+    # derivative.
     a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
     root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
     x = jnp.clip(
@@ -355,9 +363,9 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         return slope.g, slope.rate
 
     first = margins(start.t, start.y)
-    # A margin that is NaN ends the phase like a margin that fell.
+    # A margin that is NaN ends the phase, just as a margin that falls to 0 does.
     expired = ~jnp.all(first[0] > 0) | jnp.isnan(deadline)
-    # A deadline that has passed ends the phase at once, like an expired guard.
+    # A deadline before the start ends the phase at once, just as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
 
     def least(t, y, args: PyTree, **_) -> Any:
@@ -384,8 +392,9 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
-        # In diffrax 0.7 a run under vmap that ends by its number of steps, beside a run with an
-        # event, returns its last attempt, also if the attempt was rejected.
+        # In diffrax 0.7 a run may end by its number of steps while another run of the same vmap
+        # ends by an event. Diffrax then returns the last attempt of the first run even if this
+        # attempt was rejected.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
         sums = solution.controller_state.sums
     else:
@@ -421,18 +430,20 @@ def cross(
     i = jnp.maximum(fired, 0)
     falling = slope.rate[i] < 0
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
-    # The accuracy of the root bounds the value of the step, but not its derivative.
+    # The step is limited to the accuracy of the root. The limit changes only the value of the step,
+    # not its derivative.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # A margin that jumps, as at a pole, is not 0 where its sign changed. The margin that would fall
-    # first is then another one, far away.
+    # A margin that jumps, as at a pole, changes its sign without being 0. Then the margin that the
+    # slopes select is a different one, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
-    # A margin that was negative before the phase, as of a large load at a start from rest, ends the
-    # phase at its begin.
+    # A margin may be negative before the phase, for example if a large load acts at a start from
+    # rest. Then the phase ends at its start.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
     step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where(falling, step, 0.0)
     step = jnp.where(fired >= 0, jnp.where(at_once, began - constant(began), step), 0.0)
-    # Deadline and end are known times. They are written as differences to keep their derivatives.
+    # The deadline and the end of the run are known times. They enter as differences, so that their
+    # derivatives are kept.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
@@ -460,9 +471,10 @@ def transport(
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
-    # The last step ends at the event, which may need one or two steps more than `locate`. Without
-    # samples a record may contain several cuts of a phase. A law that is not smooth needs short
-    # steps at rest. Where a bristle reverses, the number of rejected steps depends on rounding.
+    # This is the largest number of steps. The last step ends at the event, so this repetition may
+    # need one or two steps more than `locate`. Without samples a record may contain several phases
+    # that were split. A law that is not smooth needs short steps at rest. Where a bristle reverses,
+    # rounding changes the number of rejected steps.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )
@@ -498,7 +510,8 @@ def transport(
         adjoint=adjoint,
         max_steps=most,
     )
-    # A factor makes the derivatives NaN, too, in forward and in reverse mode.
+    # A failed phase is multiplied by NaN, so that forward-mode and reverse-mode derivatives are NaN
+    # too.
     done = done & (solution.result == diffrax.RESULTS.successful)
     finished = jnp.where(done, 1.0, jnp.nan)
     finished = finished.astype(y.dtype)
@@ -509,7 +522,7 @@ def transport(
         slope = Slope(fixed.speed, system.guard(stop.t, y, begin.mode), fixed.rate)
         return cross(system, begin, stop, y, slope, *at)[:2]
 
-    # If an event ended the run early, time and state after it are unused and may be NaN.
+    # If an event ended the run early, time and state after the event are not used and may be NaN.
     use = cross_event
     if not isinstance(adjoint, diffrax.ForwardMode):
         use = functools.partial(reverse_if_used, cross_event)

@@ -2,9 +2,9 @@
 
 import equinox as eqx
 
-# Phases of zero length in a row, in addition to two for each mode: more phases are chatter.
+# More successive phases of length 0 than this, plus two for each mode, count as chatter.
 CHATTER = 30
-NONFINITE = 2  # status in addition to those of `jump`: a margin or a deadline is NaN
+NONFINITE = 2  # Status that the engine adds to those of `jump`: a margin or a deadline is NaN.
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
     " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the"

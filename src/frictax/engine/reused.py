@@ -60,7 +60,8 @@ class Reused(eqx.Module):
     """
 
     arrays: Any
-    static: Any = eqx.field(static=True)  # the rest of the model, as leaves and structure
+    # the leaves that are not arrays, and the structure of the model
+    static: Any = eqx.field(static=True)
 
     def __init__(self, model) -> None:
         self.arrays, rest = eqx.partition(

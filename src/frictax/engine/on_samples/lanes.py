@@ -47,7 +47,8 @@ class LaneResults(eqx.Module):
     log: Log
     d_t1: Array | None
     count: Array
-    parts: PartLog | None  # recorded for reverse mode
+    # the parts of divided steps; recorded only for reverse-mode differentiation
+    parts: PartLog | None
     end: Any  # result, steps, error, and largest number of parts of a step
 
 
@@ -56,13 +57,13 @@ class Plan:
     """Sizes and types of a block of lanes."""
 
     options: OnSamples
-    lanes: int  # lanes of the block
+    lanes: int  # number of lanes (runs of the batch) in the block
     steps: int
-    tile: int  # steps of a tile
+    tile: int  # number of steps whose samples are collected before they are written to the result
     y: Array  # the state of one lane
     mode: Array  # the mode of one lane
-    seeds: int | None  # tangents of each lane
-    keeps: bool  # whether reverse mode needs a record
+    seeds: int | None  # number of tangents of each lane; None without derivatives
+    keeps: bool  # whether the steps are recorded for reverse-mode differentiation
     shows: tuple[bool, bool]  # whether states and modes at the samples are returned
 
     @classmethod
@@ -71,9 +72,10 @@ class Plan:
     ) -> "Plan":
         y, mode = y0[0], mode0[0]
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
-        # A block collects samples of 256 KiB before it writes them to the result.
+        # A block collects up to 256 KiB of samples in a tile before it writes the tile to the
+        # result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
-        # The tile size that leaves the fewest unused steps.
+        # The last tile may contain unused steps. Choose the tile size with the fewest of them.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -416,7 +418,7 @@ class Block:
         now = dataclasses.replace(whole, y=y, log=log)
         first = (jnp.array(0, jnp.int32), now, since, ys, modes)
         _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
-        # The states of steps beyond the end of the run are 0.
+        # Rows of the tile after the end of the run contain 0 and do not count for the ranges.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
         away = jnp.abs(constant(ys) - stack_lanes(start, plan.y, lanes))
         farthest = self.judged_entries(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
@@ -539,7 +541,8 @@ def march_lanes(
         )
         (moved, rest, y0, mode0, clock), (d_moved, d_y0, d_clock) = take(apart, 0), take(d_apart, 1)
         rest_by_lane = rest
-        # A step reads one number of each lane's row, so lanes are the last axis.
+        # A step reads one number from the row of each lane. Lanes are therefore the last axis, so
+        # that these numbers are adjacent in memory.
         moved, rest, clock = last((moved, rest, clock), 0)
         d_moved, d_clock = last((d_moved, d_clock), 1)
         times, slack = (grid, slacks) if clock is None else clock

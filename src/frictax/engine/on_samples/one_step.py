@@ -43,7 +43,7 @@ def take_one_step(
 
     def step_with_events(t, end, slack, y, mode) -> Step:
         now = begin_run(system, options, y, mode, 1, keeps=False)
-        # The log is not read. Two rows suffice for what is written to it.
+        # The log is not read here. Two rows are enough for the loop to write to.
         now = dataclasses.replace(now, log=jax.tree.map(lambda rows: rows[:2], now.log))
         origin = 0.0, judged_states(system, y)
         alive = jnp.array(True)
