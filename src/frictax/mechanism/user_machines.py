@@ -153,8 +153,8 @@ class AbstractAxis(AbstractOwnMotion):
         )
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
-        # A rounding error is added to each margin, so that no margin of a new mode begins at 0. In
-        # 32 bits `eps` is not a small velocity.
+        # A rounding error is added to each margin, so that no margin is 0 at the start of a new
+        # mode. It is limited because `eps` of 32-bit numbers is not a small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
         forward, backward = self._reserves(t, y, mode, args)
         slack = self._slack(t, y, mode, args)
@@ -178,14 +178,14 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # Whether the margin that fell was computed with the right sign of `pressing`.
+        # True if the margin that fell was computed with the correct sign of `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
             own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
             new[1] = jnp.where((fired == 2) | ~own, -mode[1], mode[1])
         forward, backward = self._reserves(t, y, mode_vector(new), args)
-        # A stuck axis breaks away by its own margin, located in time, unless a switch of a drive
-        # releases it.
+        # A stuck axis breaks away when its own margin falls, at the located time of this event.
+        # Only a switch of a drive can release it without this event.
         located = (old == STUCK) & own
         slack = jnp.where(old == STUCK, 1e-9 * (jnp.abs(forward) + jnp.abs(backward)), 0.0)
         forward = (forward < -slack) | (located & (fired == 0))
@@ -198,7 +198,8 @@ class AbstractAxis(AbstractOwnMotion):
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
             first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
-        # A load may release it at the very start. Then the derivative by the start velocity counts.
+        # A load may release the axis right at the start. Its velocity is then restored, so that the
+        # derivative by the start velocity is kept.
         leaves = (old == STUCK) & (new[0] != STUCK)
         y = y.at[1].set(jnp.where(leaves, arrived[1], y[1]))
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
@@ -557,7 +558,8 @@ class Driven(AbstractHybridSystem):
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree
     ) -> tuple[State, Int[Array, " k"]]:
-        if self.system.mode_size == mode.shape[0]:  # the mode of the system's own `begin`
+        # The mode is that of the system's own `begin`, without the segments of signals.
+        if self.system.mode_size == mode.shape[0]:
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)
         y, own = self.system.prepare_start(t, y, self._own(mode), self._values(t, mode))
