@@ -22,10 +22,10 @@ from frictax.text import printable
 
 from .replacing import is_at, lock_file
 
-_BEAT = 3.0  # [s] after which the process that has a lock changes its file again
-_SILENCE = 20.0  # [s] without a change after which that process counts as ended
-_LOOK = 0.5  # [s] between two looks at the file of another host
-_LARGEST = 4096  # [bytes] read of a lock file
+_BEAT = 3.0  # [s] interval at which the process with a lock changes its lock file
+_SILENCE = 20.0  # [s] time without a change after which this process counts as ended
+_LOOK = 0.5  # [s] interval at which the lock file of another host is read
+_LARGEST = 4096  # [bytes] largest part of a lock file that is read
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -59,7 +59,7 @@ def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
         if beating.ident is not None:
             beating.join()
         is_mine = is_at(path, file)
-        if os.name == "nt":  # Windows does not remove open files
+        if os.name == "nt":  # Windows cannot remove an open file.
             os.close(file)
         if is_mine:
             path.unlink(missing_ok=True)
@@ -128,7 +128,8 @@ def _beat(file: int, ended: threading.Event) -> None:
     count = 0
     while not ended.wait(_BEAT):
         count += 1
-        with contextlib.suppress(OSError):  # The writer of the file reports a full disk.
+        # A full disk is ignored here, because the writer of the results reports it.
+        with contextlib.suppress(OSError):
             _write(file, count)
 
 
@@ -138,7 +139,7 @@ def _write(file: int, beat: int) -> None:
     text = json.dumps({**says, "system": _system(), "beat": beat})
     os.lseek(file, 0, os.SEEK_SET)
     os.write(file, f"{text:<600}\n".encode())
-    os.fsync(file)  # Otherwise a shared disk delays writing by up to half a minute.
+    os.fsync(file)  # Without this call a shared disk may delay writing by up to half a minute.
 
 
 def _content(path: Path) -> bytes:

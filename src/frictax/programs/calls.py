@@ -47,7 +47,7 @@ class _Call:
     outputs: int
     structure: Any
     fixed: tuple[Any, ...]
-    types: tuple[type, ...]  # 1 and True are equal
+    types: tuple[type, ...]  # The types are compared too, because 1 == True in Python.
     made: tuple[tuple[Any, ...], ...] = ()
 
     def then(self, *what: Any) -> "_Call":
@@ -159,7 +159,8 @@ def _forward_pass(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 _backward_structures: dict[bytes, Any] = {}
-_unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass is unreadable
+# stamps of the forward passes whose backward pass cannot be read from the cache
+_unreadable: set[bytes] = set()
 
 
 class _UnreadableBackwardPass(Exception):
@@ -335,7 +336,8 @@ def _linearize(has_tangent, *arrays, call: _Call) -> Any:
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-# Tangents of the floats by those of the differentiated arguments, with the data of the transpose.
+# Operation that computes the tangents of the float results from the tangents of the differentiated
+# arguments. It also receives the data for its transpose.
 linear_p = Operation("frictax_linear")
 
 
