@@ -17,7 +17,7 @@ from frictax.programs.store import is_safe, program_folder
 from .chunks import Chunk, Task, fitted_chunk
 from .table import failed_row, table_of_rows
 
-TRIES = 3  # number of tries for a chunk whose process or worker ends early
+TRIES = 3  # how often a chunk is tried if its process or worker ends early
 
 
 def run_chunks(
@@ -47,7 +47,7 @@ def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator
     remaining = {chunk.number: chunk for chunk in chunks}
     folder = program_folder()
     if folder is not None:
-        is_safe(folder)  # Warn once, not in every process.
+        is_safe(folder)  # This call warns here once, instead of once in every process.
     with _single_threaded():
         while remaining:
             suspects = [chunk for number, chunk in remaining.items() if tries[number]]
@@ -58,7 +58,7 @@ def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator
                     pool, task, suspects or remaining.values(), remaining, tries, count
                 )
             finally:
-                # Terminate the processes; unfinished chunks are lost.
+                # Terminate the processes. The results of unfinished chunks are lost.
                 running = list((pool._processes or {}).values())
                 pool.shutdown(wait=False, cancel_futures=True)
                 for process in running:
@@ -79,15 +79,16 @@ def _run_until_broken(
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
-        # One chunk more than processes is submitted, so that none waits. A suspect chunk is alone.
+        # One more chunk is submitted than there are processes, so that no process waits. A chunk
+        # that may have ended a process runs alone.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
     try:
         submit_more()
         while running:
-            stop_here()  # Python may have dropped the exception of a key.
-            # The timeout lets this process notice an interrupt.
+            stop_here()  # Python may have dropped the exception of an interrupt, so check for it.
+            # The timeout is needed so that this process notices an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
                 rows = job.result()
@@ -113,7 +114,8 @@ def _lost_rows(chunk: Chunk) -> Any:
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")  # The threads of JAX do not survive a fork.
+    # A forked process would not have the threads of JAX, so new processes are started.
+    context = multiprocessing.get_context("spawn")
     places = context.SimpleQueue()
     for i in range(jobs):
         places.put(i)
@@ -127,7 +129,8 @@ def _single_threaded() -> Iterator[None]:
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
     before = {name: os.environ.get(name) for name in threads}
-    os.environ.update(dict.fromkeys(threads, "1"))  # NumPy reads them when it is imported.
+    # NumPy reads these variables when it is imported.
+    os.environ.update(dict.fromkeys(threads, "1"))
     try:
         yield
     finally:
@@ -140,7 +143,8 @@ def _single_threaded() -> Iterator[None]:
 
 def initialize_process(places: Any = None) -> None:
     """Prepare a new process: fast loops, 64-bit numbers, one processor."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # An interrupt ends the parent process.
+    # The parent process handles an interrupt and then ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _configure_jax()
     if places is not None:
         with contextlib.suppress(AttributeError, OSError):
@@ -149,7 +153,8 @@ def initialize_process(places: Any = None) -> None:
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
-        if parent is not None:  # It may be killed.
+        # The parent process may be killed. Then this process must end as well.
+        if parent is not None:
             parent.join()
             os._exit(1)
 
@@ -159,7 +164,7 @@ def initialize_process(places: Any = None) -> None:
     from frictax.programs import store
     from frictax.programs.store import check_jax_cache
 
-    store.report_line = lambda sentence: None  # The parent process has reported it.
+    store.report_line = lambda sentence: None  # The parent process has already reported this.
     check_jax_cache(keep=False)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
@@ -212,7 +217,8 @@ def run_on_cluster(
                 out.append(job)
             return out
 
-        queue = as_completed(submit_more(3 * threads))  # Threads do not wait for a next chunk.
+        # Three chunks per thread are submitted, so that threads do not wait for the next one.
+        queue = as_completed(submit_more(3 * threads))
         for job in queue:
             stop_here()
             chunk = running.pop(job)

@@ -84,7 +84,8 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
     maker = getattr(fx, kind)
     fields = list(inspect.signature(maker).parameters.values())
     names = [p.name for p in fields]
-    # The class itself refuses some arguments, in a sentence.
+    # Some arguments are accepted here, because the class itself refuses them with a helpful
+    # message.
     known = {"kind", *names, *getattr(maker, "refused", ())}
     for word in table:
         if word not in known:
