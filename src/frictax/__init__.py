@@ -10,5 +10,6 @@ from frictax.handover import lazily
 
 __version__ = "0.1.0"
 
-# Where each name lives stands in `__init__.pyi`. `import frictax` costs next to nothing.
+# `__init__.pyi` lists the module of each name. A module is imported when one of its names is first
+# used, so `import frictax` takes almost no time.
 __getattr__, __dir__ = lazily(globals())

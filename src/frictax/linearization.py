@@ -74,7 +74,8 @@ def linearize(
     names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
     y, t = jnp.asarray(y, dtype=float), jnp.asarray(t, dtype=float)
     mode = jnp.asarray(mode, dtype=jnp.int32)
-    places: dict[str, tuple[int, str]] = {}  # part and field of each drive
+    # index of the part and name of its field, for each drive
+    places: dict[str, tuple[int, str]] = {}
 
     def system(u: Array) -> Any:
         """Return the system with its inputs raised by u."""
@@ -94,7 +95,7 @@ def linearize(
             if j not in motions:
                 places[machine.names[part]] = part, field
         for name in names:
-            machine[name]  # raises for a name that no part has
+            machine[name]  # This line raises an error if there is no part of this name.
             if name not in places:
                 raise ValueError(
                     f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with"
@@ -109,7 +110,8 @@ def linearize(
     states = system(jnp.zeros(len(names))).states()
     if isinstance(machine, Mechanism):
         accounts = MechanicalSystem(machine, energy=True).accounts
-        # The integrals of a run's energy balance do not belong to the state.
+        # A run with energy balance has integrals of powers after its states. They do not belong to
+        # the state here.
         y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     if len(states) != y.shape[0]:
         raise ValueError(

@@ -27,12 +27,12 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     `jax.tree_util.register_dataclass` creates objects by ``__init__``, which checks arguments,
     although JAX passes placeholders.
     """
-    # A class is comparable if `static()` declares each field.
+    # Objects of a class can be compared if all of its fields are declared by `static()`.
     comparable = all(
         isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
     )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
-    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without default values
+    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # The text leaves out default values.
     made.__getstate__, made.__setstate__ = Pickled.__getstate__, Pickled.__setstate__
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))

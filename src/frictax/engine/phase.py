@@ -166,8 +166,8 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        # `_with_speed` returns the errors of state and speed. The error of the speed does not
-        # reject the shortest steps.
+        # `_with_speed` returns two errors, that of the state and that of the speed. The error of
+        # the speed does not reject the shortest steps.
         if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
             # The error of the speed is weighted ten times as much as the error of the state.

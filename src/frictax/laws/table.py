@@ -139,7 +139,7 @@ class Table(CheckedModule, AbstractLaw):
         """
         if self.extrapolation == "hold":
             return self.v[-1]
-        # A run may begin at the last row except for a rounding error.
+        # Without extrapolation, a run may still begin at the last row, up to a rounding error.
         if self.extrapolation == "error":
             return self.v[-1] * (1 + 500 * jnp.finfo(self.v.dtype).eps)
         fall = (self.f[-2] - self.f[-1]) / (self.v[-1] - self.v[-2])

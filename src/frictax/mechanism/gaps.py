@@ -30,7 +30,7 @@ class AbstractGap(AbstractCompliant):
     c: eqx.AbstractVar[Scalar]
     d: eqx.AbstractVar[Scalar]
     sides: ClassVar[tuple[int, ...]]
-    is_smooth: ClassVar[bool]  # whether the slope of the force is continuous where contact begins
+    is_smooth: ClassVar[bool]  # whether the slope of the force is smooth where contact begins
 
     @abc.abstractmethod
     def depth(self, s_rel: Number, side: ScalarLike) -> Number:

@@ -558,7 +558,8 @@ class Driven(AbstractHybridSystem):
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree
     ) -> tuple[State, Int[Array, " k"]]:
-        # The mode is that of the system's own `begin`, without the segments of signals.
+        # A mode of this size is from the system's own `begin` and lacks the segments of the
+        # signals.
         if self.system.mode_size == mode.shape[0]:
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)

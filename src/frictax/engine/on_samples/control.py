@@ -129,7 +129,8 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     if not inverse:
         return Judgement(jnp.zeros(()), [])
     first, second = differences
-    if len(first) == 1 and first[0].ndim:  # The state is one long array, not a list of its entries.
+    # For a long vector, `entries` returns one array instead of single entries.
+    if len(first) == 1 and first[0].ndim:
         count = inverse[0].shape[0] if inverse[0].ndim else len(inverse)
         first, second = (parts[0][:count] for parts in differences)
         first, second = ([x] if inverse[0].ndim else list(x) for x in (first, second))

@@ -63,8 +63,8 @@ def find_wrap(
     sizes = np.abs(step[jumps] - motion)
     whole = bool(np.all(x == np.round(x)))
     likely = (*([turn] if turn else []), *(() if rising else _TURNS), *(_COUNTS if whole else ()))
-    # The signal may be a counter of microseconds whose values are written in seconds or
-    # milliseconds.
+    # A rising signal with fractions may be a counter of microseconds whose values are written in
+    # seconds or milliseconds.
     if rising and not whole:
         likely += tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
     best = min(likely, key=lambda r: abs(r - float(np.median(sizes))), default=0.0)

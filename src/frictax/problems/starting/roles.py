@@ -244,11 +244,12 @@ def clocks_of(shape: Shape) -> list[int]:
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
-    # A column with a unit of time that does not increase is also taken, so that an error names this
+    # If no column of times increases, take one with a unit of time, so that an error names this
     # column.
     if not clocks:
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
-    if not clocks:  # Time stamps may repeat, or be out of order in a few places.
+    # Otherwise take a column of times that repeat, or that are out of order in a few places.
+    if not clocks:
         clocks = [j for j in columns if said[j] == "time" and _mostly_rises(shape.values[:, j])][:1]
     if not clocks:
         clocks = [

@@ -205,7 +205,7 @@ def _number(value: float) -> str:
 
 
 _BUNDLED = Path(__file__).parent / "bundled"
-# Examples of which the files are in data/ and not in the package.
+# Files of the examples that are stored in data/, outside the package.
 _SHIPPED = {"screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")}
 EXAMPLES = ("motor", "screw_drive")
 
