@@ -1,5 +1,5 @@
-"""Methods whose functions are in another room: the function of `found.report()` is in `report`,
-which imports the class of a fit. Also packages whose names are imported at their first use.
+"""Methods whose code is in another package, and packages whose names are imported at first use. For
+example, the code of `found.report()` is in `report`, which imports the class of a fit.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Everything that frictax uses and that JAX and equinox do not promise to keep.
+"""The internals of JAX and equinox that frictax uses, which may change with any new version.
 
 JAX changes its internals without notice. No other file imports them, so this is the file to change
 for a new version. tests/test_jax_internals.py lists and tries each of them. Three differ between

@@ -78,7 +78,7 @@ def linearize(
     places: dict[str, tuple[int, str]] = {}
 
     def system(u: Array) -> Any:
-        """Return the system with its inputs raised by u."""
+        """Return the system with u added to its inputs."""
         raised: Any = machine
         for name, by in zip(names, u, strict=True):
             part, field = places[name]

@@ -1,4 +1,4 @@
-"""Progress of long work: the share that is done and the remaining time, as lines of text."""
+"""Progress of long work: lines of text with the fraction that is done and the remaining time."""
 
 import contextlib
 import html
@@ -96,7 +96,9 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """Return the remaining time [s]. The time before the first share is compilation."""
+        """Return the remaining time [s]. The time before the first report of a fraction is spent on
+        compilation.
+        """
         now = self.clock()
         if self.share is None:
             self.first = now, share

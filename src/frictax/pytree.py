@@ -1,4 +1,4 @@
-"""Dataclasses that JAX takes apart, made and read without equinox's checks; pytrees in words."""
+"""Dataclasses that are pytrees, without the checks of equinox; texts that describe pytrees."""
 
 import dataclasses
 from typing import Any, TypeVar, dataclass_transform
@@ -93,7 +93,7 @@ def readable(thing: Any) -> str:
 
 
 class _Number:
-    """Stands where a number does, with its digits alone."""
+    """A placeholder for a number in a text, which shows only the digits."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

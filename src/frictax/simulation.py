@@ -154,7 +154,7 @@ def _refine_run(
 
     The stated error is a sum over all steps. A motion may damp its errors or amplify them, so the
     difference between two runs decides. If no run with a smaller tolerance reaches its end, the
-    change from a run with a larger one does.
+    difference from a run with a larger tolerance is used.
     """
     tolerance = engine.tolerance
     assert tolerance is not None
@@ -288,8 +288,8 @@ def _times(ts) -> OverTime:
 
 
 def _times_reached(run: Trajectory) -> tuple[float, float, float]:
-    """Return three times [s] of a run that did not reach its end: of its last event or sample, its
-    start, and the end that was asked for.
+    """Return three times [s] of a run that did not reach its end: its last event or sample, its
+    start, and its requested end.
     """
     times, ts, ys = (np.asarray(constant(a)) for a in (run.path.times, run.ts, run.ys))
     known = ts[np.all(np.isfinite(ys), axis=1)]

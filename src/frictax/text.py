@@ -105,7 +105,7 @@ def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
 
 
 def _endless(x: float) -> str:
-    """Return the text for a number that is not finite: empty for nan."""
+    """Return the text for an infinite number or nan. It is empty for nan."""
     return "" if math.isnan(x) else "inf" if x > 0 else "-inf"
 
 

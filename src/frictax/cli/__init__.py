@@ -37,7 +37,9 @@ def _leave(number: int, frame: Any) -> None:
 
 
 def _unraisable(what: Any) -> None:
-    """Raise a key again that came during garbage collection, see `frictax.interrupts`."""
+    """Hide the message of Ctrl-C during garbage collection. It is raised again, see
+    `frictax.interrupts`.
+    """
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
 

@@ -160,7 +160,7 @@ def run() -> None:
 
 
 def _print_lost_output(error: OSError) -> None:
-    """Print that the output is lost, unless its reader went away."""
+    """Print that the output is lost, unless the program that reads it has ended."""
     if not isinstance(error, BrokenPipeError):
         why = (error.strerror or str(error)).lower()
         print_error(f"The output cannot be written: {why}. Free some space, or print elsewhere.")

@@ -1,4 +1,6 @@
-"""Continue a limit cycle over a parameter, around folds and to its end (`continued`, `Branch`)."""
+"""Continue a limit cycle over a parameter, around folds, until it no longer exists (`continued`,
+`Branch`).
+"""
 
 import dataclasses
 from typing import Any
@@ -149,7 +151,9 @@ class Curve:
 
 
 def _growth(x: np.ndarray) -> float:
-    """Return the growth of the states over their sizes, by which the residual may grow too."""
+    """Return how much larger the states are than their sizes. The residual may be larger by this
+    factor.
+    """
     return max(1.0, float(np.max(np.abs(x[:-1]))))
 
 

@@ -1,4 +1,4 @@
-"""Locating events: rates of the margins along the motion, and a bracket around a sign change."""
+"""Find the times of events: rates of margins along the motion, and a bracket of a sign change."""
 
 import equinox as eqx
 import jax

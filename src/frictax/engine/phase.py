@@ -62,7 +62,9 @@ class Bracketed(optx.AbstractRootFinder):
 
 
 def _value_of_event(fn, x, args: PyTree) -> Any:
-    """Return the condition that was met. Diffrax returns all conditions, the others as 0."""
+    """Return the value of the event condition. Diffrax returns one number per condition, 0 for
+    those not met.
+    """
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux
 
@@ -126,8 +128,8 @@ class Sums(eqx.Module):
 
 
 class _Begun(diffrax.AbstractStepSizeController):
-    """A controller that begins with `dt`. Diffrax adds a host callback if a traced step is passed
-    as `dt0=`.
+    """A controller whose first step is `dt`. Diffrax adds a host callback if a traced step is
+    passed as `dt0=`.
     """
 
     controller: Any
@@ -144,8 +146,8 @@ class _Begun(diffrax.AbstractStepSizeController):
 
 
 class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
-    """A controller that also does not step over a dip of a margin (see `_find_dip`), and that
-    records the state that was reached.
+    """A controller that also shortens a step over a dip of a margin (see `_find_dip`), and that
+    records the last accepted state.
 
     - `slope`: a function that returns margins and their rates at a time and state; None if dips are
       not looked for. `first`: margins and rates at the start.
@@ -211,9 +213,9 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 class _SameSteps(diffrax.AbstractStepSizeController):
     """A controller whose steps end at the given `times`, of which those after the last are inf.
 
-    Reverse mode computes each step several times, in several parts of the program. They round
-    differently. Steps of a controller that reads the error then end at different times, and the
-    derivatives of the gaps between them are lost.
+    Reverse mode computes each step several times, in several parts of the program. These parts
+    round differently. If the step length depended on the error, the steps would end at different
+    times, and the derivatives of the gaps between them would be lost.
     """
 
     times: Any

@@ -1,5 +1,5 @@
-"""One step of an explicit Runge-Kutta method, error scales, and vectors taken apart entry by
-entry.
+"""One step of an explicit Runge-Kutta method, error scales, and operations on single vector
+entries.
 """
 
 from collections.abc import Callable, Sequence

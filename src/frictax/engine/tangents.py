@@ -1,9 +1,9 @@
-"""Rules of derivatives for both engines: linear maps with a transpose of their own, samples at
-times that move, and runs that were cut short.
+"""Rules of derivatives for both engines: linear maps with a separate transpose, sample times with
+derivatives, and runs that ended early.
 
-A run that is cut short does not know some values. Their derivatives are NaN in forward and in
-reverse mode. In reverse mode 0 times NaN is NaN. So a cotangent of an unknown value must be kept
-from the derivatives there if it is 0, because nobody uses the value.
+If a run ends early, some of its values are unknown. Their derivatives are NaN in forward and in
+reverse mode. A cotangent of 0 means that a value is not used. In reverse mode such a cotangent must
+not be multiplied by the NaN derivatives, because 0 times NaN is NaN.
 """
 
 import functools

@@ -439,8 +439,8 @@ def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -
     """Reduce an excitation until it exceeds the limits by less than a factor of 11.
 
     Return None if the simulation fails, or if the experiment has no information: a machine at rest
-    gives no gradient. The excitation is not reduced further, because large motions have many events
-    and keep them when the search makes them smaller.
+    gives no gradient. The excitation is not reduced further. Large motions have many events, and
+    these events remain when the search makes the motions smaller.
     """
     without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
     for _ in range(8):

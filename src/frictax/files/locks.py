@@ -68,7 +68,7 @@ def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
 
 
 def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
-    """Remove a lock whose process has ended; raise `FileExistsError` if it works."""
+    """Remove a lock whose process has ended. Raise `FileExistsError` if the process still works."""
     try:
         try:
             file = os.open(path, os.O_RDWR | _FLAGS)
@@ -115,7 +115,7 @@ def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
 
 
 def _changes(path: Path) -> bool:
-    """Return whether a process goes on to change the lock file."""
+    """Return whether another process still changes the lock file."""
     before, until = _content(path), time.monotonic() + _SILENCE
     while time.monotonic() < until:
         time.sleep(_LOOK)
@@ -143,7 +143,7 @@ def _write(file: int, beat: int) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a file. It is opened again, because shared disks look for changes only
+    """Return the content of a file. The file is opened again, because a shared disk updates it only
     then.
     """
     try:

@@ -195,7 +195,7 @@ def _check_absent(target: Path, replace: bool) -> None:
 
 
 def _go_back(folder: Path, token: str, names: list[list]) -> None:
-    """Put the old files in place again. The second time it changes nothing."""
+    """Restore the old files. A second call changes nothing."""
     for i, (name, is_new) in enumerate(names):
         if not is_new and _old(folder, token, i).exists():
             os.replace(_old(folder, token, i), folder / name)
@@ -250,7 +250,7 @@ def _lines(journal: int) -> list[bytes]:
 
 
 def _remove_all(folder: Path, token: str, journal: int) -> None:
-    """Remove what belongs to a journal, and the journal last."""
+    """Remove all files of a journal, and then the journal itself."""
     for name in os.listdir(folder):
         match = _OURS.fullmatch(name)
         if match and match[1] == token and match[2] != "journal":

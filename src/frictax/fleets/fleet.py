@@ -1,4 +1,4 @@
-"""Fit thousands of records separately (`fx.fleet`), and report on them meanwhile."""
+"""Fit thousands of records separately (`fx.fleet`), and update a report while the fits run."""
 
 import contextlib
 import dataclasses

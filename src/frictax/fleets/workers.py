@@ -75,7 +75,7 @@ def _run_until_broken(
     tries: dict[int, int],
     jobs: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield what one pool of processes finishes, and remove it from `remaining`."""
+    """Yield the chunks that one pool of processes finishes, and remove them from `remaining`."""
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
@@ -143,7 +143,7 @@ def _single_threaded() -> Iterator[None]:
 
 def initialize_process(places: Any = None) -> None:
     """Prepare a new process: fast loops, 64-bit numbers, one processor."""
-    # The parent process handles an interrupt and then ends this process.
+    # Ignore interrupts here. The parent process handles an interrupt and then ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _configure_jax()
     if places is not None:

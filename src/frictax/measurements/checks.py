@@ -1,4 +1,4 @@
-"""Checks of a motion record: each refusal is one sentence with its remedy."""
+"""Checks of a motion record. Each error message is one sentence with its remedy."""
 
 import dataclasses
 import itertools

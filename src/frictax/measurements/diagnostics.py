@@ -127,7 +127,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Return whether the samples leave their first one at the usual speed."""
+    """Return whether the signal moves away from the first of these samples at its usual speed."""
     if x.size < 2 * width:
         return False
     near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])

@@ -114,7 +114,7 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
-    """Return the median standard deviation of the residuals of cubics on `most` stretches."""
+    """Return the median standard deviation of the residuals of cubics in at most `most` windows."""
     indices, beyond_cubic = _stretches(x.size, width, most)
     stretches = x[indices]
     # The offset of a window is removed first, because a large offset causes rounding errors.
@@ -131,8 +131,8 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 def _stretches(
     n: int, width: int, most: int
 ) -> tuple[Int[np.ndarray, "k w"], Float[np.ndarray, "w w"]]:
-    """Return the indices of at most `most` stretches, evenly spaced or overlapping by half, and the
-    matrix that subtracts the best cubic from one.
+    """Return the indices of at most `most` windows, evenly spaced or overlapping by half, and the
+    matrix that subtracts the best cubic from the samples of a window.
     """
     first = np.linspace(0, n - width, min(n // width * 2 - 1, most)).astype(int)
     basis = np.linalg.qr(np.linspace(-1.0, 1.0, width)[:, None] ** np.arange(4))[0]
@@ -257,7 +257,7 @@ def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
 def _windows(
     n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"], width: int
 ) -> tuple[Float[np.ndarray, "k w"], Float[np.ndarray, "k w"]]:
-    """Return counts and times of all stretches of `width` ticks, relative to the middle tick."""
+    """Return counts and times in all windows of `width` ticks, relative to the middle tick."""
     counts, times = (np.lib.stride_tricks.sliding_window_view(x, width) for x in (n, t))
     middle = slice(width // 2, width // 2 + 1)
     return (counts - counts[:, middle]).astype(float), times - times[:, middle]

@@ -66,8 +66,8 @@ class AbstractGap(AbstractCompliant):
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
         slack = rounding * (1 + jax.lax.stop_gradient(jnp.abs(borne)))
-        # Only half of the rounding error is added here. At a backlash of 0, the end of contact on
-        # one side must be the begin of contact on the other side.
+        # Only half of the rounding error is added here. At a backlash of 0, leaving one side must
+        # be touching the other side at once.
         away = [0.5 * slack - self.depth(s_rel, which) for which in self.sides] + [
             jnp.full_like(s_rel, jnp.inf)
         ]

@@ -390,7 +390,7 @@ class MechanicalSystem(AbstractHybridSystem):
     # -- one contact
 
     def _gap(self, k: int) -> Any:
-        """Return the gap that compliant number k is."""
+        """Return compliant number k, which is a gap."""
         return self.mechanism.parts[self.layout.compliants[k][0]]
 
     def snapshot(self, t: Array, y: Array, mode: Array) -> dynamics.MachineSnapshot:

@@ -323,7 +323,9 @@ def layout(mechanism: Any) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def _layout_cache(structure) -> list[Layout]:
-    """Return the list for the layout of all mechanisms of one structure; empty at first."""
+    """Return the list that caches the layout of all mechanisms of one structure; it is empty at
+    first.
+    """
     return []
 
 

@@ -1,4 +1,4 @@
-"""`Mechanism`: parts put together by name, and the same machine without the names."""
+"""`Mechanism`: a machine of named parts, also in a form with numbers instead of names."""
 
 import copy
 import functools

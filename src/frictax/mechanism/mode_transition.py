@@ -310,8 +310,8 @@ def _group_modes_by_torque(
     at_rest: list[Array],
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """Do what `_group_modes_at_rest` does where the limits of a contact depend on a torque, and the
-    torque on the forces of all contacts.
+    """Choose the modes like `_group_modes_at_rest`, for contacts whose limits depend on a torque.
+    The torque depends on the forces of all contacts.
     """
     hold, slide = _limits(before, now, group, events)
     matrix, free = _equations(now, group)

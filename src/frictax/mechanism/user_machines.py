@@ -219,7 +219,7 @@ class AbstractAxis(AbstractOwnMotion):
         return type(self).pressing is not AbstractAxis.pressing
 
     def _pressed_friction(self, t: Array, y: Array, mode: Array, args: PyTree) -> Any:
-        """Return what `pressing` adds to the friction: its absolute value while its sign lasts."""
+        """Return the friction by `pressing`: its absolute value while its sign does not change."""
         return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
 
     def _acceleration(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:
@@ -227,7 +227,7 @@ class AbstractAxis(AbstractOwnMotion):
         return jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
-        """Return how much more load it holds at rest, forward and backward."""
+        """Return how much more load the axis can hold at rest, forward and backward."""
         load = self.load(t, y, args)
         added = self.friction.breakaway() * self._pressed_friction(t, y, mode, args)
         forward, backward = self.friction.holds(1, 1.0), self.friction.holds(-1, 1.0)
@@ -397,7 +397,7 @@ class AbstractLinkage(AbstractOwnMotion):
     def _slide_without_lever(
         still: "AbstractLinkage", t: Array, y: Array, mode: Array, args: PyTree
     ) -> Array:
-        """Return the mode in which contacts without lever slide."""
+        """Return the mode in which the contacts without a lever slide."""
         now, new = still._snapshot(t, y, mode, args), list(mode)
         for c, contact in enumerate(now.layout.contacts):
             rate = now.relative_acceleration(c, now.free_acceleration)
@@ -641,7 +641,7 @@ class Driven(AbstractHybridSystem):
         return self.system.states()
 
     def _check(self, t: Array, y: Array, mode: Array) -> None:
-        """Raise `ValueError` if `mode` is without the segments of the signals."""
+        """Raise `ValueError` if `mode` lacks the segments of the signals."""
         name, size, got = type(self.system).__name__, self.mode_size, mode.shape[0]
         wants = f"the mode of `{name}` and a piece for each signal ({', '.join(self.names)})"
         remedy = "Write driven.begin(t, y), or driven.with_pieces(y, mode, t) with its own mode."

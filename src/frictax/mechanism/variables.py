@@ -119,8 +119,8 @@ def _variable_class(kind: str, description: str, names: str, *bases: type, turns
     """Return the class `kind` of the variables of a part: a dataclass and pytree.
 
     Its fields are those of the `bases`, then `names`. Meaning and unit of each are in the table
-    `VARIABLES`. With `turns`, a name of the table's translational variables is replaced by the name
-    on a part that turns.
+    `VARIABLES`. With `turns`, a translational name is replaced by the name of the same variable on
+    a part that turns.
     """
     own = [rotational_name(name) if turns else name for name in names.split()]
     types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}

@@ -140,7 +140,7 @@ class Interval(eqx.Module):
 
 
 def _clip(value: Array, low: Array, high: Array) -> Array:
-    """Clip a value to its domain, with derivative 1, so that it can return from the boundary."""
+    """Clip a value to its domain. The derivative is 1, so the value can leave the boundary."""
     return value + constant(jnp.clip(value, low, high) - value)
 
 

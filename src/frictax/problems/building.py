@@ -111,7 +111,9 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
 
 
 def _has_truth(value: Any) -> bool:
-    """Return whether a value is true or false, or a list with one: Python computes with them."""
+    """Return whether a value is true or false, or a list that contains one. Python would use them
+    as numbers.
+    """
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 

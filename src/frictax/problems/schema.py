@@ -1,4 +1,4 @@
-"""The schema of a problem file, and one sentence for what breaks it."""
+"""The schema of a problem file, and an error message of one sentence for each violation."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,11 +1,11 @@
-"""Functions whose programs, and those of their derivatives, are in the cache.
+"""Functions whose compiled programs are cached, with those of their derivatives.
 
 `cached_jit` finds a compiled program without tracing if its arguments are numbers. Under
-`jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers, but
-numbers are computed in the end. Therefore a function here is an operation of JAX with a rule for
-each of these transformations. Each transformed function has its own program in the cache: the
-values, values and tangents, values and residuals of reverse mode, and the backward pass, each for
-any number of lanes of `jax.vmap`.
+`jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers, but JAX
+computes numbers at once. Therefore a function here is an operation of JAX with a rule for each of
+these transformations. Each transformed function has its own program in the cache: the values,
+values and tangents, values and residuals of reverse mode, and the backward pass, each for any
+number of lanes of `jax.vmap`.
 """
 
 import dataclasses

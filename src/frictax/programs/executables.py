@@ -215,8 +215,8 @@ def _load_or_compile(
         try:
             return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:
-            # XLA searches some functions only at the call. If one is missing, compile the program
-            # again.
+            # XLA looks up some functions only when the program is called. If one is missing,
+            # compile the program again.
             program = _lower(flat, path, list(arrays), options)()
             return program(*arrays)
 

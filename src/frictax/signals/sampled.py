@@ -20,8 +20,8 @@ _HELD = (
 
 
 class _Line(OnePiece):
-    """Linear from the value `first` at the time `begin` to `second` a time `length` later; if not
-    `inside`, the value `first`.
+    """A straight line from the value `first` at the time `begin` to the value `second` at `begin` +
+    `length`. If not `inside`, it is the constant `first`.
     """
 
     begin: Number

@@ -75,7 +75,9 @@ def _run_samples_jvp(primals, tangents) -> Any:
 
 
 def _count_known_times(times, count, result) -> Any:
-    """Return how many of the event times have a derivative: after a cut, padding does not."""
+    """Return how many of the event times have a derivative. If the run ended early, the padding
+    does not.
+    """
     return jnp.where(result == Result.successful, times.shape[0], count)
 
 
@@ -103,7 +105,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
     def amid(mode, moved) -> tuple[Any, Any]:
-        """Return the model for the time in which `mode` lasts: the table entries that it reads, and
+        """Return the model while `mode` lasts, in two parts: the table entries that are read, and
         the rest.
         """
         model = eqx.combine(moved, rest)

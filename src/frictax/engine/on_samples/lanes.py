@@ -1,4 +1,4 @@
-"""Many runs on samples at once ("lanes"): the same machine with different numbers.
+"""Many runs on samples at once: the same machine with different numbers. Each run is a "lane".
 
 `march_lanes` divides the lanes into blocks. A `Block` takes all of its lanes from sample to sample
 together, and a single lane through a step with events. `Plan` has the sizes.
@@ -136,7 +136,7 @@ class Plan:
             return floats, whole, None
 
         def full(a: Any) -> Array:
-            """Return the rows of steps, filled up to the number of rows as in `march`."""
+            """Return the rows of the steps, padded to the number of rows that `march` uses."""
             return jnp.pad(a[:, : self.steps], [(0, 0), (0, 2), *[(0, 0)] * (a.ndim - 2)])
 
         return floats, whole, (full(made.ys), full(made.modes), log, made.count, made.parts)
@@ -434,7 +434,7 @@ def _system(own, same) -> Reused:
 
 
 def _where(these: Array, new: Any, old: Any) -> Any:
-    """Return `new` for `these` lanes, and `old` for the others. Lanes are first."""
+    """Return `new` for `these` lanes, and `old` for the others. The first axis is the lanes."""
     broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
     return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
 

@@ -260,7 +260,7 @@ def _eager(*flat, **how) -> list[Any]:
 
 @run_p.def_batching
 def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
-    """Add an axis: lanes if the run itself differs, else seeds."""
+    """Add an axis: lanes if the runs themselves differ, seeds if only their tangents differ."""
     hit = [dim is not None for dim in dims]
     size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
     how: dict[str, Any] = {"run": run, "lanes": lanes, "seeds": seeds}

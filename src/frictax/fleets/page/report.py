@@ -539,7 +539,9 @@ def drift_lines(
 def _draw_machine(
     found: Drift, fleet: FleetEstimates, k: int, row: Any, colour: str, size: float, log: bool
 ) -> list[dict[str, Any]]:
-    """Draw a machine's records corrected for temperature, its line, and the line's band."""
+    """Draw the records of a machine, corrected for temperature, with the fitted line and its error
+    band.
+    """
     from scipy.special import stdtrit
 
     name = row.number

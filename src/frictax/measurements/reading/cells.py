@@ -1,7 +1,7 @@
 """Meaning of the texts of a column: numbers, also with units or thousands separators, dates, times
 of day, or words.
 
-A text file is read by pandas. Only columns that pandas does not read as numbers come here.
+Pandas reads a text file. This module reads only the columns that pandas does not read as numbers.
 """
 
 import collections
@@ -175,7 +175,7 @@ def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
 
 
 def _dates(cells: list[str]) -> np.ndarray:
-    """Return times from the first one, durations from 0; NaT for other cells."""
+    """Return times, or durations, since the first cell; NaT for cells that are neither."""
     import pandas as pd
 
     texts = pd.Series(cells, dtype=object)

@@ -29,7 +29,7 @@ from .cells import ERRORS, MISSING, is_missing, read_number
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    # This mark must be tested before that of UTF-16, because it begins with the latter.
+    # The mark of UTF-32 must be tested before the mark of UTF-16, which is its beginning.
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",

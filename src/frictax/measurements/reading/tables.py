@@ -189,7 +189,7 @@ class Table:
     def _meaning(
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None
     ) -> np.ndarray:
-        """Return the numbers or dates of a column of texts."""
+        """Convert a column of texts to numbers or dates."""
         cells = self.cells(j)
         assert cells is not None
         if self.texts is None:

@@ -1,4 +1,4 @@
-"""Make a draft from a file and the options of a user, which override guesses."""
+"""Make a draft from a file and the options of a user. The options override guesses."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -482,7 +482,7 @@ def machine_of(
 
 
 def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
-    """Return the machine that the roles of the columns decide, or None."""
+    """Return the machine that follows from the roles of the columns, or None."""
     is_timed = "time" in roles or rate is not None
     if not is_timed and {"velocity", "force"} <= roles and "position" not in roles:
         return "sweep"
@@ -492,7 +492,7 @@ def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
 
 
 def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
-    """Return whether the speed falls towards rest, as of a machine that nothing drives."""
+    """Return whether the speed decreases to rest, as in a machine without a drive."""
     for role in ("velocity", "position"):
         if role in columns:
             x = shape.values[:, columns[role].number - 1]

@@ -194,7 +194,7 @@ def _estimate_by_least_squares(
     size = max(float(np.sqrt(np.mean(u**2))), 1e-30)
     inertia, dry, viscous = (
         max(float(x), y * size) / z
-        # The numbers are smallest shares of the drive.
+        # The numbers in parentheses are the smallest allowed shares of the drive.
         for x, y, z in zip(found, (0.1, 0.05, 0.0), scale, strict=False)
     )
     if hangs != "anywhere":
@@ -263,7 +263,7 @@ def _quantile(power: np.ndarray, share: float) -> float:
 
 
 def _round(x: float) -> float:
-    """Return a number with two digits."""
+    """Round a number to two digits."""
     return float(f"{x:.2g}")
 
 

@@ -154,7 +154,9 @@ def guess_columns(
 
 
 def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
-    """Return the column of each role except time, and the columns that only numbers show."""
+    """Return the column of each role except time, and the columns whose role follows only from
+    their numbers.
+    """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
     finite = [*map(_finite, shape.values.T)]
@@ -194,7 +196,9 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return the roles by name and unit: the first column has it, references come last."""
+    """Return the roles by name and unit. The first column that fits gets the role; references are
+    tried last.
+    """
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -337,7 +341,7 @@ def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
 
 
 def _unit_of_size(size: float, units: Any, rotational: bool) -> str | None:
-    """Return the unit of that size in SI, or None."""
+    """Return the unit that has this size in SI units, or None."""
     known = {name: unit.si for name, unit in units.items() if unit.rotational == rotational}
     return next((name for name, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
 
@@ -419,7 +423,8 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
         known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
         if known:
             return dataclasses.replace(chosen, unit=known[0])
-        # A counter of this range wraps because of its bits. The counts of a turn are then unknown.
+        # A counter with this range wraps because of its bits, so its range does not show the counts
+        # of a turn.
         sure = wrap in _COUNTERS_OF_BITS
         per_turn = None if sure else wrap
         return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
@@ -586,14 +591,16 @@ def _rises(values: np.ndarray) -> bool:
 
 
 def _mostly_rises(values: np.ndarray) -> bool:
-    """Return whether it rises on the whole, though stamps repeat or a few are out of order."""
+    """Return whether a column of times increases, except for repeated stamps and a few out of
+    order.
+    """
     x = _finite(values)
     steps = np.diff(x)
     return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)
 
 
 def _is_clock(values: np.ndarray) -> bool:
-    """Return whether it rises in steps that are mostly alike."""
+    """Return whether a column increases in steps that are mostly equal."""
     if not _rises(values):
         return False
     step = np.diff(_finite(values))
