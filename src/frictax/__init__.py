@@ -10,6 +10,5 @@ from frictax.handover import lazily
 
 __version__ = "0.1.0"
 
-# `__init__.pyi` lists the module of each name. A module is imported when one of its names is first
-# used, so `import frictax` takes almost no time.
+# `__init__.pyi` lists the module of each name, which is imported when the name is first used.
 __getattr__, __dir__ = lazily(globals())

@@ -25,9 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# [s] interval at which a waiting thread checks for an interrupt; on Windows an interrupt does not
-# wake a waiting thread
-_POLL = 0.2
+_POLL = 0.2  # [s] interval of checks for Ctrl-C, because on Windows it wakes no thread
 
 _idle: deque["_Helper"] = deque()
 _busy: set["_Helper"] = set()
@@ -72,7 +70,7 @@ class Keys(contextlib.ContextDecorator):
         def __call__(self, func: _Function) -> _Function: ...  # pyright: ignore
 
     def _recreate_cm(self) -> "Keys":
-        return Keys()  # Each call of a decorated function gets its own context.
+        return Keys()  # ~Each call of a decorated function has its own.
 
     def __enter__(self) -> "Keys":
         self.mine = (
@@ -116,8 +114,7 @@ def _press(number: int, frame: Any) -> None:
     Keys.pressed = True
     # XLA compiles in a thread of its own. An exception here would free data that this thread still
     # reads, and the process would crash (seen with jax 0.10.2). Therefore the next call that checks
-    # for an interrupt raises it.
-    # If this module is not imported, nothing has been compiled.
+    # for an interrupt raises it. Without `jax_internals` nothing was compiled.
     internals = sys.modules.get("frictax.jax_internals")
     if internals is None or not internals.waits_for_compiler(frame):
         raise KeyboardInterrupt
@@ -332,7 +329,7 @@ def _settings() -> tuple[Any, bool] | None:
 @functools.cache
 def _at_exit_once() -> None:
     atexit.register(_at_exit)
-    if hasattr(os, "register_at_fork"):  # A child process does not have the threads of its parent.
+    if hasattr(os, "register_at_fork"):  # ~A child lacks the threads of its parent.
         os.register_at_fork(after_in_child=lambda: (_idle.clear(), _busy.clear()))
 
 

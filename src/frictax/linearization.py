@@ -74,8 +74,7 @@ def linearize(
     names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
     y, t = jnp.asarray(y, dtype=float), jnp.asarray(t, dtype=float)
     mode = jnp.asarray(mode, dtype=jnp.int32)
-    # index of the part and name of its field, for each drive
-    places: dict[str, tuple[int, str]] = {}
+    places: dict[str, tuple[int, str]] = {}  # index of the part and its field, for each drive
 
     def system(u: Array) -> Any:
         """Return the system with u added to its inputs."""
@@ -110,8 +109,7 @@ def linearize(
     states = system(jnp.zeros(len(names))).states()
     if isinstance(machine, Mechanism):
         accounts = MechanicalSystem(machine, energy=True).accounts
-        # A run with energy balance has integrals of powers after its states. They do not belong to
-        # the state here.
+        # The integrals of an energy balance follow the states and do not belong to them.
         y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     if len(states) != y.shape[0]:
         raise ValueError(

@@ -96,9 +96,7 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """Return the remaining time [s]. The time before the first report of a fraction is spent on
-        compilation.
-        """
+        """Return the remaining time [s]. Before the first reported fraction, programs compile."""
         now = self.clock()
         if self.share is None:
             self.first = now, share

@@ -27,7 +27,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     `jax.tree_util.register_dataclass` creates objects by ``__init__``, which checks arguments,
     although JAX passes placeholders.
     """
-    # Objects of a class can be compared if all of its fields are declared by `static()`.
+    # Objects can be compared if all of their fields are declared by `static()`.
     comparable = all(
         isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
     )

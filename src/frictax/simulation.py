@@ -160,8 +160,7 @@ def _refine_run(
     assert tolerance is not None
     if not run.error > 1e-8:  # The estimated error is negligible.
         return run, None
-    # Each further run multiplies the tolerance by this factor. With steps of second order, the
-    # error is then 8 times smaller.
+    # Factor of the tolerance of each further run; the error becomes 8 times smaller.
     refinement, runs = 1 / 16, 3
     large = 1e-4  # [range of the state] A larger change gives a notice.
     judged, moved = run.system.judged_states(None), None

@@ -182,8 +182,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
                 law = system.mechanism.parts[contact.part].law(m)
                 table = table_of(law)
                 rows = 0 if table is None else table.v.shape[0]
-                # Only these laws need a test: a run can leave the range of a table, and another law
-                # can be below 0.
+                # Test laws that a run can leave, or whose value can be below 0.
                 extended = table is not None and rows > 1 and table.extrapolation != "error"
                 if extended or not law.is_nonnegative:
                     laws.append((k, m, law))

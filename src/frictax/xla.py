@@ -7,20 +7,17 @@ import os
 import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
-# [bytes] A loop that reads less data than this is compiled as one function. The drives of all lanes
-# (runs of a batch) count in each iteration, so the limit is high. Loops over large matrices and
-# vectors do not become slower.
+# [bytes] A loop that reads less data is compiled as one function. The drives of all runs of a batch
+# count, so the limit is high. Loops over large arrays do not become slower.
 _LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
-# Each flag reduces the time to compile a simulation by a third, and changes the speed of the
-# simulation by a few per cent. XLA ends a process that has an unknown flag. Therefore the flags are
-# set only for these versions of jaxlib.
+# Each flag reduces the time to compile a simulation by a third, and changes its speed by a few per
+# cent. XLA ends a process with an unknown flag, so they are set for known versions only.
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
-# Option name of a pass that takes a sixth of the time to compile a fit and does not make the fit
-# faster. Simulations and their derivatives need this pass, because their programs compute unused
-# results.
+# This pass takes a sixth of the time to compile a fit and does not make it faster. Simulations and
+# their derivatives need it, because their programs compute unused results.
 _IDLE_IN_FITS = "simplify-while-loops"
 # Option numbers of glibc's mallopt (malloc.h): free bytes kept at the end of the heap, number of
 # large blocks outside the heap, number of heaps for threads.
@@ -100,8 +97,7 @@ def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
     With less, as by default, each array of a fit is requested from the system again, which takes a
     fifth of the time of a fit. Another C library is not changed.
     """
-    # Another C library may lack this function.
-    with contextlib.suppress(AttributeError, OSError, TypeError):
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # Another C library lacks it.
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_TRIM_THRESHOLD, size)
         if of_arrays:

@@ -48,8 +48,7 @@ class Bracket(eqx.Module):
     high: Number
     f_low: Number
     f_high: Number
-    # the end of the bracket that the last step did not move: -1 low, 1 high, 0 at first
-    kept: Integer
+    kept: Integer  # end that the last step did not move: -1 low, 1 high, 0 at first
     before: tuple[Array, Array, Array]  # lengths of the bracket before the last three steps
     length: Number  # length of the bracket at the start of the search
 
@@ -85,8 +84,7 @@ class Bracket(eqx.Module):
         return Bracket(
             jnp.where(first, x, self.low),
             jnp.where(first, self.high, x),
-            # Illinois rule: the function value at an end that did not move in two successive steps
-            # is halved.
+            # Illinois rule: the value at an end that was not moved in two steps is halved.
             jnp.where(first, fx, jnp.where(self.kept == -1, 0.5 * self.f_low, self.f_low)),
             jnp.where(first, jnp.where(self.kept == 1, 0.5 * self.f_high, self.f_high), fx),
             jnp.where(first, 1, -1),

@@ -15,13 +15,12 @@ from frictax.pytree import Pickled
 if TYPE_CHECKING:
     import diffrax
 
-# Diffrax is imported only in the functions that use it. A run on samples with the default steps
-# does not need it, and its import takes longer than the import of frictax.
+# A run on samples does not need diffrax, whose import takes longer than that of frictax.
 
 _LARGEST = float(np.finfo(float).max)
 
 
-EVENTS = 1000  # default of `max_events`; known switching times of drives are added to it
+EVENTS = 1000  # ~default of `max_events`; known switching times are added to it
 
 
 def room(options: "Adaptive | OnSamples") -> int:
@@ -247,8 +246,7 @@ class OnSamples(Pickled, eqx.Module):
         ((2, 4),)
         """
         steps, finer = np.diff(np.asarray(t)), ()
-        # [median sampling interval] A longer interval counts as a gap and is divided into substeps.
-        gap = 2.5
+        gap = 2.5  # [median sampling interval] A longer interval is a gap and is divided.
         if steps.size and steps.max() > gap * steps.min():
             usual = float(np.median(steps))
             finer = tuple(

@@ -42,9 +42,7 @@ class Bracketed(optx.AbstractRootFinder):
 
     def init(self, fn, y, args: PyTree, options, f_struct, aux_struct, tags) -> Any:
         low, high = options["lower"], options["upper"]
-        # `lax.map` compiles the margins once for both ends. Two separate calls would compile them
-        # twice.
-        at_low, at_high = jax.lax.map(
+        at_low, at_high = jax.lax.map(  # This compiles the margins once for both ends.
             lambda x: _value_of_event(fn, x, args)[0], jnp.stack([low, high])
         )
         return Bracket.start(low, high, at_low, at_high)
@@ -62,20 +60,15 @@ class Bracketed(optx.AbstractRootFinder):
 
 
 def _value_of_event(fn, x, args: PyTree) -> Any:
-    """Return the value of the event condition. Diffrax returns one number per condition, 0 for
-    those not met.
-    """
+    """Return the value of the condition that was met. Diffrax returns 0 for the others."""
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux
 
 
-# largest number of steps of a phase; a longer phase is split, and the next phase continues in the
-# same mode
-STEPS = 4096
-# largest number of steps of a phase whose interpolant is stored to read samples from it
-STEPS_DENSE = 64
+STEPS = 4096  # largest number of steps; a longer phase is split and keeps its mode
+STEPS_DENSE = 64  # largest number of steps of a phase with samples
 _REFUSED = diffrax.RESULTS.max_steps_rejected
-WINDOW = 64  # largest number of samples read from one phase; a phase with more samples is split
+WINDOW = 64  # ~largest number of samples read from one phase; a longer phase is split
 
 
 class Start(eqx.Module):
@@ -168,8 +161,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        # `_with_speed` returns two errors, that of the state and that of the speed. The error of
-        # the speed does not reject the shortest steps.
+        # The error is a tuple after `_with_speed`; the speed does not reject the shortest steps.
         if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
             # The error of the speed is weighted ten times as much as the error of the state.
@@ -177,8 +169,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
         )
-        # If the derivative is not finite, the controller rejects every step length down to 0. The
-        # solver must then stop.
+        # If the derivative is not finite, every step length down to 0 is rejected.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
             return (
@@ -192,7 +183,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _find_dip(before, here, t1 - t0)
-        again = keep & dips & (tries < 5)  # A step is shortened at most five times in a row.
+        again = keep & dips & (tries < 5)  # ~at most five shorter steps in a row
         next_t0 = jnp.where(again, t0, next_t0)
         next_t1 = jnp.where(again, t0 + share * (t1 - t0), next_t1)
         after = select(again, inner, after)
@@ -250,8 +241,7 @@ def _find_dip(before, after, dt) -> tuple[Any, Any]:
     whole = jnp.isfinite(g0) & jnp.isfinite(g1)
     g0, g1 = jnp.where(whole, g0, 1.0), jnp.where(whole, g1, 1.0)
     r0, r1 = (jnp.where(whole, r, 0.0) * dt for r in (r0, r1))
-    # The minimum of the cubic g = g0 + r0*x + b*x^2 + a*x^3 is at the larger root of its
-    # derivative.
+    # The minimum of g = g0 + r0*x + b*x^2 + a*x^3 is at the larger root of its derivative.
     a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
     root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
     x = jnp.clip(
@@ -394,9 +384,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
-        # In diffrax 0.7 a run may end by its number of steps while another run of the same vmap
-        # ends by an event. Diffrax then returns the last attempt of the first run even if this
-        # attempt was rejected.
+        # In diffrax 0.7 a run of a vmap that ends by its number of steps, while another run ends by
+        # an event, returns its last attempt even if this was rejected.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
         sums = solution.controller_state.sums
     else:
@@ -432,20 +421,17 @@ def cross(
     i = jnp.maximum(fired, 0)
     falling = slope.rate[i] < 0
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
-    # The step is limited to the accuracy of the root. The limit changes only the value of the step,
-    # not its derivative.
+    # The accuracy of the root limits the value of the step, but not its derivative.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
     # A margin that jumps, as at a pole, changes its sign without being 0. Then the margin that the
     # slopes select is a different one, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
-    # A margin may be negative before the phase, for example if a large load acts at a start from
-    # rest. Then the phase ends at its start.
+    # If a margin is negative before the phase, as at a start under load, the phase ends at once.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
     step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where(falling, step, 0.0)
     step = jnp.where(fired >= 0, jnp.where(at_once, began - constant(began), step), 0.0)
-    # The deadline and the end of the run are known times. They enter as differences, so that their
-    # derivatives are kept.
+    # Deadline and end are known times. As differences they keep their derivatives.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
@@ -512,8 +498,7 @@ def transport(
         adjoint=adjoint,
         max_steps=most,
     )
-    # A failed phase is multiplied by NaN, so that forward-mode and reverse-mode derivatives are NaN
-    # too.
+    # A failed phase is multiplied by NaN, so that all of its derivatives are NaN too.
     done = done & (solution.result == diffrax.RESULTS.successful)
     finished = jnp.where(done, 1.0, jnp.nan)
     finished = finished.astype(y.dtype)

@@ -89,8 +89,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
         back = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
         pull = lambda cotangents: pull_known(back, unknown, cotangents)  # noqa: E731
         d_ys, d_times = linear_map(push, pull, inputs, nothing)
-    # The first and the last sample are the start and the end of the run. Their derivatives are
-    # already included.
+    # The derivatives of the first and last sample (start and end) are already included.
     d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
@@ -181,7 +180,7 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
         c_t, c_y, c_moved, c_t1 = jax.lax.fori_loop(
             0, record.count, body, (jnp.zeros_like(t1), c_end, *zero)
         )
-        if size <= 2:  # The first of two samples is the start state itself.
+        if size <= 2:  # ~The first sample is the start state itself.
             c_y = c_y + c_ys[0]
         return c_moved, c_t, c_t1, c_y
 
@@ -207,9 +206,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     samples = _pad_samples(ts)
     span = t1 - t0
     size = room(options) + 1
-    # The arrays also need rows for phases that are split because their samples or steps fill the
-    # buffers.
-    if samples is not None:
+    if samples is not None:  # also for phases that are split because a buffer is full
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
     begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
@@ -269,8 +266,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             mean = (t - start.t) / jnp.maximum(accepted, 1)
             dt = jnp.where(learnt, mean, dt).astype(dtype)
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        # The end after the Newton step is stored, because the derivative of the event's time is
-        # taken there.
+        # The end after the Newton step is stored for the derivative of the event's time.
         at = Stop(t, stop.fired)
         starts, stops = jax.tree.map(
             lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
@@ -286,8 +282,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         events = events + (stop.fired != CUT)
         steps = steps + taken.astype(jnp.int32)
         idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
-        # If a derivative is not finite, the controller accepts no step, or it takes ever shorter
-        # steps towards the time from which the derivative is not finite.
+        # If a derivative is not finite, no step is accepted, or the steps become ever shorter.
         stands = idle >= CHATTER + 2 * m
         sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
         sound = sound & ~jnp.any(jnp.isnan(slope.g)) & ~jnp.isnan(system.deadline(start.mode))
@@ -303,8 +298,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         running = running & (result == Result.successful)
         following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        # A phase that was split within a mode extends the current record, as long as the whole
-        # record can be repeated as one phase.
+        # The parts of a split phase form one record if it can be repeated as one phase.
         parts = parts + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)

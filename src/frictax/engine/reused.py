@@ -62,8 +62,7 @@ class Reused(eqx.Module):
     """
 
     arrays: Any
-    # the leaves that are not arrays, and the structure of the model
-    static: Any = eqx.field(static=True)
+    static: Any = eqx.field(static=True)  # other leaves, and the structure of the model
 
     def __init__(self, model) -> None:
         self.arrays, rest = eqx.partition(

@@ -13,10 +13,8 @@ from jaxtyping import Array, Bool, Float
 
 from frictax.parameters import Number
 
-# vectors up to this length are computed entry by entry, so that XLA can fuse the arithmetic
-_FEW = 32
-# [unit of a state] A state that has moved less than this has no range yet. The smallest error scale
-# is this value plus 1e-8 of the state.
+_FEW = 32  # longest vector computed entry by entry, so that XLA can fuse the arithmetic
+# [unit of a state] smallest distance of a state that counts as its range; floor of error scales
 ABSOLUTE_FLOOR = 1e-9
 # Bosh3 method of P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the
 # second and third stage, weights of these stages, weights of the step.

@@ -34,8 +34,7 @@ def linear_map(push, pull, inputs, nothing) -> Any:
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
-    # JAX would apply the operator itself only for second derivatives, which raise an error.
-    # Therefore the identity is passed here.
+    # The operator itself (the identity) is used only by second derivatives, which raise an error.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 
@@ -47,8 +46,7 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
     """Return the part of `model` that its tangent `d_model` moves, the rest of the model, and this
     part of the tangent.
     """
-    # When JAX differentiates by a Python number outside of compiled code, it passes a Python
-    # number. It is converted to an array here.
+    # Outside of compiled code JAX passes a Python number as it is, so it becomes an array here.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
     )
@@ -134,8 +132,7 @@ def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> An
     also a number that does not depend on the state.
     """
     known = jnp.all(jnp.isfinite(ys), axis=1)
-    # Samples after the point where a run ended early are unknown. There the function is evaluated
-    # at the start instead.
+    # Samples after an early end are unknown. There the function is evaluated at the start.
     t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
     values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
     missing = constant_if_known(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))

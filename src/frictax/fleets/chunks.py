@@ -30,8 +30,7 @@ from frictax.programs.key import Unknown, key_text
 from .sources import FileSource, MemorySource, Source, read_rows
 from .table import FORMAT, check_pyarrow, failed_row, row_of, table_of_rows
 
-# [records] number of records that one call fits; short records take one to two seconds
-_CHUNK_SIZE = 64
+_CHUNK_SIZE = 64  # [records] fitted by one call; takes one to two seconds for short records
 _LENGTH_RATIO = 1.25  # ratio between successive lengths to which records are padded
 _PLAN_FILE = "plan.json"
 
@@ -119,8 +118,7 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
     none if the records already have few lengths.
     """
     sizes = [n for n in sizes if n > 0]
-    # Each of up to 8 different lengths gets its own compiled program, without padding.
-    if len(set(sizes)) <= 8:
+    if len(set(sizes)) <= 8:  # Up to 8 lengths get a program each, without padding.
         return ()
     out = [max(sizes)]
     while out[-1] > min(sizes) and len(out) < 100:

@@ -36,7 +36,7 @@ NAMES = {
     "machine": "machine_id",
     "date": "date",
     "temperature": "temperature",
-}  # Default names of the table columns that describe records.
+}  # ~default names of the table columns that describe records
 
 
 class FleetOptions(FleetFitOptions, total=False):
@@ -201,8 +201,7 @@ def _run(
 ) -> Fleet:
     """Fit the chunks that are not `done`, and join all rows to the table."""
     plan = setting.plan
-    # A frame is None if its rows are in the folder of parts.
-    frames: dict[int, Any] = dict.fromkeys(done)
+    frames: dict[int, Any] = dict.fromkeys(done)  # None if the rows are in the folder of parts
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
 
     def rows_of(number: int) -> Any:
@@ -317,8 +316,7 @@ class LiveReport:
         reload = '<head><meta http-equiv="refresh" content="10">'
         self._write(table, [note], lambda text: text.replace("<head>", reload, 1))
         took = time.monotonic() - began
-        # [s] The pause is 20 times as long as writing the page took. Pages then take at most 5 % of
-        # the time.
+        # [s] The pause is 20 times the writing time, so pages take 5 % of the time at most.
         self.next = time.monotonic() + max(10.0, 20.0 * took)
 
     def finish(self, table: Any) -> None:
@@ -328,8 +326,7 @@ class LiveReport:
     def _write(self, table: Any, notes: list[str], change: Callable[[str], str]) -> None:
         if not table.attrs["frictax"]["names"]:  # No record has been fitted yet.
             return
-        # This import is here because workers do not need the plotting libraries.
-        from .page.report import fleet_report_text
+        from .page.report import fleet_report_text  # Workers do not need the plotting libraries.
 
         limits, title = self.setting.limits, self.setting.title
         text = fleet_report_text(table, limits=limits, title=title, notes=notes)

@@ -116,12 +116,10 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
         )
     out = []
     for path in paths:
-        # The size is 0 if it is not known before the file is read.
-        suffix, size = path.suffix.lower(), 0
+        suffix, size = path.suffix.lower(), 0  # 0 if unknown before the file is read
         if suffix == ".parquet":
             check_pyarrow()
-            # An unreadable file is ignored here. The error is reported when the record is read.
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # The reading reports the error later.
                 size = _open_parquet(path).metadata.num_rows
         elif suffix != ".mat":
             with path.open("rb") as file:
@@ -141,7 +139,7 @@ def sources_in_table(path: Path, column: str) -> list[TableSource]:
             f" are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
         )
     begins, keys, rows = list[int](), list[str](), 0
-    # The names are read as integer codes, because the names of all rows may not fit into memory.
+    # Names are read as integer codes, because all names may not fit into memory.
     for group in range(file.num_row_groups):
         coded = file.read_row_group(group, [column]).column(0).combine_chunks().dictionary_encode()
         codes, values = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()

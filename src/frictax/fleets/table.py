@@ -83,9 +83,7 @@ class Fleet:
         try:
             table = pd.read_parquet(path)
             table.attrs[META]["names"]
-        except Exception:
-            # pyarrow raises many types of errors, and a table from elsewhere does not have these
-            # attributes.
+        except Exception:  # pyarrow raises many types of errors.
             raise ValueError(
                 f"{path.name} is not the table of a fleet. Name the file that `fleet` has written."
             ) from None
@@ -112,8 +110,7 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
-        # A fit that did not converge gets no interval, because an interval around a point that is
-        # not the minimum is misleading.
+        # A fit that did not converge gets no interval, which would be misleading.
         ended = found.converged
         row[e.name] = e.value
         row[f"{e.name}.standard_error"] = e.standard_error if ended else np.nan
@@ -191,8 +188,7 @@ def join_chunks(
     description = {"names": [], "units": {}}
     for frame in reversed(frames):  # If frames differ, the description of the first one is used.
         description |= frame.attrs.get(META, {})
-    # A chunk without a successful fit lacks columns. Therefore the frame with the most columns
-    # determines their order.
+    # A chunk without a successful fit lacks columns, so the widest frame gives their order.
     by_width = sorted(frames, key=lambda frame: -len(frame.columns))
     columns = list(dict.fromkeys(c for f in by_width for c in f.columns))
     with_all = [f.reindex(columns=columns) for f in frames]

@@ -47,7 +47,7 @@ def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator
     remaining = {chunk.number: chunk for chunk in chunks}
     folder = program_folder()
     if folder is not None:
-        is_safe(folder)  # This call warns here once, instead of once in every process.
+        is_safe(folder)  # ~Warn here once, not in every process.
     with _single_threaded():
         while remaining:
             suspects = [chunk for number, chunk in remaining.items() if tries[number]]
@@ -79,15 +79,14 @@ def _run_until_broken(
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
-        # One more chunk is submitted than there are processes, so that no process waits. A chunk
-        # that may have ended a process runs alone.
+        # One more chunk than processes is submitted, so none waits; a suspect chunk runs alone.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
     try:
         submit_more()
         while running:
-            stop_here()  # Python may have dropped the exception of an interrupt, so check for it.
+            stop_here()  # ~Python may have dropped the exception of a key.
             # The timeout is needed so that this process notices an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
@@ -114,8 +113,7 @@ def _lost_rows(chunk: Chunk) -> Any:
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    # A forked process would not have the threads of JAX, so new processes are started.
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("spawn")  # Threads of JAX do not survive a fork.
     places = context.SimpleQueue()
     for i in range(jobs):
         places.put(i)
@@ -129,8 +127,7 @@ def _single_threaded() -> Iterator[None]:
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
     before = {name: os.environ.get(name) for name in threads}
-    # NumPy reads these variables when it is imported.
-    os.environ.update(dict.fromkeys(threads, "1"))
+    os.environ.update(dict.fromkeys(threads, "1"))  # NumPy reads them at its import.
     try:
         yield
     finally:
@@ -143,8 +140,7 @@ def _single_threaded() -> Iterator[None]:
 
 def initialize_process(places: Any = None) -> None:
     """Prepare a new process: fast loops, 64-bit numbers, one processor."""
-    # Ignore interrupts here. The parent process handles an interrupt and then ends this process.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process handles an interrupt.
     _configure_jax()
     if places is not None:
         with contextlib.suppress(AttributeError, OSError):
@@ -153,8 +149,7 @@ def initialize_process(places: Any = None) -> None:
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
-        # The parent process may be killed. Then this process must end as well.
-        if parent is not None:
+        if parent is not None:  # The parent process may be killed.
             parent.join()
             os._exit(1)
 
@@ -164,7 +159,7 @@ def initialize_process(places: Any = None) -> None:
     from frictax.programs import store
     from frictax.programs.store import check_jax_cache
 
-    store.report_line = lambda sentence: None  # The parent process has already reported this.
+    store.report_line = lambda sentence: None  # ~The parent process has reported it.
     check_jax_cache(keep=False)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
@@ -217,8 +212,7 @@ def run_on_cluster(
                 out.append(job)
             return out
 
-        # Three chunks per thread are submitted, so that threads do not wait for the next one.
-        queue = as_completed(submit_more(3 * threads))
+        queue = as_completed(submit_more(3 * threads))  # so that threads do not wait
         for job in queue:
             stop_here()
             chunk = running.pop(job)

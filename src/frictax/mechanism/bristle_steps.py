@@ -40,8 +40,7 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                # Friction that decreases with speed makes the velocity grow. The growth in one step
-                # must stay below one half.
+                # If friction decreases with speed, the velocity grows, at most by half in one step.
                 v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
 
                 def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
@@ -67,7 +66,7 @@ def within_limits(before: Any, after: Any) -> Array:
             limit = after.bristle_limits[b]
             slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < 0.1 * limit)
             stiffness = _scale_force(before, b, sigma_0)
-            swing = 3.0  # [rad] largest phase by which a sticking bristle may oscillate in one step
+            swing = 3.0  # ~[rad] largest phase of the oscillation of a sticking bristle
             ok = ok & (slides | (h * h * stiffness * moves < swing**2))
     return ok
 
@@ -135,8 +134,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     most = jnp.stack(bounds)
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
-    # This Newton step changes the solution only by rounding. Its purpose is the derivative, which
-    # is that of the exact solution.
+    # This Newton step gives the derivative of the solution, and changes only rounding.
     both = [
         jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
@@ -204,8 +202,7 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     s, bristle = now.element_slip[b], part.bristle
     g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
-    # At the end of the step the force of a slipping element is its limit. With `C` the force
-    # follows the limit with a delay.
+    # The force of a slipping element ends at its limit. With `C` it follows with a delay.
     share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
     slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
     end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)

@@ -61,8 +61,7 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
     # without a normal force, because it must not turn back.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
     least = speed + velocity_rounding(now, c)
-    # If other contacts hold this contact, its velocity is 0 apart from the integration error. This
-    # error must not cause an event.
+    # The velocity of a contact that others hold is only an integration error, not an event.
     least = least if (held := now.is_held[c]) is None else jnp.where(held, inf, least)
     margins["forward"] = jnp.where(moves, least, forward)
     margins["backward"] = backward
@@ -74,8 +73,7 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         size = jax.lax.stop_gradient(now.transmitted_size(c))
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
-        # A contact that can be pressed from both sides changes its face where the normal force is
-        # 0. It is never free.
+        # A contact pressed from both sides changes its face at 0 and is never free.
         up = now.normal[c]
         if now.contact(c).face is None:
             up = jnp.where(m == FREE, -up, up)
@@ -85,8 +83,8 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
             _, rate = _pressing_signal(now.mechanism, now.layout, now.t, now.contact(c), k)
             rounding = jax.lax.stop_gradient(_rounding_at(now.t, rate))
         margin = up + part.fn_max * rounding
-        never = part.fn_max <= 0  # True if the normal force is always 0.
-        if part.blocks_backward:  # A stuck freewheel holds without a normal force.
+        never = part.fn_max <= 0  # ~The normal force is always 0.
+        if part.blocks_backward:  # ~A stuck freewheel holds without one.
             never = never | (m == STUCK)
         margins["normal"] = jnp.where(never, inf, margin)
     return margins

@@ -165,7 +165,7 @@ class MechanicalSystem(AbstractHybridSystem):
     def is_smooth(self, args: PyTree) -> bool:
         lay, parts = self.layout, self.mechanism.parts
         by_elements = [c for c, n in zip(lay.bristles, lay.elements, strict=True) if n]
-        reversing = [*lay.contacts, *by_elements]  # Contacts whose reversal is located as an event.
+        reversing = [*lay.contacts, *by_elements]  # ~contacts that reverse at an event
         laws = [parts[c.part].law(direction) for c in reversing for direction in (1, -1)]
         # A body with permanent friction against the housing reverses only at an event. Therefore
         # the law of a source on this body need not have a smooth slope at v = 0.
@@ -360,9 +360,7 @@ class MechanicalSystem(AbstractHybridSystem):
             return y
         now = self.snapshot(t, y, mode)
         n, locked = len(now.q), {c: jnp.array(False) for c in freewheels}
-        # Stopping one freewheel may turn another one backward, so the loop runs once for each
-        # freewheel.
-        for _ in freewheels:
+        for _ in freewheels:  # Stopping one may turn another one backward.
             locked = {
                 c: before | (now.v_rel[c] < -velocity_rounding(now, c))
                 for c, before in locked.items()

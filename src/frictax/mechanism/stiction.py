@@ -32,8 +32,7 @@ class _Tolerances(NamedTuple):
     # An acceleration in the wrong direction is accepted (`ok`) below eps**0.5 = 1.5e-8 of the terms
     # in its sum.
     motion: Any
-    # Every contact holds a force below 2**16 eps = 1.5e-11 of the force of the largest
-    # acceleration.
+    # Every contact holds 2**16 eps = 1.5e-11 of the force of the largest acceleration.
     zero: Any
     # Rounding error of a sum: 512 eps = 1e-13 of the largest acceleration or force.
     rounding: Any
@@ -44,8 +43,7 @@ class _Tolerances(NamedTuple):
         return cls(eps**0.7, eps**0.75, eps**0.57, eps**0.5, 2**16 * eps, 512 * eps)
 
 
-# exponent of eps: a stuck contact holds a force up to 1 + eps**0.57 = 1 + 1e-9 times its limit
-AT_LIMIT = 0.57
+AT_LIMIT = 0.57  # exponent of eps: a force that exceeds a limit by less than 1e-9 is held
 # Largest number of linear systems solved per contact. In theory the rule of least index may need
 # 3**k for k contacts. In tests it needed at most 7 k (36 kinds of random problems, 20000 each, k =
 # 4 to 12).

@@ -178,7 +178,7 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # True if the margin that fell was computed with the correct sign of `pressing`.
+        # Whether the margin that fell was computed with the correct sign of `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
             own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
@@ -558,9 +558,7 @@ class Driven(AbstractHybridSystem):
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree
     ) -> tuple[State, Int[Array, " k"]]:
-        # A mode of this size is from the system's own `begin` and lacks the segments of the
-        # signals.
-        if self.system.mode_size == mode.shape[0]:
+        if self.system.mode_size == mode.shape[0]:  # The mode lacks the segments of the signals.
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)
         y, own = self.system.prepare_start(t, y, self._own(mode), self._values(t, mode))

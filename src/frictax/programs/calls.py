@@ -159,8 +159,7 @@ def _forward_pass(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 _backward_structures: dict[bytes, Any] = {}
-# stamps of the forward passes whose backward pass cannot be read from the cache
-_unreadable: set[bytes] = set()
+_unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass cannot be read
 
 
 class _UnreadableBackwardPass(Exception):
@@ -336,8 +335,7 @@ def _linearize(has_tangent, *arrays, call: _Call) -> Any:
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-# Operation that computes the tangents of the float results from the tangents of the differentiated
-# arguments. It also receives the data for its transpose.
+# Operation for the tangents of the float results, with the data for its transpose.
 linear_p = Operation("frictax_linear")
 
 

@@ -73,8 +73,7 @@ def _follower_file(path: Path) -> Path:
     return path.with_suffix(".program.then")
 
 
-# [s] A program that compiles faster than this is not written to the cache.
-_LEAST_COMPILE_TIME = 0.05
+_LEAST_COMPILE_TIME = 0.05  # [s] A program that compiles faster is not cached.
 # Settings of JAX that change the compiled program.
 _SETTINGS = (
     "jax_default_device",
@@ -93,7 +92,7 @@ class Programs:
     """Compiled programs by the key of their dependencies, in this process and in a folder."""
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
-        self.options = options  # compiler options of XLA, in addition to its flags
+        self.options = options  # ~XLA's compiler options in addition to its flags
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
@@ -112,7 +111,7 @@ class Programs:
         with self.lock:
             program = self.made.setdefault(whole, SimpleNamespace(lock=threading.Lock(), run=None))
             self.made.move_to_end(whole)
-            if len(self.made) > 200:  # At most 200 programs of one kind are kept in memory.
+            if len(self.made) > 200:  # ~largest number of programs in memory
                 self.made.popitem(last=False)
         with Keys():
             with program.lock:
@@ -128,8 +127,7 @@ class Programs:
         """Return whether the folder has the program."""
         folder = program_folder()
         path = None if folder is None else _path(function, folder, parts)
-        # The file exists, but the program in it may still be unusable.
-        return path is not None and path.exists()
+        return path is not None and path.exists()  # The program in the file may be unusable.
 
 
 def cached_jit(function: Callable) -> Callable:
@@ -165,8 +163,7 @@ def cached_jit(function: Callable) -> Callable:
         try:
             return programs.run(key, function, flat, args, arrays)
         except jax.errors.JaxRuntimeError:
-            # This may be an error such as that of `equinox.error_if`. `filter_jit` raises it with
-            # its text.
+            # `filter_jit` raises errors such as that of `equinox.error_if` with their text.
             return plain(*args)
 
     return call
@@ -183,8 +180,7 @@ def interruptible_jit(function: Callable) -> Callable:
         settings = _settings()
 
         def elsewhere() -> tuple[bool, Any]:
-            # Some settings of JAX apply only to the thread that made them, so they may differ in
-            # this thread.
+            # Some settings of JAX belong to a thread, so they may differ in this thread.
             same = _settings() == settings
             return same, jax.block_until_ready(plain(*args)) if same else None
 
@@ -215,8 +211,7 @@ def _load_or_compile(
         try:
             return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:
-            # XLA looks up some functions only when the program is called. If one is missing,
-            # compile the program again.
+            # XLA looks up some functions only at the call. If one is missing, compile again.
             program = _lower(flat, path, list(arrays), options)()
             return program(*arrays)
 
@@ -237,8 +232,7 @@ def _lower(
         least = config_of("jax_persistent_cache_min_compile_time_secs")
     lowered = jax.jit(flat, compiler_options=options).lower(*arrays)
     if path is not None:
-        # Source locations are removed. They take two fifths of the size of a program's file and a
-        # fifth of its reading time.
+        # Source locations take two fifths of a program's file and a fifth of its reading time.
         strip_locations(lowered)
 
     def compile_program() -> Callable:

@@ -18,11 +18,9 @@ from typing import Any
 import jax
 import numpy as np
 
-# Classes and functions of these packages are identified by the version of the package, not by their
-# code.
+# The version of these packages identifies their classes and functions.
 _KNOWN_PACKAGES = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
-# [s] A source file that changed after this time may differ from the code that runs.
-_IMPORT_TIME = time.time()
+_IMPORT_TIME = time.time()  # [s] A source that changed later may differ from the code that runs.
 
 
 class Unknown(Exception):
@@ -42,8 +40,7 @@ def surroundings() -> str:
         if source.stat().st_mtime > _IMPORT_TIME:
             raise Unknown(source)
         digest.update(source.read_bytes())
-    # For an imported package, use the version that was imported, even if another one was installed
-    # later.
+    # Use the version that was imported, even if another one was installed later.
     names = ["jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"]
     with contextlib.suppress(PackageNotFoundError):
         names += ["blackjax"] if version("blackjax") else []

@@ -26,8 +26,7 @@ from frictax.files.replacing import write_whole
 from frictax.jax_internals import replace_file_cache
 
 _LONGEST_UNREAD = 30 * 86400.0  # [s] An entry that was not read for this time is removed.
-# [bytes] largest size of a cache folder; the entries unread for the longest time are removed first
-_ROOM = 512 * 2**20
+_ROOM = 512 * 2**20  # [bytes] largest size of a folder; entries unread longest are removed first
 _OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that switch the cache off
 
 
@@ -35,8 +34,7 @@ def _warn(sentence: str) -> None:
     warnings.warn(sentence, RuntimeWarning, stacklevel=2)
 
 
-# The command line replaces this function, to write to the error stream.
-report_line: Callable[[str], None] = _warn
+report_line: Callable[[str], None] = _warn  # replaced by the command line, for its error stream
 _reported: set[Path] = set()
 
 
@@ -128,8 +126,7 @@ def write_entry(path: Path, content: bytes) -> None:
         for folder in reversed([path.parent, *path.parent.parents]):
             if not folder.exists():
                 folder.mkdir(mode=0o700, exist_ok=True)
-        # Check again, because another user may have created the folder in the meantime.
-        if unsafe_part(path.parent) is None:
+        if unsafe_part(path.parent) is None:  # Another user may have created it in the meantime.
             _make_room(path.parent, len(content))
             marked = _checksum(content) + b"\n" + content
             write_whole(path, marked, replace=True, sync=False, mode=0o600)
@@ -144,8 +141,7 @@ def _make_room(folder: Path, size: int) -> None:
     """Remove entries that were not read for a month, then those unread longest, to make room."""
     files = []
     for file in folder.glob("*.program*"):
-        # Another process may have removed the file in the meantime.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # Another process may have removed the file.
             about = file.stat()
             files.append((about.st_mtime, about.st_size, file))
     files.sort(reverse=True)
@@ -185,7 +181,7 @@ def check_jax_cache(*, keep: bool) -> None:
     if given is not None:
         given = given.removeprefix("file://")
         if "://" in given:
-            return  # The folder is on another machine, so its owner cannot be checked.
+            return  # ~The owner of a folder on another machine cannot be checked.
         is_on = is_safe(Path(given), "JAX_COMPILATION_CACHE_DIR")
     elif not keep:
         return

@@ -103,8 +103,7 @@ def step_with_differences(
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
-        # The differences are computed for each entry of the state separately, so that XLA can fuse
-        # the arithmetic.
+        # Single entries of the state are used here, so that XLA can fuse the arithmetic.
         h, rates = constant((end - t, rates))
         stages = list(zip(*map(entries, rates), strict=True))
         first = [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages]
@@ -129,8 +128,7 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     if not inverse:
         return Judgement(jnp.zeros(()), [])
     first, second = differences
-    # For a long vector, `entries` returns one array instead of single entries.
-    if len(first) == 1 and first[0].ndim:
+    if len(first) == 1 and first[0].ndim:  # one array of a long vector, not its entries
         count = inverse[0].shape[0] if inverse[0].ndim else len(inverse)
         first, second = (parts[0][:count] for parts in differences)
         first, second = ([x] if inverse[0].ndim else list(x) for x in (first, second))
@@ -185,8 +183,7 @@ def update_control(
     ]
     is_divided = accepted & (width < PARTS)
     fits = ((u + width) % (2 * width) == 0) & (width < PARTS)
-    # When the length of a third-order step doubles, its local error grows 16 times. The factor 24
-    # includes a safety margin.
+    # If a third-order step doubles, its error grows 16 times; 24 includes a safety margin.
     widens = accepted & fits & (part.error * 24.0 < tol)
     halved = jnp.where(refused, width // 2, width)
     return Control(

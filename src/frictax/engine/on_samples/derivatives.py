@@ -100,7 +100,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     (t0, ts), trace = times, log.retrace
     grid, slacks = fine_grid(t0, ts, options)
     steps = grid.shape[0] - 1
-    # Derivative of the times of the steps with respect to the start time.
+    # Derivative of the times of the steps by the start time.
     along = (jnp.ones_like(grid[0]),)
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
@@ -176,7 +176,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
             y = complete(mode, moved, amid(mode, moved)[0], t, y, times_of(j, u, width)[1])
             return e, y, mode, places
 
-        # A step that is not divided starts at its sample, so its start state is known.
+        # An undivided step starts at its sample, so its start need not be computed.
         most = jnp.where(parts.count[j] > 1, parts.count[j], 0)
         places = write_row(places[0], 0, ys[j]), write_row(places[1], 0, modes[j])
         return jax.lax.fori_loop(0, most, forward, (first, ys[j], modes[j], places))[3]
@@ -209,8 +209,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 y0, mode0 = row_at(places[0], k), row_at(places[1], k)
                 t, y, mode = piece_from(e, j, u, width, y0, mode0)
                 at = moved, amid(mode, moved)[0], t, y
-                # States after the point where a run was ended early are NaN. No output depends on
-                # them, so their cotangents are set to 0.
+                # States after an early end are NaN and unused, so their cotangents are 0.
                 if starts_fixed:
                     last_piece = functools.partial(complete, mode, end=end)
                     back = jax.vjp(last_piece, *at)[1]

@@ -124,7 +124,7 @@ def search_end(
         active & attempt.may_be_up & ~attempt.is_up, before, jnp.array(False)
     )
     expired = ~(f0 > 0) | jnp.isnan(deadline)
-    places = 8  # number of equal intervals at whose ends the margins are evaluated to find a dip
+    places = 8  # ~intervals at whose ends the margins are searched for a dip
     width = (stop - t) / places
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(stop)
 
@@ -178,8 +178,7 @@ def search_end(
     )
 
     def ending() -> tuple[Any, Any]:
-        # The result is taken from the loop, not computed again. Another part of the program may
-        # round a margin of 0 to the other sign.
+        # Use the loop's result: computed again, a margin of 0 may round to the other sign.
         at_once, fell = last.at_once, last.fell
         found = jnp.where(at_once, t, jnp.where(fell, last.bracket.end(), stop))
         return found, jnp.where(
@@ -237,8 +236,7 @@ def cross_inside(
 
     slope, y = compute_if(needed, ends, (Slope(now.y, none, none), now.y))
     if fired is None:
-        # If a piece is shorter than the accuracy of event times, the event may be found at its
-        # start while all margins are still positive.
+        # In a very short piece the event may be at the start, with all margins positive.
         first = first_to_fall(
             constant(slope), (found <= constant(t)) & any_of(constant(slope.g) <= 0)
         )
@@ -251,14 +249,12 @@ def cross_inside(
         )
         falling = rate < 0
         step = -g / jnp.where(falling, rate, 1.0)
-        # The step is limited to the accuracy of the root. The limit changes only the value of the
-        # step, not its derivative.
+        # The accuracy of the root limits the value of the step, but not its derivative.
         most = 1e3 * LOCATED * (last - t)
         # A margin that jumps, as at a pole, changes its sign without being 0. Then the margin that
         # the slopes select is a different one, whose zero is far away.
         lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (last - t))
-        # If a switch or another event made a margin negative before the piece, the piece ends at
-        # its start.
+        # If a margin is negative before the piece, the piece ends at its start.
         within = falling & (constant(step) >= jnp.where(found <= t, -most, -jnp.inf))
         step = step + constant(
             jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, last - found)) - step

@@ -47,8 +47,7 @@ class LaneResults(eqx.Module):
     log: Log
     d_t1: Array | None
     count: Array
-    # the parts of divided steps; recorded only for reverse-mode differentiation
-    parts: PartLog | None
+    parts: PartLog | None  # recorded only for reverse-mode differentiation
     end: Any  # result, steps, error, and largest number of parts of a step
 
 
@@ -59,7 +58,7 @@ class Plan:
     options: OnSamples
     lanes: int  # number of lanes (runs of the batch) in the block
     steps: int
-    tile: int  # number of steps whose samples are collected before they are written to the result
+    tile: int  # ~number of steps whose samples are written to the result together
     y: Array  # the state of one lane
     mode: Array  # the mode of one lane
     seeds: int | None  # number of tangents of each lane; None without derivatives
@@ -72,8 +71,7 @@ class Plan:
     ) -> "Plan":
         y, mode = y0[0], mode0[0]
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
-        # A block collects up to 256 KiB of samples in a tile before it writes the tile to the
-        # result.
+        # A block collects up to 256 KiB of samples before it writes them to the result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
         # The last tile may contain unused steps. Choose the tile size with the fewest of them.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
@@ -541,8 +539,7 @@ def march_lanes(
         )
         (moved, rest, y0, mode0, clock), (d_moved, d_y0, d_clock) = take(apart, 0), take(d_apart, 1)
         rest_by_lane = rest
-        # A step reads one number from the row of each lane. Lanes are therefore the last axis, so
-        # that these numbers are adjacent in memory.
+        # With the lanes last, the numbers that a step reads are adjacent in memory.
         moved, rest, clock = last((moved, rest, clock), 0)
         d_moved, d_clock = last((d_moved, d_clock), 1)
         times, slack = (grid, slacks) if clock is None else clock

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-# Under jax.vmap a loop continues while any lane needs it. `unvmap_any` keeps the loop's condition
-# and counter single numbers.
+# Under jax.vmap a loop runs while any lane needs it, and its counter remains a single number.
 from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant, row_at
@@ -136,8 +135,7 @@ def march(
         (y_now, mode_now), now = jax.lax.cond(
             stop, divide, lambda now: ((now.y, now.mode), now), now
         )
-        # If the loop reached the end of the run without a stop, the values are written to the
-        # unused last rows.
+        # If the loop did not stop, the values are written to the unused last rows.
         here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
         ys = write_row(write_row(ys, here, y_now), there, now.y)
         return jnp.where(stop, j + 1, j), now, ys, write_row(modes, here, mode_now)
@@ -454,8 +452,7 @@ def divided_step(
         t1, y1, after, fired, status = cross_inside(
             system, options, piece, found, cause, None, crossed
         )
-        # A piece without an event ends at the end of the part.
-        done = runs & (cause == END)
+        done = runs & (cause == END)  # A piece without an event ends the part.
         y1 = jnp.where(cause == END, attempt.y, y1)
         status = jnp.where(crossed, status, 0).astype(jnp.int32)
         idle = jnp.where(constant(t1 - c.t) <= slack, c.part.idle + 1, 0)
@@ -507,7 +504,7 @@ def divided_step(
         return end_part(c, y1, error, done, jnp.array(False))
 
     def next_pieces(c: _InStep) -> _InStep:
-        log = c.now.log  # A piece without an event does not change the log.
+        log = c.now.log  # ~A piece without an event does not change it.
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=None))
         c = jax.lax.while_loop(lambda c: unvmap_any(c.active & ~c.has_event), try_rest, c)
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=log))
@@ -531,8 +528,7 @@ def divided_step(
     now = last.now
     # A failed run is multiplied by NaN, so that its derivatives are NaN as well as its values.
     reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
-    # The last step has length 0, and its sample is the end of the run. This state must also become
-    # NaN if the run failed.
+    # The last step has length 0. Its sample is the end of the run, which also becomes NaN.
     shown = last.shown[0] * jnp.where(end > t, 1.0, reached), last.shown[1]
     control, parts = now.control, now.parts
     if is_judged:

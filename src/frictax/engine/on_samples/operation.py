@@ -18,9 +18,8 @@ from ..options import OnSamples
 from .lanes import march_lanes, partition_lanes
 from .march import march, shapes_of
 
-# Positions in the flat results of a run. _STATES: states. _MODES: modes of a run without and with
-# tangents. _TANGENTS: tangents. _COUNT_AND_RESULT: number of events and result code of a run with
-# tangents.
+# Positions in the flat results of a run: states; modes without and with tangents; tangents; number
+# of events and result code with tangents.
 _STATES, _MODES = 0, (2, 4)
 _TANGENTS = slice(2, 4)
 _COUNT_AND_RESULT = slice(8, 10)

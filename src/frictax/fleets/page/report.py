@@ -273,8 +273,7 @@ def _drift_section(
 def _verdict_section(
     found: Verdicts, fleet: FleetEstimates, links: Mapping[str, Markup]
 ) -> Section:
-    # Another section below lists the records without estimates.
-    excluded = np.ones(len(found.table), bool)
+    excluded = np.ones(len(found.table), bool)  # Another section lists records without estimates.
     excluded[fleet.row] = False
     head, rows = found.rows()
     looks = ["keep", "keep", "n", "n", "n", "n", "n", "n"]
@@ -316,8 +315,7 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
     if "notices" in table.columns:
         codes = table["notices"].fillna("").astype(str).str.split().explode().dropna()
         for code, n in codes[codes != ""].value_counts().head(_MOST_ROWS).items():
-            # The table shows the first sentence of the notice, with an ellipsis in the place of
-            # each value.
+            # Show the first sentence of the notice, with an ellipsis for each value.
             text = TEXTS.get(str(code), "").partition(". ")[0].replace("{{", "").replace("}}", "")
             says = re.sub(r"\{[^}]*\}+", "…", text).rstrip(".")
             rows.append((code, str(int(n)), f"{figures(100 * n / len(table), 3)} %", says))
@@ -336,9 +334,8 @@ def _links(table: DataFrame, column: str) -> dict[str, Markup]:
     for record, target in zip(record_names(table), table[column].fillna(""), strict=True):
         address, scheme = str(target), urllib.parse.urlsplit(str(target)).scheme
         if len(scheme) > 1 and scheme not in ("http", "https", "file"):
-            continue  # The address is neither a file nor a web page, so it gets no link.
-        # A scheme of one letter is a drive of Windows, so the address is a file.
-        if len(scheme) <= 1:
+            continue  # ~The address is not a file or a web page.
+        if len(scheme) <= 1:  # A scheme of one letter is a drive of Windows.
             safe = "/:%" if scheme else "/%"
             address = urllib.parse.quote(address.replace("\\", "/"), safe=safe)
         if address:
@@ -368,8 +365,7 @@ def histogram(
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
     per_bin = x.size * (edges[1] - edges[0])
-    # The expected density of the estimates is the density of the population, convolved with the
-    # distribution of the errors.
+    # The expected density of estimates is that of the population, convolved with the errors.
     fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
     weight = population.density(name, fine)
     total = weight.sum()
@@ -539,9 +535,7 @@ def drift_lines(
 def _draw_machine(
     found: Drift, fleet: FleetEstimates, k: int, row: Any, colour: str, size: float, log: bool
 ) -> list[dict[str, Any]]:
-    """Draw the records of a machine, corrected for temperature, with the fitted line and its error
-    band.
-    """
+    """Draw a machine's records (corrected for temperature), its line, and the line's error band."""
     from scipy.special import stdtrit
 
     name = row.number

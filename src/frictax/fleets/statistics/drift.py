@@ -26,8 +26,7 @@ from .reml import Estimates, maximize_likelihood
 from .trends import Lines, LinesFit, fit_lines_robustly, solve_lines
 
 YEAR = 365.25 * 86400.0  # [s] mean length of a year
-# smallest number of different dates of a machine for which a line has a standard error
-FEWEST_DATES = 3
+FEWEST_DATES = 3  # smallest number of dates for which a line has a standard error
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +99,7 @@ class Drift(Summarised):
         fit = self.fits[name]
         need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
 
-        most = 20_000  # largest number of records of a machine that is considered
+        most = 20_000  # ~largest number of records of a machine
 
         def enough(n: int, step: float, error: float) -> bool:
             """Return whether n records at equal steps with this error detect the slope."""
@@ -319,8 +318,7 @@ def drift(
             " and name their machine."
         )
     slopes: Any = pd.concat(parts, ignore_index=True)
-    # Method of Benjamini and Hochberg: take the largest k such that k lines have p values up to k
-    # rate / n.
+    # Method of Benjamini and Hochberg: the largest k lines with p values up to k rate / n.
     chance = slopes["chance"].to_numpy()
     order, n = np.argsort(chance), chance.size
     below = np.flatnonzero(chance[order] <= rate * np.arange(1, n + 1) / n)
@@ -396,9 +394,8 @@ def _lines_of_parameter(
     T = None if np.isnan(zero) else fleet.temperature[rows] - zero
     own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
-        # A machine gets its own temperature coefficient if it has at least six records. In
-        # addition, its temperatures must deviate from a line over the date by at least 1 K and by
-        # 30 % of their total variation.
+        # A machine gets its own temperature coefficient with six records whose temperatures deviate
+        # from a line over the date by 1 K and by 30 % of their total variation.
         off = T - np.repeat(np.add.reduceat(T, start) / count, count)
         slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
         rest = off - np.repeat(slope, count) * t
@@ -431,8 +428,7 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # If all records had this error, their total weight with this scatter would be the same.
-        # The robust fit has given outliers very large errors.
+        # If all records (but outliers) had this error, their total weight would be the same.
         counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))

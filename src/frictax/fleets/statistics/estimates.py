@@ -190,8 +190,7 @@ def _freedom(
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.fmax(upper - values, values - lower) / errors
     dofs = np.geomspace(1.0, 1e6, 400)
-    # The quantile decreases when the degrees of freedom increase.
-    widths = stdtrit(dofs, 0.5 + level / 2)
+    widths = stdtrit(dofs, 0.5 + level / 2)  # decreases with the degrees of freedom
     found = np.interp(-ratio, -widths, dofs)
     return np.where(np.isfinite(ratio) & (ratio > widths[-1]), found, np.inf)
 

@@ -30,8 +30,7 @@ from .robust import (
     variance_factor,
 )
 
-# [standard errors] one-sided 95 % quantile; a spread below it is not significantly different from 0
-_ONE_SIDED = 1.645
+_ONE_SIDED = 1.645  # [standard errors] one-sided 95 % quantile; a smaller spread may be 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -351,8 +350,7 @@ def population(
     p, several = len(fleet.names), found.within is not None
     machines = found.estimates.start.size
     threshold = outlier_threshold(machines)
-    # Before the information matrix is inverted, it is scaled by typical errors of a machine, so
-    # that its inversion is accurate.
+    # The information matrix is scaled by typical errors, so that its inversion is accurate.
     size = np.sqrt(machines / np.diag(found.likelihood.G.sum(0)))
     E = symmetric_basis(p)
     scales = np.concatenate([np.einsum("aij,i,j->a", np.tril(E), size, size)] * (1 + several))
@@ -467,8 +465,7 @@ def _scales(
         wanted = log is True or (asked is not None and name in asked)
         if log is None and bound is not None:
             near = int(np.sum(fleet.values[known, k] - bound < 2 * fleet.errors[known, k]))
-            # If more than 5 % of the records are near the bound, the logarithm is not used.
-            wanted = near < 0.05 * known.sum()
+            wanted = near < 0.05 * known.sum()  # no logarithm if more records are near the bound
             if not wanted:
                 about = {"count": near, "records": int(known.sum()), "bound": bound}
                 notices.append(Notice("population-near-bound", name, about))

@@ -217,8 +217,7 @@ def maximize_likelihood(
 
     def hessian(z: np.ndarray) -> np.ndarray:
         factors, at, slopes = evaluate(tuple(z))
-        # J contains the derivatives of the lower triangles of L L' with respect to the entries of
-        # L, block by block.
+        # J contains the derivatives of the lower triangles of L L' by those of L, in blocks.
         rows, columns = triangle
         J = np.zeros((k * len(factors), k * len(factors)))
         for b, L in enumerate(factors):
@@ -245,9 +244,7 @@ def maximize_likelihood(
         hess=hessian,
         method="trust-exact",
         options={
-            # [1/standard error] With this gradient a further step would change the log-likelihood
-            # by 1e-7.
-            "gtol": 4e-4,
+            "gtol": 4e-4,  # [1/standard error] A further step would gain 1e-7 of log-likelihood.
             "maxiter": steps,
             "initial_trust_radius": radius,
             "max_trust_radius": 100 * radius,
@@ -258,6 +255,5 @@ def maximize_likelihood(
         negligible = np.diag(S) < 1e-12 * noise  # These variances differ from 0 only by rounding.
         S[negligible], S[:, negligible] = 0.0, 0.0
     at = evaluate_likelihood(estimates, *best)
-    # Status 1 means that the step limit was reached. The other codes mean convergence to the
-    # tolerance or to rounding.
+    # Status 1 is the step limit. Other codes are convergence to the tolerance or to rounding.
     return best[0], best[1] if several else None, at, found.status != 1

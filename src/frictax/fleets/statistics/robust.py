@@ -31,8 +31,7 @@ from .reml import (
     multiply,
 )
 
-# ratio of the standard deviation to the median absolute deviation, for a normal distribution
-MAD_FACTOR = 1.4826
+MAD_FACTOR = 1.4826  # standard deviation over median absolute deviation of a normal population
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,8 +84,7 @@ class RawEstimates:
         y = np.where(self.log, u + np.clip(moved, -3.0, 3.0), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
         C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)
-        # If a record does not identify a parameter, the parameter gets an error of a million
-        # spreads.
+        # A parameter that a record does not identify gets an error of a million spreads.
         unknown = np.where(self.known, 0.0, (1e6 * scale) ** 2)
         C += unknown[:, :, None] * np.eye(scale.size)
         y = np.where(self.known, y, u)
@@ -182,8 +180,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         weighted = raw.with_even_weights(estimates, u, scale)
         likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
         if same and converged:
-            # The iteration has converged if the spreads change by less than a thousandth, or by
-            # less than 1e-6 of the total variance.
+            # The iteration ends if the spreads change by less than these bounds.
             moved = False
             for old, new in zip(before, (between, within), strict=True):
                 if old is not None and new is not None:
@@ -230,8 +227,7 @@ def _robust_start(
     total, within = _robust_deviation(u) ** 2, None
     correlation = np.eye(u.shape[1])
     if u.shape[1] > 1 and len(u) > 2:
-        # Convert the rank correlation (Spearman) to the correlation of a normal distribution, and
-        # make the matrix positive definite.
+        # Rank correlation (Spearman), converted to a positive definite normal correlation.
         ranks = np.argsort(np.argsort(u, axis=0), axis=0).astype(float)
         values, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * np.corrcoef(ranks.T)))
         r = (vectors * np.maximum(values, 0.05)) @ vectors.T
@@ -278,8 +274,7 @@ def outlier_tests(
         chance = chances(machine_squared, known, share, count, estimates.counted_machines, freedom)
         return OutlierTests(machine_squared, chance, chance, np.full(len(estimates.y), np.nan))
     most = np.maximum.reduceat(known, estimates.start)
-    # The errors of a mean of several records count as exactly known.
-    exact = np.full(estimates.start.size, np.inf)
+    exact = np.full(estimates.start.size, np.inf)  # The errors of several records count as known.
     share = _share(between, between + at.V, most)
     machine = chances(machine_squared, most, share, count, estimates.counted_machines, exact)
     spread = between + within
@@ -320,8 +315,7 @@ def chances(
 
     p = known.astype(float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # Sample size that gives the variance of the spread and of the errors together.
-        n = 1.0 + (count - 1.0) / share**2
+        n = 1.0 + (count - 1.0) / share**2  # equivalent sample size of the whole variance
         n = np.where(np.isfinite(n), np.minimum(n, 1e12), 1e12)
         inside = counted > 0
         left = np.maximum(1.0 - n * squared / (n - 1) ** 2, 1e-3)
