@@ -70,7 +70,7 @@ class Keys(contextlib.ContextDecorator):
         def __call__(self, func: _Function) -> _Function: ...  # pyright: ignore
 
     def _recreate_cm(self) -> "Keys":
-        return Keys()  # ~Each call of a decorated function has its own.
+        return Keys()  # Each call of a decorated function gets its own context.
 
     def __enter__(self) -> "Keys":
         self.mine = (
@@ -329,7 +329,7 @@ def _settings() -> tuple[Any, bool] | None:
 @functools.cache
 def _at_exit_once() -> None:
     atexit.register(_at_exit)
-    if hasattr(os, "register_at_fork"):  # ~A child lacks the threads of its parent.
+    if hasattr(os, "register_at_fork"):  # A child lacks the threads of its parent.
         os.register_at_fork(after_in_child=lambda: (_idle.clear(), _busy.clear()))
 
 

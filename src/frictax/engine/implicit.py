@@ -63,7 +63,7 @@ def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1: Any =
     return still.sound(t0, y0, t1, y1, mode)
 
 
-@jax.jit  # ~JAX traces this function once for all of its calls.
+@jax.jit  # JAX traces this function once for all of its calls.
 def _implicit_step(system: Reused, mode, t0, t1, y0) -> Array:
     own = system.implicit_step(t0, t1, y0, mode)
     return rosenbrock2(system, mode, t0, t1, y0) if own is None else own

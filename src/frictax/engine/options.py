@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LARGEST = float(np.finfo(float).max)
 
 
-EVENTS = 1000  # ~default of `max_events`; known switching times are added to it
+EVENTS = 1000  # default of `max_events`; known switching times are added to it
 
 
 def room(options: "Adaptive | OnSamples") -> int:

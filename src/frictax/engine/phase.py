@@ -68,7 +68,7 @@ def _value_of_event(fn, x, args: PyTree) -> Any:
 STEPS = 4096  # largest number of steps; a longer phase is split and keeps its mode
 STEPS_DENSE = 64  # largest number of steps of a phase with samples
 _REFUSED = diffrax.RESULTS.max_steps_rejected
-WINDOW = 64  # ~largest number of samples read from one phase; a longer phase is split
+WINDOW = 64  # largest number of samples read from one phase; a longer phase is split
 
 
 class Start(eqx.Module):
@@ -183,7 +183,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _find_dip(before, here, t1 - t0)
-        again = keep & dips & (tries < 5)  # ~at most five shorter steps in a row
+        again = keep & dips & (tries < 5)  # at most five shorter steps in a row
         next_t0 = jnp.where(again, t0, next_t0)
         next_t1 = jnp.where(again, t0 + share * (t1 - t0), next_t1)
         after = select(again, inner, after)

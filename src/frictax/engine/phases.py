@@ -180,7 +180,7 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
         c_t, c_y, c_moved, c_t1 = jax.lax.fori_loop(
             0, record.count, body, (jnp.zeros_like(t1), c_end, *zero)
         )
-        if size <= 2:  # ~The first sample is the start state itself.
+        if size <= 2:  # The first sample is the start state itself.
             c_y = c_y + c_ys[0]
         return c_moved, c_t, c_t1, c_y
 

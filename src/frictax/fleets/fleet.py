@@ -36,7 +36,7 @@ NAMES = {
     "machine": "machine_id",
     "date": "date",
     "temperature": "temperature",
-}  # ~default names of the table columns that describe records
+}  # default names of the table columns that describe records
 
 
 class FleetOptions(FleetFitOptions, total=False):

@@ -47,7 +47,7 @@ def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator
     remaining = {chunk.number: chunk for chunk in chunks}
     folder = program_folder()
     if folder is not None:
-        is_safe(folder)  # ~Warn here once, not in every process.
+        is_safe(folder)  # Warn here once, not in every process.
     with _single_threaded():
         while remaining:
             suspects = [chunk for number, chunk in remaining.items() if tries[number]]
@@ -86,7 +86,7 @@ def _run_until_broken(
     try:
         submit_more()
         while running:
-            stop_here()  # ~Python may have dropped the exception of a key.
+            stop_here()  # Python may have dropped the exception of a key.
             # The timeout is needed so that this process notices an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
@@ -159,7 +159,7 @@ def initialize_process(places: Any = None) -> None:
     from frictax.programs import store
     from frictax.programs.store import check_jax_cache
 
-    store.report_line = lambda sentence: None  # ~The parent process has reported it.
+    store.report_line = lambda sentence: None  # The parent process has reported it.
     check_jax_cache(keep=False)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 

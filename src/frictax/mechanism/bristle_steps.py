@@ -66,7 +66,7 @@ def within_limits(before: Any, after: Any) -> Array:
             limit = after.bristle_limits[b]
             slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < 0.1 * limit)
             stiffness = _scale_force(before, b, sigma_0)
-            swing = 3.0  # ~[rad] largest phase of the oscillation of a sticking bristle
+            swing = 3.0  # [rad] largest phase of the oscillation of a sticking bristle
             ok = ok & (slides | (h * h * stiffness * moves < swing**2))
     return ok
 

@@ -83,8 +83,8 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
             _, rate = _pressing_signal(now.mechanism, now.layout, now.t, now.contact(c), k)
             rounding = jax.lax.stop_gradient(_rounding_at(now.t, rate))
         margin = up + part.fn_max * rounding
-        never = part.fn_max <= 0  # ~The normal force is always 0.
-        if part.blocks_backward:  # ~A stuck freewheel holds without one.
+        never = part.fn_max <= 0  # The normal force is always 0.
+        if part.blocks_backward:  # A stuck freewheel needs no normal force.
             never = never | (m == STUCK)
         margins["normal"] = jnp.where(never, inf, margin)
     return margins

@@ -165,7 +165,7 @@ class MechanicalSystem(AbstractHybridSystem):
     def is_smooth(self, args: PyTree) -> bool:
         lay, parts = self.layout, self.mechanism.parts
         by_elements = [c for c, n in zip(lay.bristles, lay.elements, strict=True) if n]
-        reversing = [*lay.contacts, *by_elements]  # ~contacts that reverse at an event
+        reversing = [*lay.contacts, *by_elements]  # contacts that reverse at an event
         laws = [parts[c.part].law(direction) for c in reversing for direction in (1, -1)]
         # A body with permanent friction against the housing reverses only at an event. Therefore
         # the law of a source on this body need not have a smooth slope at v = 0.

@@ -92,7 +92,7 @@ class Programs:
     """Compiled programs by the key of their dependencies, in this process and in a folder."""
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
-        self.options = options  # ~XLA's compiler options in addition to its flags
+        self.options = options  # XLA's compiler options in addition to its flags
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
@@ -111,7 +111,7 @@ class Programs:
         with self.lock:
             program = self.made.setdefault(whole, SimpleNamespace(lock=threading.Lock(), run=None))
             self.made.move_to_end(whole)
-            if len(self.made) > 200:  # ~largest number of programs in memory
+            if len(self.made) > 200:  # largest number of programs in memory
                 self.made.popitem(last=False)
         with Keys():
             with program.lock:

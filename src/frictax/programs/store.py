@@ -181,7 +181,7 @@ def check_jax_cache(*, keep: bool) -> None:
     if given is not None:
         given = given.removeprefix("file://")
         if "://" in given:
-            return  # ~The owner of a folder on another machine cannot be checked.
+            return  # The owner of a folder on another machine cannot be checked.
         is_on = is_safe(Path(given), "JAX_COMPILATION_CACHE_DIR")
     elif not keep:
         return

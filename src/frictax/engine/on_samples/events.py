@@ -124,7 +124,7 @@ def search_end(
         active & attempt.may_be_up & ~attempt.is_up, before, jnp.array(False)
     )
     expired = ~(f0 > 0) | jnp.isnan(deadline)
-    places = 8  # ~intervals at whose ends the margins are searched for a dip
+    places = 8  # intervals at whose ends the margins are searched for a dip
     width = (stop - t) / places
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(stop)
 

@@ -58,7 +58,7 @@ class Plan:
     options: OnSamples
     lanes: int  # number of lanes (runs of the batch) in the block
     steps: int
-    tile: int  # ~number of steps whose samples are written to the result together
+    tile: int  # number of steps whose samples are written to the result together
     y: Array  # the state of one lane
     mode: Array  # the mode of one lane
     seeds: int | None  # number of tangents of each lane; None without derivatives

@@ -504,7 +504,7 @@ def divided_step(
         return end_part(c, y1, error, done, jnp.array(False))
 
     def next_pieces(c: _InStep) -> _InStep:
-        log = c.now.log  # ~A piece without an event does not change it.
+        log = c.now.log  # A piece without an event does not change it.
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=None))
         c = jax.lax.while_loop(lambda c: unvmap_any(c.active & ~c.has_event), try_rest, c)
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=log))

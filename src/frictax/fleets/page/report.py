@@ -334,7 +334,7 @@ def _links(table: DataFrame, column: str) -> dict[str, Markup]:
     for record, target in zip(record_names(table), table[column].fillna(""), strict=True):
         address, scheme = str(target), urllib.parse.urlsplit(str(target)).scheme
         if len(scheme) > 1 and scheme not in ("http", "https", "file"):
-            continue  # ~The address is not a file or a web page.
+            continue  # The address is not a file or a web page.
         if len(scheme) <= 1:  # A scheme of one letter is a drive of Windows.
             safe = "/:%" if scheme else "/%"
             address = urllib.parse.quote(address.replace("\\", "/"), safe=safe)
