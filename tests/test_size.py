@@ -23,7 +23,7 @@ LINES = {
     "data": 250,
     "engine": 5_100,
     "excitation": 2_550,
-    "export": 5_250,
+    "export": 5_400,
     "files": 800,
     "fitting": 10_250,
     "fleets": 4_350,

@@ -82,6 +82,7 @@ from frictax.export.code.texts import (
     to_javascript as to_javascript,
     to_structured_text as to_structured_text,
 )
+from frictax.export.fmu.package import to_fmu as to_fmu
 from frictax.export.modelica_reading import from_modelica as from_modelica
 from frictax.fitting import (
     Band as Band,

@@ -88,7 +88,8 @@ def run_of_frictax(machine: Any, substeps: int, outputs: list[str]) -> Run:
         names = [name.rpartition(".") for name in outputs]
         columns = [np.asarray(getattr(run[part], variable)) for part, _, variable in names]
         return Run(np.stack(columns, axis=1), int(run.path.count), 0)
-    path = fx.walk(machine, *machine.start(jnp.asarray(T[0])), jnp.asarray(T), options=options)
+    y0, mode0 = machine.start(jnp.asarray(T[0]))
+    path = fx.walk(machine, y0, mode0, jnp.asarray(T), options=options)
     rows = zip(jnp.asarray(T), path.ys, path.modes, strict=True)
     columns = [[variable_at(machine, n, t, y, mode) for n in outputs] for t, y, mode in rows]
     return Run(np.asarray(columns), int(path.count), 0)

@@ -92,7 +92,7 @@ def modes_after_event(
 
 
 def bring_to_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
-    """Return the state `y` of `now` after the contacts in `rests` were brought to rest at once."""
+    """Return the state `y` of `now` after all contacts in `rests` were brought to rest together."""
     n = len(now.q)
     return jnp.concatenate([y[:n], jnp.stack(inelastic_impact(now, rests)), y[2 * n :]])
 

@@ -66,7 +66,7 @@ def build_each(tables: Iterable[Any], kinds: Iterable[str], place: Place) -> lis
 def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
     """Return the object that a table names by its `kind`; its other keys are the arguments.
 
-    `kinds`: the kinds that are allowed here.
+    `kinds`: the kinds of objects that this place of the problem file allows.
     """
     kinds = tuple(kinds)
     if isinstance(table, str):

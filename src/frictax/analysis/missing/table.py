@@ -52,9 +52,9 @@ class Missing(Summarised, MissingVerbs):
     - `terms`: the classes of candidates that the record can distinguish, the best first;
       ``table["drag"]``: the first term whose name, or the name of an alike term, contains
       this text.
-    - `found`: the missing terms, in the order in which they were found, each with the previous ones
-      in the model; `misfit` of the fit, `left` with all of these, in standard deviations as given,
-      or in SI units if none was given; `unit`.
+    - `found`: the missing terms, in the order in which they were found, each fitted together with
+      the previous ones. `misfit`: misfit of the fit; `left`: misfit with all these terms in the
+      model. Both are in the given standard deviations, or in `unit` if none was given.
     - `untold`: candidates that the fitted parameters explain on this record, or whose value is not
       possible, such as friction that drives; `of`: the fit.
     - `above`: the misfit over the noise, of the output with the largest ratio; nan if the misfit is

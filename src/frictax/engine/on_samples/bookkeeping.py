@@ -26,8 +26,9 @@ def at_samples(options: OnSamples, samples: int) -> Any:
 def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
     """Return the times at which steps begin and end, and for each step a slack [s].
 
-    Two times within the slack are equal, because drives may miss samples by a rounding error. The
-    steps are those between samples, and a last step of zero length for events at the end.
+    Two times that differ by less than the slack count as equal, because the times of a drive may
+    differ from those of the samples by a rounding error. The steps are those between samples, and a
+    last step of zero length for events at the end.
     """
     times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
     if options.finer:

@@ -75,8 +75,8 @@ def _run_samples_jvp(primals, tangents) -> Any:
 
 
 def _count_known_times(times, count, result) -> Any:
-    """Return how many of the event times have a derivative. If the run ended early, the padding
-    does not.
+    """Return how many of the event times have a derivative. If a run ended early, the entries after
+    its end do not have one.
     """
     return jnp.where(result == Result.successful, times.shape[0], count)
 

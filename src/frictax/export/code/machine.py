@@ -118,7 +118,8 @@ class MachineCode:
       and delay. `delayed` are those whose delay is not 0.
     - `substeps`, `error`: steps from one sample to the next, and the largest distance of their run
       from an accurate one, relative to the range of each state.
-    - `first`: the time at which it starts. `states`, `modes`: how many entries state and mode have.
+    - `ts`: the times of the samples, which begin at `first`; `ranges` of the states in that run;
+      `states`, `modes`: how many entries state and mode have.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class MachineCode:
                 ' `jax.config.update("jax_enable_x64", True)` before it.'
             )
         machine, ts, instruments, intervals = _machine_of(source, ts)
+        self.ts = ts
         self.options = dataclasses.replace(engine, tolerance=None, substeps=1, finer=())
         self.first = float(ts[0])
         signals = {
@@ -147,8 +149,9 @@ class MachineCode:
         system = driven(machine, jnp.asarray(ts), signals, False)
         self.machine = system.mechanism if isinstance(system, MechanicalSystem) else system
         self.tree = NumberTree(self.machine)
-        _check_outputs(self.machine, self.first, outputs or ())
-        self.substeps, self.error = _steps(machine, jnp.asarray(ts), engine)
+        if outputs:
+            _check_outputs(self.machine, self.first, outputs)
+        self.substeps, self.error, self.ranges = _steps(machine, jnp.asarray(ts), engine)
         y, mode = self.system(self.tree.values).start(jnp.asarray(self.first))
         self.states, self.modes = jnp.size(y), jnp.size(mode)
         names = _default_outputs(self.machine) if outputs is None else outputs
@@ -339,37 +342,47 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
     return ts
 
 
-def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
-    """Return how many equal steps from sample to sample keep the run near an accurate one, and the
-    largest distance between the two, relative to the range of a state.
+def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, np.ndarray]:
+    """Return how many equal steps from sample to sample keep the run near an accurate one, the
+    largest distance between the two relative to the range of a state, and these ranges.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
-    allowed = SHARPER * tolerance
+    allowed, last = SHARPER * tolerance, ts.size - 1
 
-    def run(**options: Any) -> Any:
+    def run(times: Any, **options: Any) -> Any:
         how = dataclasses.replace(engine, **options)
         if isinstance(machine, Mechanism):
-            path = simulate_once(machine, ts, how).path
-        else:
-            y, mode = machine.start(ts[0])
-            path = walk(machine, y, mode, ts, options=how)
-        if not bool(path.result == Result.successful):
-            raise ValueError(
-                "The machine does not run to the last of the times, so it is not exported."
-                f" {Result[path.result]}"
-            )
-        return np.asarray(path.ys)
+            return simulate_once(machine, jnp.asarray(times), how).path
+        y, mode = machine.start(ts[0])
+        return walk(machine, y, mode, jnp.asarray(times), options=how)
 
-    accurate = run(tolerance=tolerance / SHARPER)
-    ranges = np.ptp(accurate, axis=0)
+    @jax.jit
+    def states(times: Any) -> Any:
+        return run(times, tolerance=None, substeps=1).ys
+
+    accurate = run(ts, tolerance=tolerance / SHARPER)
+    if not bool(accurate.result == Result.successful):
+        raise ValueError(
+            "The machine does not run to the last of the times, so it is not exported."
+            f" {Result[accurate.result]}"
+        )
+    exact = np.asarray(accurate.ys)
+    ranges = np.ptp(exact, axis=0)
 
     def distance(substeps: int) -> float:
-        apart = np.max(np.abs(run(tolerance=None, substeps=substeps) - accurate), axis=0)
-        return float(np.max(apart / np.where(ranges > 0, ranges, 1.0), initial=0.0))
+        if substeps == engine.substeps:
+            ys = np.asarray(run(ts, tolerance=None, substeps=substeps).ys)
+        else:  # One program serves all numbers of steps: its times go on after the last sample.
+            at = np.arange(last * MOST_STEPS + 1) / substeps
+            beyond = np.maximum(at - last, 0.0) * (ts[-1] - ts[-2])
+            times = np.interp(at, np.arange(last + 1), ts) + beyond
+            ys = np.asarray(states(times))[: last * substeps + 1 : substeps]
+        apart = np.max(np.abs(ys - exact) / np.where(ranges > 0, ranges, 1.0), initial=0.0)
+        return float(apart) if np.isfinite(apart) else np.inf
 
     low, high = engine.substeps - 1, engine.substeps
     error = distance(high)
-    while error > allowed and high < MOST_STEPS:
+    while error > allowed and 2 * high <= MOST_STEPS:
         low, high = high, 2 * high
         error = distance(high)
     if error > WORST:
@@ -384,7 +397,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float]:
             low = middle
         else:
             high, error = middle, tried
-    return high, error
+    return high, error, ranges
 
 
 def _default_outputs(machine: Any) -> list[str]:

@@ -366,7 +366,7 @@ def _lines_of_parameter(
 ) -> tuple[Lines, dict[str, Any]] | None:
     """Return the records of a parameter for a line fit, and a description of each machine.
 
-    Without enough dates of any machine, return None.
+    Return None if no machine has enough dates.
     """
     rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
     rows = rows[np.lexsort((fleet.dates[rows], fleet.machine[rows]))]

@@ -23,7 +23,8 @@ _MACHINE_OF = {
 class Options:
     """Options of a user: `machine`, `rate` [Hz], columns by role, constants by name.
 
-    Only rows with the values `where`, or of a `part` of a file whose clock starts again, are read.
+    Only rows with the values in `where` are read. If the clock of the file starts again, only the
+    rows of its `part` are read.
     """
 
     machine: str | None = None

@@ -317,7 +317,9 @@ def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
 
 
 def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None:
-    """Return the names of a file of Rigol, with the time step below "Increment"."""
+    """Return the column names of a file of a Rigol oscilloscope, whose row below "Increment" has
+    the time step.
+    """
     small = [name.lower() for name in names]
     if "increment" not in small:
         return None

@@ -74,7 +74,7 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
     **Raises:** `FileNotFoundError`, or `ValueError` with one sentence:
 
     - The file is not a fit file, is damaged, or has a newer format.
-    - Your own code is missing, or differs from the fitted code.
+    - Code of your own is missing, or has changed since the fit was saved.
     - Numbers have 32 bits.
 
     >>> import frictax as fx

@@ -1,0 +1,231 @@
+"""The variables of an FMU, and its `modelDescription.xml`."""
+
+import collections
+import itertools
+import re
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import jax.numpy as jnp
+import numpy as np
+
+import frictax
+from frictax.fitting.problem.setup import state_names
+from frictax.mechanism.hybrid import MechanicalSystem
+from frictax.mechanism.mechanism import Mechanism
+from frictax.mechanism.variable_table import VARIABLES
+from frictax.parameters import parameters
+
+from ..code.machine import MachineCode, _unit
+from ..modelica_text import identifier
+
+NOMINAL = 0.1  # [range of a state] its nominal value, which importers multiply by their tolerance
+BASE = "kg m s A K mol cd rad".split()  # the base units of FMI
+DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
+INSIDE = "unit start min max nominal derivative".split()  # attributes inside the type in FMI 2.0
+
+
+def structured_name(name: str) -> str:
+    """Return a name of frictax as a structured name of FMI, whose indices begin at 1.
+
+    >>> structured_name("guide.f_pos.v[0]"), structured_name("layers.0.k"), structured_name("größe")
+    ('guide.f_pos.v[1]', 'layers[1].k', 'gr_u00f6_u00dfe')
+    """
+    name = re.sub(r"\.(\d+)(?=[.\[]|$)", r"[\1]", name).replace("][", ",").replace(", ", ",")
+    name = re.sub(r"(?<=[\[,])\d+", lambda m: str(int(m[0]) + 1), name)
+    return re.sub(r"[^.,\[\]]+", lambda m: m[0] if m[0].isdigit() else identifier(m[0]), name)
+
+
+def base_units(unit: str) -> dict[str, str]:
+    """Return the exponents of the base units in a unit; nothing for a unit that is not known.
+
+    >>> base_units("N.s/m"), base_units("kg.m2"), base_units("furlong")
+    ({'kg': '1', 's': '-1'}, {'kg': '1', 'm': '2'}, {})
+    """
+    total = collections.Counter[str]()
+    for i, factors in enumerate(unit.split("/")):
+        for name, power in re.findall(r"([A-Za-z]+)(\d*)", factors):
+            for base, own in re.findall(r"([A-Za-z]+)(-?\d*)", DERIVED.get(name) or name):
+                total[base] += (-1 if i else 1) * int(power or 1) * int(own or 1)
+    return {base: str(n) for base, n in total.items() if n} if {*total} <= {*BASE} else {}
+
+
+class Description:
+    """The variables of a machine, in `rows` with the attributes of FMI 3.0.
+
+    `at`: the first value reference of each kind of real variable, as the C has them; `outputs`: by
+    number, the outputs that are not states; `nominals` of the states; `step`: the longest step [s].
+    """
+
+    def __init__(self, code: MachineCode) -> None:
+        machine, sensed = code.machine, code.instruments
+        self.code, self.step = code, float(np.median(np.diff(code.ts))) / code.substeps
+        names = [*state_names(machine), *[""] * code.states][: code.states]
+        states = [name or f"state[{i}]" for i, name in enumerate(names)]
+        shown = [f"outputs.{n}" if f"outputs.{n}" in sensed else n for n in code.outputs]
+        self.outputs = [i for i, name in enumerate(shown) if name not in states]
+        t = jnp.asarray(code.ts[0])
+        margins = code.system(code.p).guard(t, *code.start(code.p, t), None).size
+        sizes = len(code.numbers), 2 * len(code.inputs), len(states), len(states)
+        ends = itertools.accumulate((*sizes, len(self.outputs), margins))
+        self.at = at = dict(zip("INPUT STATE RATE OUTPUT MARGIN TIME".split(), ends, strict=True))
+        spans = np.where(code.ranges > 0, NOMINAL * code.ranges, 1.0)
+        self.nominals = [float(f"{x:.1g}") for x in spans]
+        self.rows, unit_of = list[dict[str, Any]](), lambda name: _unit(machine, name)
+        self._add("time", at["TIME"], "independent", "time", "s")
+        self._add_numbers({*states, *shown})
+        for i, (name, (how, *_)) in enumerate(code.inputs.items()):
+            place, meaning = at["INPUT"] + i, f"{how} from one communication point to the next"
+            self._add(name, place, "input", meaning, unit_of(name), start=0.0)
+            if how == "linear":
+                slope = place + len(code.inputs), "input", f"slope of {name}", unit_of(name)
+                self._add(f"der({name})", *slope, start=0.0, derivative=place)
+        for i, name in enumerate(states):
+            kind = "output" if name in shown or not names[i] else "local"
+            nominal = self.nominals[i]
+            about = kind, _meaning(name), unit_of(name)
+            self._add(name, at["STATE"] + i, *about, nominal=nominal)
+        for i, name in enumerate(states):
+            about = "local", f"rate of {name}", unit_of(name)
+            self._add(f"der({name})", at["RATE"] + i, *about, derivative=at["STATE"] + i)
+        for i, k in enumerate(self.outputs):
+            unit = [*code.outputs.values()][k]
+            self._add(shown[k], at["OUTPUT"] + i, "output", _meaning(shown[k]), unit)
+        for i in range(margins):
+            meaning = "margin of the mode, which ends where the margin falls to 0"
+            self._add(f"margin[{i}]", at["MARGIN"] + i, "local", meaning)
+        for i, name in enumerate([*_mode_names(machine, code.modes), "events"]):
+            meaning = "number of events" if name == "events" else _meaning(name) or "mode"
+            self._add(name, at["TIME"] + 1 + i, "local", meaning, variability="discrete")
+
+    def _add_numbers(self, moving: set[str]) -> None:
+        code, declared = self.code, {p.path: p for p in parameters(self.code.machine)}
+        inputs = tuple(f"{name}." for name in code.inputs)
+        for i, number in enumerate(code.numbers):
+            path = number.name.partition("[")[0]
+            if not number.listed or path.startswith(inputs):
+                continue
+            name, meaning, limits = number.name, "", (number.lower, number.upper)
+            if path in declared:
+                field, domain = path.rpartition(".")[2], declared[path].declaration.domain
+                meaning = f"{field} of {declared[path].owner}"
+                limits = max(limits[0], domain.bound()), min(limits[1], domain.upper())
+            rest: dict[str, Any] = {"variability": "tunable", "start": number.value}
+            if name in moving:
+                name, meaning = f"{name}.start", f"{_meaning(name)} at the start"
+                rest["variability"] = "fixed"
+            rest |= {k: x for k, x in zip(("min", "max"), limits, strict=True) if np.isfinite(x)}
+            self._add(name, i, "parameter", meaning, number.unit, **rest)
+
+    def _add(
+        self, name: str, place: int, kind: str, meaning: str, unit: str = "", **rest: Any
+    ) -> None:
+        plain = structured_name(name.removeprefix("der(").removesuffix(")"))
+        plain = name if name == "time" else plain
+        if name.startswith("der("):
+            plain = f"der({plain})"
+            unit = f"{unit}2" if unit.endswith("/s") else unit and f"{unit}/s"
+        while any(row["name"] == plain for row in self.rows):
+            plain += "_"
+        row = {"name": plain, "valueReference": place, "causality": kind, "description": meaning}
+        row |= {"variability": "continuous"} | rest | {"unit": "" if unit == "1" else unit}
+        self.rows.append({key: x for key, x in row.items() if x != ""})
+
+    def xml(self, version: str, name: str, token: str) -> bytes:
+        """Return `modelDescription.xml`."""
+        is_2, at, code = version == "2.0", self.at, self.code
+        root = Xml.Element("fmiModelDescription", fmiVersion=version, modelName=name)
+        root.set("guid" if is_2 else "instantiationToken", token)
+        root.set("description", self._about())
+        root.set("generationTool", f"frictax {frictax.__version__}")
+        root.set("variableNamingConvention", "structured")
+        if is_2:
+            root.set("numberOfEventIndicators", str(at["TIME"] - at["MARGIN"]))
+        s, can = ("", "canGetAndSetFMUstate") if is_2 else ("s", "canGetAndSetFMUState")
+        for kind, abilities in (
+            ("ModelExchange", ["completedIntegratorStepNotNeeded"] * is_2),
+            (
+                "CoSimulation",
+                ["canHandleVariableCommunicationStepSize"] + ["canInterpolateInputs"] * is_2,
+            ),
+        ):
+            abilities += [can, f"providesDirectionalDerivative{s}"]
+            offer = Xml.SubElement(
+                root, kind, dict.fromkeys(abilities, "true"), modelIdentifier=name
+            )
+            if is_2:
+                Xml.SubElement(Xml.SubElement(offer, "SourceFiles"), "File", name=f"{name}.c")
+        units = Xml.SubElement(root, "UnitDefinitions")
+        for unit in dict.fromkeys(row["unit"] for row in self.rows if "unit" in row):
+            element, base = Xml.SubElement(units, "Unit", name=unit), base_units(unit)
+            if base:
+                Xml.SubElement(element, "BaseUnit", base)
+        run = {
+            "startTime": code.ts[0],
+            "stopTime": code.ts[-1],
+            "stepSize": self.step * code.substeps,
+        }
+        run = {key: repr(float(x)) for key, x in run.items()}
+        Xml.SubElement(root, "DefaultExperiment", run)
+        listed = Xml.SubElement(root, "ModelVariables")
+        places = {row["valueReference"]: i for i, row in enumerate(self.rows, 1)}
+        for row in self.rows:
+            whole = row["variability"] == "discrete"
+            kind = ("Real", "Integer")[whole] if is_2 else ("Float64", "Int32")[whole]
+            own = {key: str(value) for key, value in row.items()}
+            if not is_2:
+                Xml.SubElement(listed, kind, own)
+                continue
+            inside = {key: own.pop(key) for key in INSIDE if key in own}
+            if "derivative" in row:
+                inside["derivative"] = str(places[row["derivative"]])
+            Xml.SubElement(Xml.SubElement(listed, "ScalarVariable", own), kind, inside)
+        outputs = [r["valueReference"] for r in self.rows if r["causality"] == "output"]
+        rates = list(range(at["RATE"], at["OUTPUT"]))
+        lists = {"Output": outputs, "ContinuousStateDerivative": rates}
+        lists["InitialUnknown"] = sorted({*outputs, *range(at["STATE"], at["OUTPUT"])})
+        lists |= {} if is_2 else {"EventIndicator": list(range(at["MARGIN"], at["TIME"]))}
+        structure = Xml.SubElement(root, "ModelStructure")
+        for kind, references in lists.items():
+            group = f"{kind.removeprefix('ContinuousState')}s"
+            inside = Xml.SubElement(structure, group) if is_2 and references else structure
+            for r in references:
+                where = {"index": str(places[r])} if is_2 else {"valueReference": str(r)}
+                Xml.SubElement(inside, "Unknown" if is_2 else kind, where)
+        Xml.indent(root)
+        return Xml.tostring(root, "utf-8", xml_declaration=True)
+
+    def _about(self) -> str:
+        """Return what a user must know of steps and inputs."""
+        inputs = {name: how for name, (how, *_) in self.code.inputs.items()}
+        held = ", ".join(name for name, how in inputs.items() if how == "held")
+        linear = ", ".join(name for name, how in inputs.items() if how == "linear")
+        return " ".join([
+            "Co-simulation divides a communication step into equal steps of at most"
+            f" {self.step:.6g} s and locates the events inside. The error of this run was"
+            f" {self.code.error:.1e} of the range of a state at the export.",
+            *[f"The held inputs ({held}) keep their value for a communication step, so a smooth"
+            " drive acts half a step late. Take short steps or linear inputs."] * bool(held),
+            *[f"The linear inputs ({linear}) change in a communication step with the slope that"
+            " is given as der(...), by default 0."] * bool(linear),
+            *[f"The delays of the sensors ({', '.join(self.code.delayed)}) are left out."]
+            * bool(self.code.delayed),
+        ])  # fmt: skip
+
+
+def _meaning(name: str) -> str:
+    part, _, variable = name.rpartition(".")
+    return f"{VARIABLES[variable].meaning} of {part}" if variable in VARIABLES and part else ""
+
+
+def _mode_names(machine: Any, modes: int) -> list[str]:
+    names = [f"mode[{i}]" for i in range(modes)]
+    if isinstance(machine, Mechanism):
+        layout = MechanicalSystem(machine).layout
+        for c, contact in enumerate(layout.contacts):
+            names[c] = f"{machine.names[contact.part]}.mode"
+            if contact.wall is not None:
+                names[contact.wall] = f"{machine.names[contact.part]}.stopped"
+        for j, (part, field) in enumerate(layout.signals):
+            names[layout.first_signal + j] = f"{machine.names[part]}.{field}.segment"
+    return names

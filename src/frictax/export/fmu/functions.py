@@ -1,0 +1,131 @@
+"""The C of an FMU: functions of the machine, traced from frictax's own engine, and those of FMI."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import frictax
+from frictax.engine.result import CHATTER, FAILURES, Result
+from frictax.engine.reused import Reused, model_of
+from frictax.engine.system import DEADLINE, END
+
+from ..code.c import C
+from ..code.lowering import Program
+from ..code.machine import LONG_AGO, METHODS, MachineCode
+from ..code.statements import REAL
+from .description import Description
+
+FAR = -LONG_AGO  # [s] end of the straight line of a linear input, which no run reaches
+EARLY = 1e-9  # [time] an importer may stop this much before a time event, as FMPy does
+
+
+def fmu_source(code: MachineCode, description: Description) -> str:
+    """Return the C of the FMU, which is the same for both versions of FMI."""
+    language, at = C(), description.at
+    literals = lambda values: ", ".join(language.literal(float(x), REAL) for x in values)  # noqa: E731
+    sizes = {"STATES": code.states, "MODES": code.modes, "INPUTS": len(code.inputs)}
+    sizes |= {"MARGINS": at["TIME"] - at["MARGIN"]} | at
+    failures = [f"[{i}] = {json.dumps(text.partition('. ')[0])}" for i, text in FAILURES.items()]
+    first = [number.value for number in code.numbers] + [0.0] * 2 * len(code.inputs)
+    functions = language.print(_trace(code, description.outputs))
+    return "\n".join(
+        [
+            f"/* Written by frictax {frictax.__version__}. */",
+            language.head(functions),
+            f"enum {{ {', '.join(f'FX_{name} = {n}' for name, n in sizes.items())} }};",
+            f"static const double fx_step_size = {description.step!r}, fx_far = {0.1 * FAR!r};",
+            f"static const double fx_first[] = {{{literals([*first, 0.0])}}};",
+            f"static const double fx_nominals[] = {{{literals([*description.nominals, 0.0])}}};",
+            f"static const char *const fx_failures[] = {{{', '.join(failures)}}};",
+            functions,
+            Path(__file__).with_name("fmu.c").read_text(encoding="utf-8"),
+        ]
+    )
+
+
+def _trace(code: MachineCode, outputs: list[int]) -> Program:
+    """Return the functions `fx_start`, `fx_event`, `fx_step`, `fx_now` and `fx_tangent`.
+
+    `u` are the inputs, then their slopes. `fx_event` takes all events at one time. `fx_now` returns
+    the rates, the outputs with the numbers `outputs`, and the margins. `fx_tangent` is the
+    derivative of rates and outputs within a mode.
+    """
+
+    def system(p: Any, t: Any, u: Any) -> Any:
+        return Reused(model_of(code.system(with_inputs(p, t, u)), None))
+
+    def with_inputs(p: Any, t: Any, u: Any) -> Any:
+        new = p
+        for i, (name, (how, time, value)) in enumerate(code.inputs.items()):
+            x, slope, sensor = u[i], u[len(code.inputs) + i], code.instruments.get(f"inputs.{name}")
+            if sensor is not None:
+                gain, offset, drift = (p[sensor + k] for k in range(3))
+                x, slope = gain * x + offset + drift * (t - code.first), gain * slope + drift
+            new = new.at[value].set(x)
+            if how == "linear":
+                line = jnp.stack([t, FAR, x + FAR * slope])
+                new = new.at[jnp.array([time, time + 1, value + 1])].set(line)
+        return new
+
+    def start(p: Any, u: Any, t: Any) -> Any:
+        y, mode = code.start(with_inputs(p, t, u), t)
+        return y, t, mode, jnp.zeros(2, jnp.int32)
+
+    def step(p: Any, u: Any, t: Any, y: Any, mode: Any, t_end: Any) -> Any:
+        after = code.step(with_inputs(p, t, u), t, t_end, y, mode)
+        return after.y, t_end, after.mode, after.events, after.failure
+
+    def event(p: Any, u: Any, t: Any, y: Any, mode: Any) -> Any:
+        machine, ends = system(p, t, u), t + EARLY * jnp.abs(t) + EARLY**2
+        number = lambda result: result._value.astype(jnp.int32)  # noqa: E731
+
+        def find(y: Any, mode: Any) -> tuple[Any, Any]:
+            g = machine.guard(t, y, mode)
+            fired = jnp.where(jnp.all(g > 0), END, jnp.argmin(g))
+            return jnp.where(machine.deadline(mode) <= ends, DEADLINE, fired), jnp.any(jnp.isnan(g))
+
+        def cross(c: Any) -> Any:
+            y, mode, count, _, fired = c
+            y, mode, status = machine.jump(t, y, mode, fired)
+            fired, is_broken = find(y, mode)
+            failure = jnp.where(count > CHATTER + 2 * code.modes, number(Result.chatter), 0)
+            failure = jnp.where(status != 0, number(Result.inconsistent), failure)
+            failure = jnp.where(is_broken, number(Result.nonfinite), failure)
+            return y, mode, count + 1, failure, fired
+
+        nought = jnp.array(0, jnp.int32)
+        first = y, mode, nought, nought, find(y, mode)[0]
+        more = lambda c: (c[-1] != END) & (c[-2] == 0)  # noqa: E731
+        y, mode, count, failure, _ = jax.lax.while_loop(more, cross, first)
+        return y, machine.deadline(mode), mode, count, failure
+
+    def moment(p: Any, u: Any, t: Any, y: Any, mode: Any) -> Any:
+        shown = code.read(with_inputs(p, t, u), t, y, mode)
+        return system(p, t, u).flow(t, y, mode), *(shown[i] for i in outputs)
+
+    def now(p: Any, u: Any, t: Any, y: Any, mode: Any) -> Any:
+        return moment(p, u, t, y, mode), system(p, t, u).guard(t, y, mode)
+
+    def tangent(p: Any, u: Any, t: Any, y: Any, mode: Any, dp: Any, du: Any, dy: Any) -> Any:
+        at = lambda p, u, y: moment(p, u, t, y, mode)  # noqa: E731
+        return jax.jvp(at, (p, u, y), (dp, du, dy))[1]
+
+    program, names = Program(METHODS, shared=["step_with_events"]), list[str]()
+    u, t = jnp.zeros(2 * len(code.inputs)), jnp.asarray(0.0)
+    here = {"p": code.p, "u": u, "t": t}
+    there = here | {"y": jnp.zeros(code.states), "mode": jnp.zeros(code.modes, jnp.int32)}
+    along = there | {"dp": code.p, "du": u, "dy": there["y"]}
+    for function, arguments in (
+        (start, here),
+        (event, there),
+        (step, there | {"t_end": t + 1.0}),
+        (now, there),
+        (tangent, along),
+    ):
+        names.append(f"fx_{function.__name__}")
+        program.trace(names[-1], function, arguments, ["p", "u", "dp", "du", "dy"], ["y", "mode"])
+    program.keep_called(names)
+    return program
