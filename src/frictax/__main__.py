@@ -1,4 +1,4 @@
-"""`python -m frictax`: the command line where its script is not on the path."""
+"""`python -m frictax`: start the command line without its script, which may not be on the path."""
 
 from frictax.cli import main
 

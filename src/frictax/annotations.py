@@ -1,5 +1,5 @@
-"""Types of arguments, for type checkers. While the package runs they are `Any`: its own checks
-answer what does not fit, in a sentence.
+"""Types of arguments, for type checkers. At run time they are `Any`, because the package checks its
+arguments itself, with helpful messages.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar

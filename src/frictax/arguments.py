@@ -1,4 +1,4 @@
-"""Checks of arguments with error messages of one form."""
+"""Checks of arguments, with error messages that all have the same form."""
 
 import inspect
 import math

@@ -1,5 +1,5 @@
-"""Methods whose functions are in another room: the function of `found.report()` is in `report`,
-which imports the class of a fit. Also packages whose names are imported at their first use.
+"""Methods whose code is in another package, and packages whose names are imported at first use. For
+example, the code of `found.report()` is in `report`, which imports the class of a fit.
 """
 
 import contextlib
@@ -96,8 +96,8 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         home, collects = homes()[name], gc.isenabled()
-        # Imports leave hardly any garbage, and searching the objects of jax again and again takes
-        # as long as some of the imports.
+        # Imports create almost no garbage, and the collector would search the objects of jax
+        # repeatedly, which takes as long as some of the imports.
         gc.disable()
         try:
             with defer_interrupt():

@@ -1,4 +1,4 @@
-"""Everything that frictax uses and that JAX and equinox do not promise to keep.
+"""The internals of JAX and equinox that frictax uses, which may change with any new version.
 
 JAX changes its internals without notice. No other file imports them, so this is the file to change
 for a new version. tests/test_jax_internals.py lists and tries each of them. Three differ between
@@ -34,8 +34,9 @@ from jax.interpreters.ad import Zero as Zero, instantiate_zeros as instantiate_z
 JaxLiteral = Literal
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
-_STRUCTURED_RESIDUALS = (0, 11, 1)  # first version of JAX whose linearization rules return them
-# Names of the traces that apply a rule and hand the operation to the trace below them.
+# first version of JAX in which linearization rules return structured residuals
+_STRUCTURED_RESIDUALS = (0, 11, 1)
+# Names of the JAX traces that apply a rule and then pass the operation to their parent trace.
 _TRANSFORMING = ("JVPTrace", "BatchTrace", "LinearizeTrace")
 
 

@@ -74,10 +74,10 @@ def linearize(
     names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
     y, t = jnp.asarray(y, dtype=float), jnp.asarray(t, dtype=float)
     mode = jnp.asarray(mode, dtype=jnp.int32)
-    places: dict[str, tuple[int, str]] = {}  # part and field of each drive
+    places: dict[str, tuple[int, str]] = {}  # index of the part and its field, for each drive
 
     def system(u: Array) -> Any:
-        """Return the system with its inputs raised by u."""
+        """Return the system with u added to its inputs."""
         raised: Any = machine
         for name, by in zip(names, u, strict=True):
             part, field = places[name]
@@ -94,7 +94,7 @@ def linearize(
             if j not in motions:
                 places[machine.names[part]] = part, field
         for name in names:
-            machine[name]  # raises for a name that no part has
+            machine[name]  # This line raises an error if there is no part of this name.
             if name not in places:
                 raise ValueError(
                     f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with"
@@ -109,7 +109,7 @@ def linearize(
     states = system(jnp.zeros(len(names))).states()
     if isinstance(machine, Mechanism):
         accounts = MechanicalSystem(machine, energy=True).accounts
-        # The integrals of a run's energy balance do not belong to the state.
+        # The integrals of an energy balance follow the states and do not belong to them.
         y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     if len(states) != y.shape[0]:
         raise ValueError(

@@ -28,7 +28,7 @@ class Notice:
     numbers: Mapping[str, int | float | str] = dataclasses.field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        # Convert NumPy scalars to Python's types, as for JSON.
+        # Convert NumPy scalars to Python numbers, because JSON needs Python numbers.
         plain = {name: np.asarray(x).item() for name, x in self.numbers.items()}
         object.__setattr__(self, "numbers", plain)
 
@@ -47,7 +47,7 @@ class Notice:
         return {**dataclasses.asdict(self), "text": str(self)}
 
 
-# Numbers of a sentence that notices in files of older versions do not have.
+# Values of newer placeholders, for notices that older versions wrote to files without them.
 _ADDED = {
     "record-lone-samples": {"more": ""},
     "remembers": {"allowed": "The intervals allow for such an error."},
@@ -55,7 +55,7 @@ _ADDED = {
     "lack-of-fit": {"where": "at some speeds"},
     "row-lies-off": {"remedy": "Look at how it was measured, or fit with loss=Huber()"},
 }
-# Codes that results of older versions have and no fit makes any more.
+# Codes of notices that occur in results of older versions but are no longer used.
 OLD_CODES = frozenset({"search-by-stages"})
 SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = tomllib.loads(
     Path(__file__).with_name("notices.toml").read_text(encoding="utf-8")

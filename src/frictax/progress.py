@@ -1,4 +1,4 @@
-"""Progress of long work: the share that is done and the remaining time, as lines of text."""
+"""Progress of long work: lines of text with the fraction that is done and the remaining time."""
 
 import contextlib
 import html
@@ -45,7 +45,7 @@ class ProgressLine(str):
     ) -> "ProgressLine":
         parts = [what]
         if share is not None:
-            # 0 and 100 are only for the beginning and the end.
+            # The line shows 0 % and 100 % only at the exact beginning and end.
             percent = 100 * share if share in (0, 1) else min(max(100 * share, 1), 99)
             parts.append(f"{percent:.0f} %")
         if left is not None:
@@ -79,7 +79,7 @@ class Work:
         """Report the work done and its share. Without `left`, the remaining time follows from the
         speed so far.
         """
-        with self.lock:  # Only one thread reports at a time.
+        with self.lock:  # The lock makes sure that only one thread reports at a time.
             if self.say is None:
                 return
             if isinstance(what, ProgressLine):
@@ -96,7 +96,7 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """Return the remaining time [s]. The time before the first share is compilation."""
+        """Return the remaining time [s]. Before the first reported fraction, programs compile."""
         now = self.clock()
         if self.share is None:
             self.first = now, share
@@ -251,7 +251,7 @@ def _notebook(title: str) -> Iterator[Progress]:
 
     def say(line: ProgressLine) -> None:
         nonlocal last
-        if time.monotonic() - last >= 0.2:  # [s]
+        if time.monotonic() - last >= 0.2:  # [s] shortest time between two updates
             last = time.monotonic()
             handle.update(content(line), raw=True)
 

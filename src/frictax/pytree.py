@@ -1,4 +1,4 @@
-"""Dataclasses that JAX takes apart, made and read without equinox's checks; pytrees in words."""
+"""Dataclasses that are pytrees, without the checks of equinox; texts that describe pytrees."""
 
 import dataclasses
 from typing import Any, TypeVar, dataclass_transform
@@ -27,12 +27,12 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     `jax.tree_util.register_dataclass` creates objects by ``__init__``, which checks arguments,
     although JAX passes placeholders.
     """
-    # A class is comparable if `static()` declares each field.
+    # Objects can be compared if all of their fields are declared by `static()`.
     comparable = all(
         isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
     )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
-    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without default values
+    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # The text leaves out default values.
     made.__getstate__, made.__setstate__ = Pickled.__getstate__, Pickled.__setstate__
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))
@@ -93,7 +93,7 @@ def readable(thing: Any) -> str:
 
 
 class _Number:
-    """Stands where a number does, with its digits alone."""
+    """A placeholder for a number in a text, which shows only the digits."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

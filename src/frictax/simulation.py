@@ -115,13 +115,13 @@ def simulate(
         engine = engine.with_numbers(ts.dtype)
     run = simulate_once(mechanism, ts, engine, energy)
     if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
-        return run  # The result of the run is not known while JAX traces it.
+        return run  # While JAX traces the run, its result is not known.
     growing = engine.max_events is None and _is(run, Result.too_many_events)
     room = events_room(with_room(engine, run.system)) if growing else 0
     most = 256 * EVENTS
     while growing and room < most and _is(run, Result.too_many_events):
-        # The room grows by a factor of 2 to 16, according to how far the run came. Each size is
-        # another program.
+        # The room for events is increased by a factor of 2 to 16, according to how far the run
+        # came. Each size needs another compiled program, so there are few sizes.
         reached, t0, t1 = _times_reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), most)
@@ -154,16 +154,15 @@ def _refine_run(
 
     The stated error is a sum over all steps. A motion may damp its errors or amplify them, so the
     difference between two runs decides. If no run with a smaller tolerance reaches its end, the
-    change from a run with a larger one does.
+    difference from a run with a larger tolerance is used.
     """
     tolerance = engine.tolerance
     assert tolerance is not None
-    if not run.error > 1e-8:  # The stated error is negligible.
+    if not run.error > 1e-8:  # The estimated error is negligible.
         return run, None
-    # Each further run has the tolerance times this factor. The error of second-order steps is then
-    # 8 times smaller.
+    # Factor of the tolerance of each further run; the error becomes 8 times smaller.
     refinement, runs = 1 / 16, 3
-    large = 1e-4  # [range of a state] A larger error gives a notice.
+    large = 1e-4  # [range of the state] A larger change gives a notice.
     judged, moved = run.system.judged_states(None), None
 
     def with_tolerance(factor: float) -> Trajectory:
@@ -181,7 +180,7 @@ def _refine_run(
         if not _is(finer, Result.successful):
             break
         run, moved = finer, change(run, finer)
-        if moved <= 3e-5:  # The run is accurate.
+        if moved <= 3e-5:  # The run is accurate enough.
             is_first_good = k == 1 and not first.error > large
             return (first if is_first_good else run), None
     if run is first:
@@ -288,8 +287,8 @@ def _times(ts) -> OverTime:
 
 
 def _times_reached(run: Trajectory) -> tuple[float, float, float]:
-    """Return three times [s] of a run that did not reach its end: of its last event or sample, its
-    start, and the end that was asked for.
+    """Return three times [s] of a run that did not reach its end: its last event or sample, its
+    start, and its requested end.
     """
     times, ts, ys = (np.asarray(constant(a)) for a in (run.path.times, run.ts, run.ys))
     known = ts[np.all(np.isfinite(ys), axis=1)]

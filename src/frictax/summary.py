@@ -44,7 +44,7 @@ class Summary:
 class Summarised:
     """A result that shows its summary: printed, and as the last value of a notebook's cell."""
 
-    _summary: Any  # the method, or a `Verb`, that returns the `Summary`
+    _summary: Any  # the method or `Verb` that returns the `Summary`
 
     def __str__(self) -> str:
         return self._summary().text()

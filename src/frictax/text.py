@@ -65,7 +65,7 @@ def format_estimate(
     numbers, error = [x / size for x in (value, *ends)], error / size
     least, powers = _form(numbers, error)
     at, below, above = _apart(numbers, least, powers)
-    # The error has two figures, with powers of ten like the other numbers.
+    # The error is written with two figures, and with a power of ten if the other numbers have one.
     powers = powers or "e" in at + below + above
     by = _written(error, 1 - _order(error), powers) if math.isfinite(error) else ""
     return Shown(at, name, by, below, above, size)
@@ -105,7 +105,7 @@ def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
 
 
 def _endless(x: float) -> str:
-    """Return the text for a number that is not finite: empty for nan."""
+    """Return the text for an infinite number or nan. It is empty for nan."""
     return "" if math.isnan(x) else "inf" if x > 0 else "-inf"
 
 
@@ -192,8 +192,8 @@ def brief(value: Any, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-# Signs that act on a terminal instead of being shown: C0 (without tab and line feed), DEL, C1,
-# overrides of the writing direction, line and paragraph separators.
+# Control characters, which a terminal obeys instead of showing them: C0 (except tab and line feed),
+# DEL, C1, overrides of the writing direction, separators of lines and paragraphs.
 CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 

@@ -182,7 +182,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
                 law = system.mechanism.parts[contact.part].law(m)
                 table = table_of(law)
                 rows = 0 if table is None else table.v.shape[0]
-                # A run can leave the range of the law, or reach a value below 0.
+                # Test laws that a run can leave, or whose value can be below 0.
                 extended = table is not None and rows > 1 and table.extrapolation != "error"
                 if extended or not law.is_nonnegative:
                     laws.append((k, m, law))
@@ -301,12 +301,12 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
 
     def rows(values: Array, padding) -> Array:
-        # The last entry is the padding.
+        # The last entry is the padding value. `order` selects it where there are no more events.
         return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
-    # After a cut the next event is unknown: its time has no derivative.
+    # If the run ended early, the next event is unknown, so its time has no derivative.
     unknown = constant_if_known(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
     return (
         rows(times, unknown),

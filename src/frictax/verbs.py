@@ -1,4 +1,5 @@
-"""Methods of results whose code is in rooms above: `found.report()`, `run.plot()`.
+"""Methods of results whose code is in other packages, which import these results: `found.report()`,
+`run.plot()`.
 
 The stub beside this file declares the same methods for editors and type checkers.
 """

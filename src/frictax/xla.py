@@ -7,22 +7,23 @@ import os
 import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
-# [bytes] Largest data that a loop may read: the drives of all lanes count in each round. Loops over
-# large matrices and vectors are not slower.
+# [bytes] A loop that reads less data is compiled as one function. The drives of all runs of a batch
+# count, so the limit is high. Loops over large arrays do not become slower.
 _LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
-# Each flag reduces the time to compile a simulation by a third and changes its speed by a few per
-# cent. XLA ends a process with an unknown flag, so they are set only for these versions of jaxlib.
+# Each flag reduces the time to compile a simulation by a third, and changes its speed by a few per
+# cent. XLA ends a process with an unknown flag, so they are set for known versions only.
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
 # This pass takes a sixth of the time to compile a fit and does not make it faster. Simulations and
 # their derivatives need it, because their programs compute unused results.
 _IDLE_IN_FITS = "simplify-while-loops"
-# Options of glibc's mallopt (malloc.h): free bytes at the end of the heap, number of large blocks
-# outside of it, number of threads with their own heap.
+# Option numbers of glibc's mallopt (malloc.h): free bytes kept at the end of the heap, number of
+# large blocks outside the heap, number of heaps for threads.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
-_FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20  # [bytes] Freed memory that is kept.
+# [bytes] freed memory that is kept: in general, and for processes with large arrays
+_FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20
 
 
 def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
@@ -64,7 +65,7 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     True
     """
     first, *older = gc.get_threshold()
-    objects = 100_000  # new objects before Python collects garbage
+    objects = 100_000  # number of new objects after which Python collects garbage
     if 0 < first < objects:
         gc.set_threshold(objects, *older)
     gc.freeze()
@@ -96,7 +97,7 @@ def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
     With less, as by default, each array of a fit is requested from the system again, which takes a
     fifth of the time of a fit. Another C library is not changed.
     """
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # Another C library lacks it.
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_TRIM_THRESHOLD, size)
         if of_arrays:

@@ -52,7 +52,8 @@ class Dahl(Rubbing):
 
     sigma_0: Scalar = parameter(Positive(), "N/m")
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-    # A Python number is not converted to an array: the exponent 1 then does not need a power.
+    # A Python number stays a Python number. JAX then knows at compile time that the exponent is 1
+    # and computes no power.
     exponent: Checked[float] | Scalar = parameter(
         Positive(),
         "1",
@@ -69,28 +70,30 @@ class Dahl(Rubbing):
         if self._is_plain:
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
-        # sign(r)*abs(r)**exponent, linear below 1e-4, because its slope at 0 may be infinite.
+        # This is sign(r)*abs(r)**exponent. Below abs(r) = 1e-4 the function is linear, because its
+        # slope at 0 may be infinite.
         size = larger(jnp.abs(r), 1e-4)
         return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
         if self._is_plain:
             return super().moved(x, force, g, least)
-        # du/dq = -u**exponent for u = abs(r) over the way q. With p = 1 - exponent the solution is
-        # u = u0*(1 - p*w)**(1/p), w = q*u0**-p, and 0 for p*w >= 1.
+        # With u = abs(r) and the sliding distance q, the equation is du/dq = -u**exponent. With p =
+        # 1 - exponent its solution is u = u0*(1 - p*w)**(1/p), w = q*u0**-p, and u = 0 for p*w >=
+        # 1.
         p = 1 - jnp.asarray(self.exponent, g.dtype)
         end = jnp.where(x < 0, -g, g)
         size = jnp.abs(end - force) / g
         bent = size > 0
         u0 = jnp.where(bent, size, 1.0)
         w = self.sigma_0 * absolute_speed(x) / g * jnp.exp(-p * jnp.log(u0))
-        # log(1 - p*w)/p is -w for p = 0, and -inf for p*w >= 1. Near an exponent at which a formula
-        # is singular its limit is used.
+        # log(1 - p*w)/p is -w for p = 0 and -inf for p*w >= 1. Near an exponent at which a formula
+        # is singular, its limit is used.
         singular = 1e-6
         near, left = jnp.abs(p) < singular, p * w < 1
         log = jnp.log1p(-jnp.where(left, p * w, 0.0)) / jnp.where(near, 1.0, p)
         log = jnp.where(near, -w - 0.5 * p * w**2, jnp.where(left, log, -jnp.inf))
-        # 1 minus the mean of u over u0.
+        # `area` is the integral of u/u0 over w. `rest` is 1 minus the mean of u/u0.
         power = (1 + p) * log
         near = jnp.abs(1 + p) < singular
         area = jnp.where(near, -log, -jnp.expm1(power) / jnp.where(near, 1.0, 1 + p))

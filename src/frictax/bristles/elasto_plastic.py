@@ -55,7 +55,7 @@ class ElastoPlastic(AbstractBristle):
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
-        # The deflection in the direction of motion over its limit.
+        # r is the deflection in the direction of motion, relative to its limit.
         r = jnp.where(v < 0, -force, force) / g
         return self.sigma_0 * v * (1 - self._slip(r, self._spring(g, least)) * r)
 
@@ -63,14 +63,16 @@ class ElastoPlastic(AbstractBristle):
         return fading_damping(self.sigma_1, self.v_d, speed, law)
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
-        # In relative quantities dr/dq = 1 - alpha(r)*r. Up to z_ba r is linear. Then, with 1 - r =
-        # exp(-p), dp/dq = (1 - alpha*r)/(1 - r), which is smooth and tends to 1.
+        # In relative quantities the equation is dr/dq = 1 - alpha(r)*r. Up to z_ba, r is linear in
+        # q. Beyond it 1 - r = exp(-p) is used: dp/dq = (1 - alpha*r)/(1 - r) is smooth and tends to
+        # 1.
         s, q = jnp.where(x < 0, -1.0, 1.0), self.sigma_0 * absolute_speed(x) / g
         r0 = s * force / g
         b = self._spring(g, least)
         straight = smaller(larger(b - r0, 0.0), q)
         r1 = r0 + straight
-        # After a longer way (in deflections at the limit) the force does not depend on the start.
+        # After a sliding distance of 40 deflections at the limit, the force no longer depends on
+        # the start.
         left = smaller(q - straight, 40.0)
         begun = smaller(r1, 1 - 1e-9)
 
@@ -95,14 +97,16 @@ class ElastoPlastic(AbstractBristle):
             return jax.lax.fori_loop(0, steps, on, first) if steps else first
 
         first = (-jnp.log1p(-begun), jnp.zeros_like(left))
-        # Four Runge-Kutta steps for a short way, 24 for a way of any length.
+        # Four Runge-Kutta steps are accurate for a short distance, and 24 for any distance.
         which = jnp.where(q > straight, jnp.where(left > 0.5, 2, 1), 0)
         p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, 4, 24)])
         slips = q > straight
         end = jnp.where(slips, 1 - jnp.exp(-p), r1)
-        # The integral of r: of the linear part, and of 1 - exp(-p).
+        # `total` is the integral of r: over the linear part, and over the part where r = 1 -
+        # exp(-p).
         total = straight * (r0 + r1) / 2 + jnp.where(slips, q - straight - area, 0.0)
-        # Beyond its limit, which may have fallen, the bristle slips by the whole motion.
+        # The limit may have decreased below the deflection. Then the bristle slips over the whole
+        # motion.
         over, beyond = r0 > 1, larger(r0 - 1, 0.0)
         end = jnp.where(over, 1 + beyond * jnp.exp(-q), end)
         total = jnp.where(over, q - beyond * jnp.expm1(-q), total)

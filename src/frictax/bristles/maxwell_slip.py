@@ -145,13 +145,13 @@ class MaxwellSlip(AbstractBristle):
         begin = smaller(s * force, most)
         end = smaller(begin + way, most)
         still = way == 0
-        # The part of the way on which an element sticks.
+        # `sticks` is the fraction of the distance over which an element sticks.
         sticks = jnp.where(still, 1.0, (end - begin) / jnp.where(still, 1.0, way))
         mean = end - 0.5 * sticks * (end - begin)
         return jnp.where(still, force, s * end), jnp.where(still, force, s * mean)
 
-    # Methods for given modes (n,) of the elements: 0 for an element that sticks, else the direction
-    # in which it slips.
+    # The next methods take the modes (n,) of the elements: 0 for an element that sticks, otherwise
+    # the direction in which the element slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
         """Return the rate of each element's state [N/s]; 0 for a slipping element without `C`."""

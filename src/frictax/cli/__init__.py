@@ -10,7 +10,8 @@ _INTERRUPTED = b"frictax: Interrupted.\n"
 
 def main() -> None:
     """Run the command line; end with one sentence and code 130 if a key or SIGTERM stops it."""
-    # A file that is opened later would take the place of a closed standard stream.
+    # If a standard stream is closed, a file that is opened later would get its number and receive
+    # its output. Therefore closed streams are opened to the null device.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -18,10 +19,11 @@ def main() -> None:
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w" if number else "r"))
-    # The first process of a container gets only signals that it handles.
+    # In a container the first process receives only signals for which it has a handler.
     signal.signal(signal.SIGTERM, _leave)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Nothing is lost while modules are loaded, and some of them abort where a key is raised.
+        # While modules are loaded, an interrupt may end the process at once, because nothing is
+        # lost. Raising an exception could make some modules abort.
         signal.signal(signal.SIGINT, _leave)
         sys.unraisablehook = _unraisable
     from .commands import run
@@ -35,7 +37,9 @@ def _leave(number: int, frame: Any) -> None:
 
 
 def _unraisable(what: Any) -> None:
-    """Raise a key again that came during garbage collection, see `frictax.interrupts`."""
+    """Hide the message of Ctrl-C during garbage collection. It is raised again, see
+    `frictax.interrupts`.
+    """
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
 

@@ -26,7 +26,7 @@ from .working import (
     print_error,
 )
 
-# The commands import what costs time, so that `frictax --help` is there at once.
+# The commands themselves import the slow modules, so that `frictax --help` answers at once.
 
 app = typer.Typer(
     name="frictax",
@@ -127,11 +127,11 @@ for _name, _command in COMMANDS.items():
 
 def run() -> None:
     """Run the command line."""
-    # The terminal may be unable to show a name: it is then escaped.
+    # Characters that the terminal cannot show are escaped.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore
-    # A shell inserts file names that anybody may have chosen, and messages quote them.
+    # A shell may insert file names that another person has chosen, and messages quote these names.
     odd = next((word for word in sys.argv[1:] if printable(word) != word), None)
     if odd is not None:
         print_error(
@@ -144,14 +144,15 @@ def run() -> None:
         app(prog_name="frictax")
     except SystemExit as end:
         code = end.code
-    except OSError as error:  # files are read and written elsewhere, see `plain_errors`
+    except OSError as error:
+        # Only printing can raise this error here. `plain_errors` handles the errors of files.
         _print_lost_output(error)
     try:
         sys.stdout.flush()
     except OSError as error:
         code = code or DATA_FAILED
         _print_lost_output(error)
-        # Python tries again at its end.
+        # Python flushes the output again when it ends, so the output now goes to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if code == INTERRUPTED:
         leave(INTERRUPTED)
@@ -159,7 +160,7 @@ def run() -> None:
 
 
 def _print_lost_output(error: OSError) -> None:
-    """Print that the output is lost, unless its reader went away."""
+    """Print that the output is lost, unless the program that reads it has ended."""
     if not isinstance(error, BrokenPipeError):
         why = (error.strerror or str(error)).lower()
         print_error(f"The output cannot be written: {why}. Free some space, or print elsewhere.")
@@ -184,11 +185,12 @@ def _everywhere(
     ] = False,
 ) -> None:
     del version
-    # XLA reads these settings before the first computation: a simulation loop compiled as one
-    # function, which is several times faster on a CPU, and 64 bit numbers.
+    # XLA reads these settings before the first computation. A simulation loop is compiled as one
+    # function, which is several times faster on a CPU. Numbers have 64 bits.
     from frictax.xla import fast_loops, has_started
 
-    if not has_started():  # A program that calls the commands has its own setting.
+    # If XLA has started, a program calls the commands and has chosen its own settings.
+    if not has_started():
         fast_loops()
         keep_compiled()
     import jax

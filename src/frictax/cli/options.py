@@ -126,7 +126,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
                 typers = f.metadata["argument"]
             else:
                 names = f.metadata["names"]
-                if hints[f.name] is bool and not names:  # a flag without a form with `--no-`
+                # A bool without names of its own is a flag without a `--no-` form.
+                if hints[f.name] is bool and not names:
                     names = (f"--{f.name.replace('_', '-')}",)
                 typers = typer.Option(*names, **f.metadata["how"])
             kind = Annotated[hints[f.name], typers]

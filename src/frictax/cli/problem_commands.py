@@ -34,7 +34,7 @@ from .working import (
     show,
 )
 
-_SHOWN_FAILURES = 5  # failed records of a fleet whose reasons are printed
+_SHOWN_FAILURES = 5  # number of failed records of a fleet for which the reason is printed
 
 
 @dataclasses.dataclass(frozen=True)

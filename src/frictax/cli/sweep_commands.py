@@ -170,7 +170,7 @@ def compare(data: SweepFile, choice: FitChoice, outputs: ComparisonOutputs) -> N
 
 
 def _written(*paths: Path | None) -> list[str]:
-    """Return where the files are, in one text."""
+    """Return a text with the paths of the written files."""
     files = [f"Written: {path}" for path in paths if path is not None and not is_stdout(path)]
     return ["\n".join(files)] if files else []
 
@@ -282,7 +282,7 @@ def _check_files(data: SweepFile, outputs: Outputs) -> None:
 
 
 def _start(law: Law, sweep: "Sweep", exponent: float) -> Any:
-    """Return a law of that kind near the data."""
+    """Return a law of the given kind with values that are near the data."""
     import frictax.laws as laws
     from frictax.fitting import starting_law
 

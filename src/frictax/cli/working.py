@@ -16,10 +16,10 @@ from frictax.interrupts import handle_sigterm, note_key_answered
 from frictax.progress import Work, show_progress
 from frictax.text import printable
 
-# As the user typed it, for the report; None if a program calls the commands.
+# Command line as the user typed it, for the report. It is None if a program calls the commands.
 command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 
-# Exit codes. 130 is that of shells for a keyboard interrupt.
+# Exit codes. Shells use 130 for a keyboard interrupt.
 DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
@@ -51,14 +51,14 @@ def plain_errors(options: bool = True) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # The reader of our output went away. This is not a mistake.
+        raise  # The program that reads the output has ended, which is not a mistake of the user.
     except KeyboardInterrupt:
         end("Interrupted.", INTERRUPTED)
     except MemoryError:
         end("The memory of this machine is too small. Use a smaller part of the data.", DATA_FAILED)
     except (ValueError, KeyError, OSError, ImportError) as error:
         if isinstance(error, ImportError) and error.name is not None:
-            raise  # Python's own error: the installation is broken.
+            raise  # This is an error of Python: the installation is incomplete.
         end(as_option_names(_sentence(error)) if options else _sentence(error), DATA_FAILED)
 
 
@@ -166,7 +166,7 @@ def show(*parts: Any) -> None:
 
         def render(self, renderable: Any, options: Any = None) -> Iterator[Any]:
             for segment in super().render(renderable, options):
-                is_own = segment.control is not None  # rich's own control codes
+                is_own = segment.control is not None  # control codes from rich itself
                 yield segment if is_own else segment._replace(text=printable(segment.text))
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
@@ -174,7 +174,7 @@ def show(*parts: Any) -> None:
     for i, part in enumerate(parts):
         if i:
             console.print()
-        # Texts to be copied, and paths, are not broken at the edge of the terminal.
+        # Texts to copy, and paths, must not be wrapped at the edge of the terminal.
         console.print(
             Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str)
         )

@@ -24,10 +24,10 @@ class AbstractContact(CheckedModule):
     """
 
     rotational: ClassVar[bool]
-    # Whether it is a freewheel, which never slides backward.
+    # Whether the contact is a freewheel, which never slides backward.
     blocks_backward: ClassVar[bool] = False
-    # Whether its friction is the greater of two lines in the torque that its first body transmits,
-    # as in a `LossyGear`.
+    # Whether the friction is the greater of two straight lines over the torque that the first body
+    # transmits, as in a `LossyGear`.
     depends_on_torque: ClassVar[bool] = False
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractContact":
@@ -76,7 +76,8 @@ class AbstractContact(CheckedModule):
 def check_laws(contact: AbstractContact, name: str) -> None:
     """Raise `ValueError` if the field `name`, or that of backward motion, is not a law."""
     for direction, which in ((1, name), (-1, name.replace("_pos", "_neg"))):
-        # The method is read from the class, because a method bound to a module is a new module.
+        # The method is taken from the class. A method bound to an equinox module would be a new
+        # module.
         law = type(contact).law(contact, direction)
         if not isinstance(law, AbstractLaw):
             raise ValueError(
@@ -113,7 +114,7 @@ class AbstractByLaws(AbstractContact):
     may be None for the same law.
     """
 
-    forward: ClassVar[str]  # the name of the first law's field
+    forward: ClassVar[str]  # name of the field with the law for forward motion
 
     def check_rules(self) -> None:
         check_laws(self, self.forward)
@@ -129,7 +130,7 @@ class AbstractByLaws(AbstractContact):
 class AbstractPressed(AbstractByLaws):
     """A contact with a normal force over time: fn = fn_max*f_normalized(t), free while fn <= 0."""
 
-    # Fields of the derived classes: mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
+    # The derived classes declare the fields mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
 
     forward = "mu_pos"
 

@@ -1,4 +1,6 @@
-"""Continue a limit cycle over a parameter, around folds and to its end (`continued`, `Branch`)."""
+"""Continue a limit cycle over a parameter, around folds, until it no longer exists (`continued`,
+`Branch`).
+"""
 
 import dataclasses
 from typing import Any
@@ -88,7 +90,8 @@ class Curve:
             at, residual, matrix = self.evaluate(x)
             size = float(np.max(np.abs(residual)))
             worse = size > 0.5 * last
-            # A larger residual that the steps do not reduce is not a rounding error.
+            # If the steps no longer reduce the residual, it may be a rounding error. A residual
+            # above 100 times the tolerance is not.
             if not np.isfinite(size) or (worse and size > 100.0 * good):
                 return None
             full, off = np.vstack([matrix, normal]), float(normal @ (x - start))
@@ -96,7 +99,8 @@ class Curve:
                 tangent = np.linalg.solve(full, np.append(np.zeros(len(residual)), 1.0))
                 return Point(x, at, tangent / np.linalg.norm(tangent))
             step = np.linalg.solve(full, -np.append(residual, off))
-            # An entry that is equal after every return is set directly, without rounding.
+            # If every return ends with the same value of an entry, the entry is set to this value
+            # directly, without rounding.
             set_by_event = np.all(np.asarray(at.y) == 0, axis=1)
             x = x + step
             image = np.asarray(at.image.y) / self.scale[:-1]
@@ -135,7 +139,8 @@ class Curve:
             margin = 0.1 * (right - left)
             share = min(max(share, left + margin), right - margin)
             found = self.correct(before.x + share * before.tangent, before.tangent)
-            # Beyond a corner, Newton's method may not converge to either side.
+            # Beyond a corner of the curve, Newton's method may fail to converge, from whichever
+            # side it starts.
             slope = g1 if found is None else found.orient(before.tangent).tangent[-1]
             low, high = (low, (share, slope)) if slope * g1 > 0 else ((share, slope), high)
             if found is not None and way * found.x[-1] > way * best.x[-1]:
@@ -146,7 +151,9 @@ class Curve:
 
 
 def _growth(x: np.ndarray) -> float:
-    """Return the growth of the states over their sizes, by which the residual may grow too."""
+    """Return how much larger the states are than their sizes. The residual may be larger by this
+    factor.
+    """
     return max(1.0, float(np.max(np.abs(x[:-1]))))
 
 
@@ -314,12 +321,14 @@ def _follow_curve(
             trial = trial * (1 - by_parameter) + by_parameter * passed[0] / curve.scale[-1]
         new = curve.correct(trial, by_parameter if passed else point.tangent)
         new = None if new is None else new.orient(point.tangent)
-        # A step is repeated if the angle between both tangents is larger than 18 degrees.
+        # If the angle between the two tangents is larger than 18 degrees, the step is repeated with
+        # a quarter of its length.
         if new is None or new.tangent @ point.tangent < 0.95:
             step *= 0.25
             if step >= 1e-9:
                 continue
-            # The points near the end are dense, and only the last one of them is returned.
+            # The points near the end are very close to each other. Only the last of them is
+            # returned.
             kept = [points[0]]
             for near_end in points[1:-1]:
                 if np.linalg.norm(near_end.x - kept[-1].x) > 0.01 * longest:

@@ -124,7 +124,7 @@ class LimitCycle:
     args: PyTree
     engine: Adaptive
     ends: tuple[int, ...]  # indices of the phases of nonzero length
-    phases: int  # number of phases of a return
+    phases: int  # number of phases in one return
 
     @property
     def amplitude(self) -> Float[np.ndarray, " n"]:
@@ -283,7 +283,7 @@ def build_cycle(
     y, half = np.asarray(found.y), float(found.image.after)
     path = compiled_run_to_section(machine, args, y, section, engine)
     log = PhaseLog.from_path(path, float(section.time))
-    # The return from the same state must not depend on the time of the start.
+    # The duration of a return from the same state must not depend on the start time.
     later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
     later_half = float(compiled_run_to_section(machine, args, found.y, later, engine).ys[-1, -1])
     if not abs(later_half - half) <= 1e-6 * half:
@@ -356,7 +356,7 @@ def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:
         rank = int(np.sum(sizes > 1e-7 * max(1.0, sizes[0])))
         if rank == len(matrix):
             break
-        # U S V' has the eigenvalues of S V' U, and zeros.
+        # The matrix U S V' has the same nonzero eigenvalues as the smaller matrix S V' U.
         matrix = sizes[:rank, None] * (right[:rank] @ left[:, :rank])
     found = np.linalg.eigvals(matrix) if matrix.size else np.zeros(0)
     found = np.concatenate([found, np.zeros(n - len(found))])[: n - 1]

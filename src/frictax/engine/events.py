@@ -1,4 +1,4 @@
-"""Locating events: rates of the margins along the motion, and a bracket around a sign change."""
+"""Find the times of events: rates of margins along the motion, and a bracket of a sign change."""
 
 import equinox as eqx
 import jax
@@ -48,9 +48,9 @@ class Bracket(eqx.Module):
     high: Number
     f_low: Number
     f_high: Number
-    kept: Integer  # the end that the last step kept: -1 low, 1 high, 0 at the start
-    before: tuple[Array, Array, Array]  # the lengths before the last three steps
-    length: Number  # the length at the start
+    kept: Integer  # end that the last step did not move: -1 low, 1 high, 0 at first
+    before: tuple[Array, Array, Array]  # lengths of the bracket before the last three steps
+    length: Number  # length of the bracket at the start of the search
 
     @classmethod
     def start(cls, low, high, f_low, f_high) -> "Bracket":
@@ -71,7 +71,8 @@ class Bracket(eqx.Module):
     def guess(self, rtol: float) -> Number:
         """Return the next point to evaluate."""
         secant = (self.low * self.f_high - self.high * self.f_low) / (self.f_high - self.f_low)
-        # The distance from the ends closes the bracket also if the secant approaches from one side.
+        # The new point keeps a distance from both ends. Otherwise a secant that approaches the root
+        # from one side never closes the bracket.
         off = 0.4 * rtol * self.length
         secant = jnp.clip(secant, self.low + off, self.high - off)
         use = jnp.isfinite(secant) & (self.high - self.low <= 0.5 * self.before[0])
@@ -83,7 +84,7 @@ class Bracket(eqx.Module):
         return Bracket(
             jnp.where(first, x, self.low),
             jnp.where(first, self.high, x),
-            # The Illinois rule: the value at an end that was kept twice is halved.
+            # Illinois rule: the value at an end that was not moved in two steps is halved.
             jnp.where(first, fx, jnp.where(self.kept == -1, 0.5 * self.f_low, self.f_low)),
             jnp.where(first, jnp.where(self.kept == 1, 0.5 * self.f_high, self.f_high), fx),
             jnp.where(first, 1, -1),

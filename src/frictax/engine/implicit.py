@@ -16,7 +16,7 @@ from .options import OnSamples
 from .reused import Reused
 from .stepping import advance
 
-_GAMMA = 1 - 1 / math.sqrt(2)  # the value for which the method of two stages is L-stable
+_GAMMA = 1 - 1 / math.sqrt(2)  # coefficient for which the two-stage method is L-stable
 
 
 def take_step(
@@ -63,7 +63,7 @@ def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1: Any =
     return still.sound(t0, y0, t1, y1, mode)
 
 
-@jax.jit  # traced once
+@jax.jit  # JAX traces this function once for all of its calls.
 def _implicit_step(system: Reused, mode, t0, t1, y0) -> Array:
     own = system.implicit_step(t0, t1, y0, mode)
     return rosenbrock2(system, mode, t0, t1, y0) if own is None else own

@@ -15,13 +15,12 @@ from frictax.pytree import Pickled
 if TYPE_CHECKING:
     import diffrax
 
-# Diffrax is imported where it is used. A run on samples with the default steps does not need
-# diffrax, and the import takes longer than that of frictax.
+# A run on samples does not need diffrax, whose import takes longer than that of frictax.
 
 _LARGEST = float(np.finfo(float).max)
 
 
-EVENTS = 1000  # default of `max_events`, in addition to known switches of drives
+EVENTS = 1000  # default of `max_events`; known switching times are added to it
 
 
 def room(options: "Adaptive | OnSamples") -> int:
@@ -85,7 +84,7 @@ class Adaptive(Pickled, eqx.Module):
     def __check_init__(self) -> None:
         self._check_numbers()
         if self.solver is None and self.stepsize_controller is None and self.adjoint is None:
-            return  # no option is an object of diffrax
+            return  # No option is an object of diffrax, so there is nothing to check.
         import diffrax
 
         solver, control = self.walker(), self.stepsize_controller
@@ -156,8 +155,8 @@ class Adaptive(Pickled, eqx.Module):
         control = self.stepsize_controller
         if control is None:
             rtol, atol = self.tolerances(dtype)
-            # A proportional-integral controller takes a quarter fewer steps than diffrax's default,
-            # which rejects many steps after an event.
+            # After an event, diffrax's default controller rejects many steps. This
+            # proportional-integral controller needs a quarter fewer steps.
             return diffrax.PIDController(rtol=rtol, atol=atol, pcoeff=0.3, icoeff=0.4, dtmax=bound)
         if bound is not None and isinstance(control, diffrax.PIDController):
             least = bound if control.dtmax is None else jnp.minimum(bound, control.dtmax)
@@ -247,7 +246,7 @@ class OnSamples(Pickled, eqx.Module):
         ((2, 4),)
         """
         steps, finer = np.diff(np.asarray(t)), ()
-        gap = 2.5  # [median interval]
+        gap = 2.5  # [median sampling interval] A longer interval is a gap and is divided.
         if steps.size and steps.max() > gap * steps.min():
             usual = float(np.median(steps))
             finer = tuple(
@@ -294,7 +293,7 @@ class OnSamples(Pickled, eqx.Module):
                     " for the default."
                 )
         if self.solver is None and isinstance(self.adjoint, ForwardAlone | None):
-            return  # no option is an object of diffrax
+            return  # No option is an object of diffrax, so there is nothing to check.
         import diffrax
 
         explicit = (

@@ -42,8 +42,7 @@ class Bracketed(optx.AbstractRootFinder):
 
     def init(self, fn, y, args: PyTree, options, f_struct, aux_struct, tags) -> Any:
         low, high = options["lower"], options["upper"]
-        # A loop is compiled once.
-        at_low, at_high = jax.lax.map(
+        at_low, at_high = jax.lax.map(  # This compiles the margins once for both ends.
             lambda x: _value_of_event(fn, x, args)[0], jnp.stack([low, high])
         )
         return Bracket.start(low, high, at_low, at_high)
@@ -61,15 +60,15 @@ class Bracketed(optx.AbstractRootFinder):
 
 
 def _value_of_event(fn, x, args: PyTree) -> Any:
-    """Return the condition that was met. Diffrax returns all conditions, the others as 0."""
+    """Return the value of the condition that was met. Diffrax returns 0 for the others."""
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux
 
 
-STEPS = 4096  # most steps of a phase; then the phase is cut, and the next goes on in the same mode
-STEPS_DENSE = 64  # most steps of a phase whose interpolation is kept to read samples
+STEPS = 4096  # largest number of steps; a longer phase is split and keeps its mode
+STEPS_DENSE = 64  # largest number of steps of a phase with samples
 _REFUSED = diffrax.RESULTS.max_steps_rejected
-WINDOW = 64  # most samples read from one phase; then the phase is cut
+WINDOW = 64  # largest number of samples read from one phase; a longer phase is split
 
 
 class Start(eqx.Module):
@@ -122,8 +121,8 @@ class Sums(eqx.Module):
 
 
 class _Begun(diffrax.AbstractStepSizeController):
-    """A controller that begins with `dt`. Diffrax adds a host callback if a traced step is passed
-    as `dt0=`.
+    """A controller whose first step is `dt`. Diffrax adds a host callback if a traced step is
+    passed as `dt0=`.
     """
 
     controller: Any
@@ -140,8 +139,8 @@ class _Begun(diffrax.AbstractStepSizeController):
 
 
 class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
-    """A controller that also does not step over a dip of a margin (see `_find_dip`), and that
-    records the state that was reached.
+    """A controller that also shortens a step over a dip of a margin (see `_find_dip`), and that
+    records the last accepted state.
 
     - `slope`: a function that returns margins and their rates at a time and state; None if dips are
       not looked for. `first`: margins and rates at the start.
@@ -162,14 +161,15 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        if isinstance(error, tuple):  # `_with_speed` returns two; the shortest steps stay
+        # The error is a tuple after `_with_speed`; the speed does not reject the shortest steps.
+        if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            # The error of the speed has ten times the weight of the error of the state.
+            # The error of the speed is weighted ten times as much as the error of the state.
             error = (error[0], jnp.where(short, 0.0, 10.0) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
         )
-        # A derivative that is not finite is rejected at every step length, down to 0.
+        # If the derivative is not finite, every step length down to 0 is rejected.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
             return (
@@ -183,7 +183,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _find_dip(before, here, t1 - t0)
-        again = keep & dips & (tries < 5)  # most steps in a row that are shortened
+        again = keep & dips & (tries < 5)  # at most five shorter steps in a row
         next_t0 = jnp.where(again, t0, next_t0)
         next_t1 = jnp.where(again, t0 + share * (t1 - t0), next_t1)
         after = select(again, inner, after)
@@ -204,9 +204,9 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 class _SameSteps(diffrax.AbstractStepSizeController):
     """A controller whose steps end at the given `times`, of which those after the last are inf.
 
-    Reverse mode computes each step several times, in several parts of the program. They round
-    differently. Steps of a controller that reads the error then end at different times, and the
-    derivatives of the gaps between them are lost.
+    Reverse mode computes each step several times, in several parts of the program. These parts
+    round differently. If the step length depended on the error, the steps would end at different
+    times, and the derivatives of the gaps between them would be lost.
     """
 
     times: Any
@@ -241,7 +241,7 @@ def _find_dip(before, after, dt) -> tuple[Any, Any]:
     whole = jnp.isfinite(g0) & jnp.isfinite(g1)
     g0, g1 = jnp.where(whole, g0, 1.0), jnp.where(whole, g1, 1.0)
     r0, r1 = (jnp.where(whole, r, 0.0) * dt for r in (r0, r1))
-    # g = g0 + r0*x + b*x^2 + a*x^3 has its minimum at the larger root of its derivative.
+    # The minimum of g = g0 + r0*x + b*x^2 + a*x^3 is at the larger root of its derivative.
     a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
     root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
     x = jnp.clip(
@@ -355,9 +355,9 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         return slope.g, slope.rate
 
     first = margins(start.t, start.y)
-    # A margin that is NaN ends the phase like a margin that fell.
+    # A margin that is NaN ends the phase, just as a margin that falls to 0 does.
     expired = ~jnp.all(first[0] > 0) | jnp.isnan(deadline)
-    # A deadline that has passed ends the phase at once, like an expired guard.
+    # A deadline before the start ends the phase at once, just as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
 
     def least(t, y, args: PyTree, **_) -> Any:
@@ -384,8 +384,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
-        # In diffrax 0.7 a run under vmap that ends by its number of steps, beside a run with an
-        # event, returns its last attempt, also if the attempt was rejected.
+        # In diffrax 0.7 a run of a vmap that ends by its number of steps, while another run ends by
+        # an event, returns its last attempt even if this was rejected.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
         sums = solution.controller_state.sums
     else:
@@ -421,18 +421,17 @@ def cross(
     i = jnp.maximum(fired, 0)
     falling = slope.rate[i] < 0
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
-    # The accuracy of the root bounds the value of the step, but not its derivative.
+    # The accuracy of the root limits the value of the step, but not its derivative.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # A margin that jumps, as at a pole, is not 0 where its sign changed. The margin that would fall
-    # first is then another one, far away.
+    # A margin that jumps, as at a pole, changes its sign without being 0. Then the margin that the
+    # slopes select is a different one, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
-    # A margin that was negative before the phase, as of a large load at a start from rest, ends the
-    # phase at its begin.
+    # If a margin is negative before the phase, as at a start under load, the phase ends at once.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
     step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where(falling, step, 0.0)
     step = jnp.where(fired >= 0, jnp.where(at_once, began - constant(began), step), 0.0)
-    # Deadline and end are known times. They are written as differences to keep their derivatives.
+    # Deadline and end are known times. As differences they keep their derivatives.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
@@ -460,9 +459,10 @@ def transport(
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
-    # The last step ends at the event, which may need one or two steps more than `locate`. Without
-    # samples a record may contain several cuts of a phase. A law that is not smooth needs short
-    # steps at rest. Where a bristle reverses, the number of rejected steps depends on rounding.
+    # This is the largest number of steps. The last step ends at the event, so this repetition may
+    # need one or two steps more than `locate`. Without samples a record may contain several phases
+    # that were split. A law that is not smooth needs short steps at rest. Where a bristle reverses,
+    # rounding changes the number of rejected steps.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )
@@ -498,7 +498,7 @@ def transport(
         adjoint=adjoint,
         max_steps=most,
     )
-    # A factor makes the derivatives NaN, too, in forward and in reverse mode.
+    # A failed phase is multiplied by NaN, so that all of its derivatives are NaN too.
     done = done & (solution.result == diffrax.RESULTS.successful)
     finished = jnp.where(done, 1.0, jnp.nan)
     finished = finished.astype(y.dtype)
@@ -509,7 +509,7 @@ def transport(
         slope = Slope(fixed.speed, system.guard(stop.t, y, begin.mode), fixed.rate)
         return cross(system, begin, stop, y, slope, *at)[:2]
 
-    # If an event ended the run early, time and state after it are unused and may be NaN.
+    # If an event ended the run early, time and state after the event are not used and may be NaN.
     use = cross_event
     if not isinstance(adjoint, diffrax.ForwardMode):
         use = functools.partial(reverse_if_used, cross_event)

@@ -1,4 +1,4 @@
-"""A hybrid system whose methods are traced once."""
+"""A hybrid system whose methods JAX traces only once."""
 
 import functools
 from collections.abc import Callable
@@ -30,7 +30,9 @@ def _combine_model(static, arrays) -> Any:
 
 @functools.cache
 def _compile_method(name: str) -> Callable[..., Any]:
-    """Return the call of a method. In a traced program it has the name of the method."""
+    """Return a function that calls a method. In a traced program the function has the name of the
+    method.
+    """
 
     def call(static, arrays, *at) -> Any:
         system, args, _ = _combine_model(static, arrays)
@@ -41,7 +43,7 @@ def _compile_method(name: str) -> Callable[..., Any]:
 
 
 def _method(name: str, traced: bool = True) -> Callable[..., Any]:
-    """Return a method of `Reused`; one that is not traced does not depend on time or state."""
+    """Return a method of `Reused`. A method that is not traced must not depend on time or state."""
 
     def ask(self) -> Any:
         system, args, _ = _combine_model(self.static, self.arrays)
@@ -60,7 +62,7 @@ class Reused(eqx.Module):
     """
 
     arrays: Any
-    static: Any = eqx.field(static=True)  # the rest of the model, as leaves and structure
+    static: Any = eqx.field(static=True)  # other leaves, and the structure of the model
 
     def __init__(self, model) -> None:
         self.arrays, rest = eqx.partition(

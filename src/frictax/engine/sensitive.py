@@ -118,8 +118,9 @@ class Sensitive(AbstractHybridSystem):
         rate = jax.jvp(lambda *at: margin(self._now, *at), (t, own), along)[1]
         falls = rate < 0
         own_shift = -d_g / jnp.where(falls, rate, -1.0)
-        # False for a margin that was already negative after the last event.
-        simultaneous = 1e-9 * (1.0 + jnp.abs(t))  # [s] largest distance of simultaneous events
+        # False for a margin that was already negative right after the last event.
+        # [s] largest time difference of events that count as simultaneous
+        simultaneous = 1e-9 * (1.0 + jnp.abs(t))
         reached = -g / jnp.where(falls, rate, -1.0) >= -simultaneous
         follows = (t - at <= simultaneous) & ~(falls & reached)
         deadline = lambda system, t, y: system.deadline(mode, args).astype(y.dtype)  # noqa: E731
@@ -156,7 +157,7 @@ class Sensitive(AbstractHybridSystem):
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
 
-    # The derivatives of a stiff motion are the derivatives of its steps.
+    # The derivatives of a stiff motion are computed as the derivatives of its numerical steps.
 
     def is_stiff(self, args: PyTree) -> bool:
         return self._now.is_stiff(args)

@@ -1,5 +1,5 @@
-"""One step of an explicit Runge-Kutta method, error scales, and vectors taken apart entry by
-entry.
+"""One step of an explicit Runge-Kutta method, error scales, and operations on single vector
+entries.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +13,11 @@ from jaxtyping import Array, Bool, Float
 
 from frictax.parameters import Number
 
-_FEW = 32  # vectors of up to this length are taken apart, which lets XLA fuse the arithmetic
-# [unit of a state] A state that has moved less than this has no range yet. The smallest scale of
-# errors is this plus 1e-8 of the state.
+_FEW = 32  # longest vector computed entry by entry, so that XLA can fuse the arithmetic
+# [unit of a state] smallest distance of a state that counts as its range; floor of error scales
 ABSOLUTE_FLOOR = 1e-9
-# P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the later stages,
-# their weights, those of the step.
+# Bosh3 method of P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the
+# second and third stage, weights of these stages, weights of the step.
 _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
 
 
@@ -58,7 +57,8 @@ def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[A
 
 def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, list[Any]]:
     h = t1 - t0
-    used = max(i for i, b in enumerate(b_sol) if b != 0) + 1  # later stages estimate the error
+    # Only the error estimate uses the stages after these.
+    used = max(i for i, b in enumerate(b_sol) if b != 0) + 1
     rates = [flow(t0, y0) if rate is None else rate]
     for share, row in zip(c[: used - 1], a_lower, strict=False):
         rates.append(

@@ -11,10 +11,10 @@ from frictax.handover import Verb
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.pytree import Pickled, readable
 
-# Causes of the end of a phase. A number >= 0 is that of the guard that fell to 0.
-DEADLINE = -1  # the time of `deadline`
-END = -2  # the end of the run
-CUT = -3  # the buffers of a phase are full, and the next phase goes on in the same mode
+# Reason why a phase ends. A number >= 0 is the index of the guard that fell to 0.
+DEADLINE = -1  # the time returned by `deadline` was reached
+END = -2  # the end of the run was reached
+CUT = -3  # the buffers of the phase are full; the next phase continues in the same mode
 
 
 class AbstractHybridSystem(Pickled, eqx.Module):

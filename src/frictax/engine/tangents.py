@@ -1,9 +1,9 @@
-"""Rules of derivatives for both engines: linear maps with a transpose of their own, samples at
-times that move, and runs that were cut short.
+"""Rules of derivatives for both engines: linear maps with a separate transpose, sample times with
+derivatives, and runs that ended early.
 
-A run that is cut short does not know some values. Their derivatives are NaN in forward and in
-reverse mode. In reverse mode 0 times NaN is NaN. So a cotangent of an unknown value must be kept
-from the derivatives there if it is 0, because nobody uses the value.
+If a run ends early, some of its values are unknown. Their derivatives are NaN in forward and in
+reverse mode. A cotangent of 0 means that a value is not used. In reverse mode such a cotangent must
+not be multiplied by the NaN derivatives, because 0 times NaN is NaN.
 """
 
 import functools
@@ -28,13 +28,13 @@ def linear_map(push, pull, inputs, nothing) -> Any:
     """
 
     def solve(_, b) -> Any:
-        # b[1] is `nothing`, so it need not be added to all outputs.
+        # b[1] is `nothing`, which is zero, so it is not added to the outputs.
         return b[0], push(b[0])
 
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
-    # Only second derivatives would need the operator itself, and they raise an error.
+    # The operator itself (the identity) is used only by second derivatives, which raise an error.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 
@@ -46,7 +46,7 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
     """Return the part of `model` that its tangent `d_model` moves, the rest of the model, and this
     part of the tangent.
     """
-    # Eager differentiation by a Python number passes it as a Python number.
+    # Outside of compiled code JAX passes a Python number as it is, so it becomes an array here.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
     )
@@ -71,7 +71,7 @@ def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
         return speed * d_ts[:, None]
 
     def pull(c_ys) -> Any:
-        # The cotangent of an unused sample is 0, and its speed may be NaN.
+        # The cotangent of an unused sample is 0, but the speed there may be NaN, and 0*NaN is NaN.
         return jnp.sum(jnp.where(c_ys == 0, 0.0, speed * c_ys), axis=1)
 
     moved = linear_map(push, pull, d_ts[read], jnp.zeros_like(speed) + 0.0 * d_ts[read, None])
@@ -132,7 +132,7 @@ def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> An
     also a number that does not depend on the state.
     """
     known = jnp.all(jnp.isfinite(ys), axis=1)
-    # At unknown samples the function is evaluated at the start.
+    # Samples after an early end are unknown. There the function is evaluated at the start.
     t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
     values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
     missing = constant_if_known(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))
@@ -151,8 +151,8 @@ def constant_if_known(ys: Array, values: Array) -> Array:
 @constant_if_known.defjvp
 def _constant_if_known_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
-    # A row is unknown as a whole, so its first entry is enough. In forward mode the tangent of an
-    # unknown row is NaN already, and `ys` need not be computed.
+    # All entries of an unknown row are unknown, so the first entry is enough. In forward mode the
+    # tangent of an unknown row is already NaN, and `ys` is not computed for it.
     first, d_first = ys[:, :1], d_ys[:, :1]
 
     def push(d_first) -> Any:

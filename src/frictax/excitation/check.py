@@ -135,7 +135,8 @@ def check_design(
         for x, mine in zip(best, other, strict=True):
             x[doubtful[better]] = mine[better]
     cost, converged, values, low, high = best
-    explained = excess(cost) < 5.0  # Noise exceeds this in fewer than one of a million records.
+    # By noise alone, fewer than one of a million records exceed this bound.
+    explained = excess(cost) < 5.0
     right = converged & explained
     inside = (low <= truth) & (truth <= high)
     return Check(

@@ -252,7 +252,9 @@ class Design(Summarised, DesignVerbs):
     def warnings(self) -> tuple[str, ...]:
         """Warnings about limits, margins, better experiments and large errors."""
         out, problem = [], self.problem
-        tolerance = 0.95  # share of a margin, or of the error of a rival; less gives a warning
+        # A margin below this fraction of its required value gives a warning. A rival also gives one
+        # if its error is below this fraction of the error of the design.
+        tolerance = 0.95
         if self.run.excess > 1e-9:
             out.append("No excitation within all limits was found: this one is the nearest.")
         if self.slip < tolerance * problem.margins.slip:
@@ -290,7 +292,8 @@ class Design(Summarised, DesignVerbs):
         return replace(self.problem.machine, dict(zip(self.names, x, strict=True)))
 
 
-_PENALTY_WEIGHT = 5.0  # [criterion] weight of limits and margins at the end of a search
+# [criterion] weight of the penalty for limits and margins at the end of a search
+_PENALTY_WEIGHT = 5.0
 
 
 @dataclasses.dataclass
@@ -330,7 +333,7 @@ class Descent:
 
     def step(self) -> None:
         """Evaluate the current excitation, and make a step."""
-        # The weight of the penalty grows from a hundredth to its full value.
+        # During the search the weight of the penalty increases from a hundredth to its full value.
         weight = _PENALTY_WEIGHT * 0.01 ** (1.0 - self.done / self.steps)
         u = self.problem.compiled_excitation(self.c)
         cost, by_drive, excess, succeeded = mean_cost(self.problem, self.machines, u, weight)
@@ -341,7 +344,8 @@ class Descent:
                 self.best = candidate
             gradient = self.problem.pull_back(self.c, by_drive)
             self.c, self.state = self.update(gradient, self.state, self.c)
-        elif self.best is not None:  # After a failed simulation, go half of the way back.
+        elif self.best is not None:
+            # After a failed simulation, go halfway back to the best excitation.
             self.c = 0.5 * (self.c + self.best.c)
         else:
             self.c = 0.7 * self.c
@@ -351,7 +355,7 @@ class Descent:
 @functools.lru_cache(maxsize=8)
 def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the compiled initialisation and step of Adam for this number of steps."""
-    # The numbers of an excitation are about 1, so the first learning rate is a tenth of them.
+    # The numbers of an excitation are about 1. Therefore the first learning rate is 0.1.
     schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
     adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
 
@@ -411,7 +415,7 @@ def search_excitation(
                 "`design` found no excitation under which the machine can be simulated: see whether"
                 " `Limits` and the machine's values fit each other."
             )
-        # pairs (number of searches, number of steps) of the stages
+        # Each stage is a pair: number of searches that continue, and number of their steps.
         first, second, half = steps // 4, steps // 3, (len(descents) + 1) // 2
         schedule = [(half, second), ((half + 1) // 2, steps - first - second)]
         schedule = [(len(descents), first), *schedule] if len(descents) > 1 else [(1, steps)]
@@ -435,8 +439,8 @@ def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -
     """Reduce an excitation until it exceeds the limits by less than a factor of 11.
 
     Return None if the simulation fails, or if the experiment has no information: a machine at rest
-    gives no gradient. The excitation is not reduced further, because large motions have many events
-    and keep them when the search makes them smaller.
+    gives no gradient. The excitation is not reduced further. Large motions have many events, and
+    these events remain when the search makes the motions smaller.
     """
     without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
     for _ in range(8):
@@ -554,7 +558,8 @@ def design(
         run = problem.run_once(u, nominal)
         parts["looking at it"]("others", 0.5)
         rivals = best_rivals(problem)
-        for k, rival in enumerate(rivals):  # They are reduced like the designed experiment.
+        # The rivals are reduced to the limits in the same way as the designed experiment.
+        for k, rival in enumerate(rivals):
             other, runs = _reduce_for_machines(problem, rival.u, drawn)
             again = rival.run if other is rival.u else problem.run_once(other, nominal)
             rivals[k] = dataclasses.replace(rival, u=other, run=again, drawn_runs=runs)
@@ -589,13 +594,13 @@ def _reduce_for_machines(
 
     **Returns:** the excitation, and its run on each machine.
     """
-    wanted = 0.97  # share of the machines
-    trials = 8  # The scale of the excitation is then exact to 1 %.
+    wanted = 0.97  # fraction of the machines that must keep the limits
+    trials = 8  # number of bisection steps; the scale is then accurate to 1 %
     runs = _runs(problem, u, drawn)
     if share_within_limits(runs) >= wanted:
         return u, runs
-    # A machine that keeps the limits usually keeps them with a smaller excitation too. Therefore
-    # only the others are simulated during the bisection, and all machines at its end.
+    # A machine that keeps the limits usually also keeps them under a smaller excitation. Therefore
+    # the bisection simulates only the other machines. At its end all machines are simulated.
     allowed = len(drawn) - round(wanted * len(drawn))
     beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]
     scaled = lambda scale: problem.centre + scale * (u - problem.centre)  # noqa: E731

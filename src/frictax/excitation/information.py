@@ -166,7 +166,9 @@ class MachineUnderTest(AbstractFamily):
 
     def staying(self, mode: Modes, args: PyTree) -> "MachineUnderTest":
         if any(path.startswith("inputs.") for path in self.paths):
-            return self  # The inputs depend on the parameters and must be differentiated.
+            # The inputs depend on the parameters and must be differentiated, so they are not
+            # replaced.
+            return self
         system = self.system(self.values()).staying(mode, args)
         acting = {name: signal_at(system, name) for name in self.inputs}
         return dataclasses.replace(self, inputs=acting)

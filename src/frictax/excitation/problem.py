@@ -28,7 +28,7 @@ from .shapes import AbstractShape, namespace
 
 Criterion = Literal["E", "minimax", "A", "D"]
 CRITERIA: tuple[Criterion, ...] = ("E", "minimax", "A", "D")
-ROUNDING = 1e-6  # share of a limit by which an experiment may exceed it
+ROUNDING = 1e-6  # relative amount by which an experiment may exceed a limit because of rounding
 
 
 @pytree_dataclass
@@ -206,7 +206,7 @@ class DesignProblem:
             lambda t, y, m: sensitive.guard(t, state(y), m, None)
         )(t, path.ys, modes)
         slip, miss = _slip_and_miss(guards, own, path, count, t)
-        # The derivative of the sum over samples is wrong, so it must not be used.
+        # The sum over samples is not differentiated, because its derivative is wrong.
         fixed, ys = constant((system, path.ys))
         rates = jax.vmap(lambda t, y, m: fixed.information_rates(t, state(y), m))(t, ys, own)
         step = self.t[1] - self.t[0]
@@ -216,7 +216,7 @@ class DesignProblem:
         machine, loads = sensitive.family.system(x), []
 
         def value(name: str, t: Array, y: Array, mode: Array) -> Array:
-            if name.startswith("der("):  # the rate of a state
+            if name.startswith("der("):  # The limit is on the rate of a state.
                 return machine.flow(t, y, mode, None)[machine.states().index(name[4:-1])]
             return variable_at(machine, name, t, y, mode)
 
@@ -246,7 +246,7 @@ class DesignProblem:
         """Return the covariance of the relative errors, including the known information."""
         size = jnp.asarray(self.size)
         relative = information * jnp.outer(size, size) + self.known
-        bound = 1e-4  # information that limits a relative error to 100
+        bound = 1e-4  # added information; it limits the relative error of a parameter to 100
         return jnp.linalg.inv(relative + bound * jnp.eye(size.size))
 
     def criterion_at(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
@@ -266,7 +266,7 @@ class DesignProblem:
         penalty.
         """
         run = self.run(u, x)
-        aim = 0.99  # share of a limit, so that the search ends within the limit
+        aim = 0.99  # The search aims at 99 % of each limit, so that it ends within the limit.
         excess = jax.nn.relu(run.loads / aim - 1.0)
         penalty = 20.0 * jnp.sum(excess + excess**2)
         for value, margin in ((run.slip, self.margins.slip), (run.miss, self.margins.miss)):
@@ -309,8 +309,9 @@ def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[
     variance = jnp.diag(covariance)
     if kind == "A":
         return 0.5 * jnp.log(jnp.mean(variance))
-    # A mean of the power 8 replaces the maximum to be differentiable.
-    largest = constant(jnp.max(variance))  # The result does not depend on this scale.
+    # The mean of the 8th powers replaces the maximum, because it is differentiable.
+    # The result does not depend on this scale factor, which only avoids overflow.
+    largest = constant(jnp.max(variance))
     return 0.5 * (jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** 8)) / 8)
 
 
@@ -339,7 +340,8 @@ def _slip_and_miss(
     for c in range(count):
         changed = used & (path.before[:, c] != path.after[:, c])
         begins = changed & (path.before[:, c] == 0)
-        # For each event, the index of the last start of a slip before it.
+        # For each event, `before` is the index of the last event before it at which the contact
+        # began to slip.
         start_row = jax.lax.associative_scan(jnp.maximum, jnp.where(begins, rows, -1))
         before = jnp.concatenate([jnp.full(1, -1), start_row[:-1]])
         ends = changed & (path.after[:, c] == 0) & (before >= 0)
@@ -350,8 +352,8 @@ def _slip_and_miss(
         rests = guards(modes.at[:, c].set(0))
         reserve = _standstill_reserve(rests, margins, modes[:, c] == 0, times, t)
         turned = smaller(turned, least(jnp.where(turns, reserve, big)))
-    # The same entry can be the margin of a stuck contact or of a sliding contact, so the largest
-    # value is taken over samples with the same stuck contacts.
+    # One entry of the margins can belong to a stuck contact or to a sliding contact. Therefore the
+    # largest value is taken only over samples with the same set of stuck contacts.
     modes = modes[:, :count]
     kind = jnp.sum(
         jnp.where(modes == 0, 2 ** jnp.arange(modes.shape[1]), 0), axis=1, dtype=jnp.int32
@@ -380,12 +382,13 @@ def _standstill_reserve(
     """
     finite = jnp.isfinite(rests)
     g = jnp.where(finite, rests, 0.0)
-    own = finite & (rests != margins)  # without the margins of other contacts
+    own = finite & (rests != margins)  # The margins of other contacts are left out.
     k = jnp.clip(jnp.searchsorted(t, times) - 1, 0, t.shape[0] - 2)
     w = jnp.clip((times - t[k]) / (t[k + 1] - t[k]), 0.0, 1.0)[:, None]
     between = (1 - w) * g[k] + w * g[k + 1]
     own = jnp.any(own & ~stuck[:, None], axis=0)
-    # Halfway between both directions, the margin has its largest value.
+    # The two margins against breakaway are equal halfway between both directions. There each margin
+    # has half of its largest value.
     at_rest = jnp.max(jnp.where(stuck[:, None], g, 0.0), axis=0)
     most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(g, axis=0))) / 2
     counts = own & (most > 0) & finite[k] & finite[k + 1]

@@ -22,10 +22,10 @@ from frictax.text import printable
 
 from .replacing import is_at, lock_file
 
-_BEAT = 3.0  # [s] after which the process that has a lock changes its file again
-_SILENCE = 20.0  # [s] without a change after which that process counts as ended
-_LOOK = 0.5  # [s] between two looks at the file of another host
-_LARGEST = 4096  # [bytes] read of a lock file
+_BEAT = 3.0  # [s] interval at which the process with a lock changes its lock file
+_SILENCE = 20.0  # [s] time without a change after which this process counts as ended
+_LOOK = 0.5  # [s] interval at which the lock file of another host is read
+_LARGEST = 4096  # [bytes] largest part of a lock file that is read
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -59,7 +59,7 @@ def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
         if beating.ident is not None:
             beating.join()
         is_mine = is_at(path, file)
-        if os.name == "nt":  # Windows does not remove open files
+        if os.name == "nt":  # Windows cannot remove an open file.
             os.close(file)
         if is_mine:
             path.unlink(missing_ok=True)
@@ -68,7 +68,7 @@ def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
 
 
 def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
-    """Remove a lock whose process has ended; raise `FileExistsError` if it works."""
+    """Remove a lock whose process has ended. Raise `FileExistsError` if the process still works."""
     try:
         try:
             file = os.open(path, os.O_RDWR | _FLAGS)
@@ -115,7 +115,7 @@ def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
 
 
 def _changes(path: Path) -> bool:
-    """Return whether a process goes on to change the lock file."""
+    """Return whether another process still changes the lock file."""
     before, until = _content(path), time.monotonic() + _SILENCE
     while time.monotonic() < until:
         time.sleep(_LOOK)
@@ -128,7 +128,8 @@ def _beat(file: int, ended: threading.Event) -> None:
     count = 0
     while not ended.wait(_BEAT):
         count += 1
-        with contextlib.suppress(OSError):  # The writer of the file reports a full disk.
+        # A full disk is ignored here, because the writer of the results reports it.
+        with contextlib.suppress(OSError):
             _write(file, count)
 
 
@@ -138,11 +139,11 @@ def _write(file: int, beat: int) -> None:
     text = json.dumps({**says, "system": _system(), "beat": beat})
     os.lseek(file, 0, os.SEEK_SET)
     os.write(file, f"{text:<600}\n".encode())
-    os.fsync(file)  # Otherwise a shared disk delays writing by up to half a minute.
+    os.fsync(file)  # Without this call a shared disk may delay writing by up to half a minute.
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a file. It is opened again, because shared disks look for changes only
+    """Return the content of a file. The file is opened again, because a shared disk updates it only
     then.
     """
     try:

@@ -47,7 +47,8 @@ def read_private(path: Path) -> bytes | None:
     if unsafe_part(path.parent) is not None:
         return None
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody writes to
+    # Without this flag, opening a pipe to which nobody writes would wait forever.
+    flags |= getattr(os, "O_NONBLOCK", 0)
     try:
         with os.fdopen(os.open(path, flags), "rb") as file:
             about = os.fstat(file.fileno())
@@ -70,7 +71,7 @@ def _steps(folder: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
     while left:
         name = left.pop()
         here = place.parent if name == ".." else place / name
-        about = _looked_at(here) if links <= 40 else None  # as in Linux
+        about = _looked_at(here) if links <= 40 else None  # Like Linux, follow at most 40 links.
         yield here, about
         if about is None:
             return

@@ -39,7 +39,7 @@ def write_whole(
         try:
             try:
                 _fill(file, part, content, target, sync, mode)
-                if os.name == "nt":  # Windows does not rename open files
+                if os.name == "nt":  # Windows cannot rename an open file.
                     os.close(file)
                     file = -1
                 _check_absent(target, replace)
@@ -92,7 +92,7 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
                     old = _old(folder, token, i)
                     try:
                         os.link(target, old)
-                    except OSError:  # a file system without hard links
+                    except OSError:  # The file system does not have hard links.
                         shutil.copy2(target, old)
             _sync_folder(folder)
             _append(journal, _FORWARD)
@@ -102,7 +102,8 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
                     os.replace(_part(folder, token, i), target)
                 _sync_folder(folder)
             except BaseException:
-                is_pending = True  # The next process restores the old files if this one fails.
+                # If this process cannot restore the old files, the next process does.
+                is_pending = True
                 _append(journal, _BACK)
                 _go_back(folder, token, names)
                 is_pending = False
@@ -133,7 +134,7 @@ def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
             journal = _journal(folder, match[1])
             if match[2] != "journal" and not journal.exists():
                 part = folder / match[0]
-                # Another user may have it, or another process may have removed it.
+                # The file may belong to another user, or another process may have removed it.
                 with contextlib.suppress(OSError):
                     file = _open(part)
                     try:
@@ -154,7 +155,7 @@ def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
     while True:
         path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
         file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
-        # Another process may have removed the new file as litter.
+        # Another process may have removed the new file as an abandoned one. Then try again.
         if lock_file(file) is not False and is_at(path, file):
             return path, file
         os.close(file)
@@ -173,10 +174,10 @@ def _fill(
     if mode is None and target.exists():
         before = target.stat()
         mode = stat.S_IMODE(before.st_mode)
-        os.chmod(path, 0o600)  # until it has its owner, nobody else reads it
+        os.chmod(path, 0o600)  # Until the file has its final owner, no other user may read it.
         mine = os.fstat(file)
         if os.name == "posix" and (before.st_uid, before.st_gid) != (mine.st_uid, mine.st_gid):
-            with contextlib.suppress(OSError):  # only root gives files to others
+            with contextlib.suppress(OSError):  # Only root may give a file to another user.
                 os.chown(path, before.st_uid, before.st_gid)
     if mode is not None:
         os.chmod(path, mode)
@@ -194,7 +195,7 @@ def _check_absent(target: Path, replace: bool) -> None:
 
 
 def _go_back(folder: Path, token: str, names: list[list]) -> None:
-    """Put the old files in place again. The second time it changes nothing."""
+    """Restore the old files. A second call changes nothing."""
     for i, (name, is_new) in enumerate(names):
         if not is_new and _old(folder, token, i).exists():
             os.replace(_old(folder, token, i), folder / name)
@@ -212,19 +213,20 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
         return
     is_finished = False
     try:
-        until = time.monotonic() + 10.0  # [s] A process between two renames ends sooner.
+        # [s] time limit for waiting; a process between two renames ends sooner
+        until = time.monotonic() + 10.0
         while not _is_abandoned(journal):
             if not reading or _FORWARD not in _lines(journal) or time.monotonic() > until:
                 return
             time.sleep(0.01)
         if not is_at(path, journal):
-            return  # another process has finished it
+            return  # Another process has finished the replacement.
         lines = _lines(journal)
         try:
             names = [[str(name), bool(is_new)] for name, is_new in json.loads(lines[0])]
         except (ValueError, TypeError, IndexError):
             names = []
-        # `write_together` writes plain names only; another journal has no effect.
+        # `write_together` writes only names without folders. A journal with other names is ignored.
         if not all(os.path.basename(name) == name not in ("", ".", "..") for name, _ in names):
             names = []
         if _BACK in lines:
@@ -248,12 +250,12 @@ def _lines(journal: int) -> list[bytes]:
 
 
 def _remove_all(folder: Path, token: str, journal: int) -> None:
-    """Remove what belongs to a journal, and the journal last."""
+    """Remove all files of a journal, and then the journal itself."""
     for name in os.listdir(folder):
         match = _OURS.fullmatch(name)
         if match and match[1] == token and match[2] != "journal":
             (folder / name).unlink(missing_ok=True)
-    if os.name == "nt":  # Windows does not remove open files
+    if os.name == "nt":  # Windows cannot remove an open file.
         os.close(journal)
     _journal(folder, token).unlink(missing_ok=True)
     if os.name != "nt":
@@ -278,7 +280,8 @@ def _old(folder: Path, token: str, i: int) -> Path:
 def _open(path: Path) -> int:
     try:
         return os.open(path, _FLAGS)
-    except PermissionError:  # a file of another user, in a folder that both may write to
+    except PermissionError:
+        # The file belongs to another user, in a folder where both users may write.
         return os.open(path, _FLAGS & ~os.O_RDWR | os.O_RDONLY)
 
 
@@ -298,7 +301,8 @@ def lock_file(file: int) -> bool | None:
         if sys.platform == "win32":
             import msvcrt
 
-            os.lseek(file, 2**30, os.SEEK_SET)  # a byte that nobody writes
+            # Lock a byte far beyond the content, which no process writes.
+            os.lseek(file, 2**30, os.SEEK_SET)
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
             os.lseek(file, 0, os.SEEK_SET)
         else:
@@ -316,7 +320,8 @@ def _is_abandoned(file: int) -> bool:
     """Return whether the process that wrote an open file is gone."""
     is_free = lock_file(file)
     if is_free is None:
-        return time.time() - os.fstat(file).st_mtime > 3600.0  # [s] An older file is litter.
+        # [s] An older file counts as abandoned.
+        return time.time() - os.fstat(file).st_mtime > 3600.0
     return is_free
 
 
@@ -327,7 +332,8 @@ def _append(journal: int, line: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # Windows opens no folders, and some systems sync none
+    # Windows cannot open a folder, and some systems cannot sync it.
+    with contextlib.suppress(OSError):
         file = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(file)
@@ -414,7 +420,8 @@ def made_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # another program has put a file there
+        # A folder remains if another program has written a file to it.
+        with contextlib.suppress(OSError):
             for one in new:
                 one.rmdir()
         raise

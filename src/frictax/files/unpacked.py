@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_COMPRESSED, _MATRIX = 15, 14  # types of the elements of a MAT-file
+_COMPRESSED, _MATRIX = 15, 14  # type numbers of elements in a MAT-file
 
 
 def check_size(path: Path, size: int | float, remedy: str) -> None:
@@ -15,7 +15,8 @@ def check_size(path: Path, size: int | float, remedy: str) -> None:
 
     **Arguments:** `size` [bytes] that it takes; `remedy`: how it can be read nevertheless.
     """
-    # Numbers and texts of 300 MB take 1 GB while they are read. A larger file grows by four.
+    # 300 MB of numbers and texts take 1 GB of memory while they are read. A file of more than 75 MB
+    # may grow by a factor of four.
     most = max(3e8, 4.0 * path.stat().st_size)
     if size > most:
         raise ValueError(
@@ -27,7 +28,8 @@ def check_size(path: Path, size: int | float, remedy: str) -> None:
 def check_mat(path: Path) -> None:
     """Raise `ValueError` if a MAT-file becomes too large, or has too many variables and cells."""
     remedy = "If it is yours, read it by `scipy.io.loadmat` and hand its arrays to `Record`."
-    size, matrices, largest = 0, 0, 300_000  # each takes up to 1 kB
+    # A matrix or cell takes up to 1 kB of memory, whatever its content.
+    size, matrices, largest = 0, 0, 300_000
     for part in _mat_parts(path):
         size += len(part)
         check_size(path, size, remedy)
@@ -39,7 +41,7 @@ def check_mat(path: Path) -> None:
 
 def _mat_parts(path: Path) -> Iterator[bytes]:
     """Yield the unpacked content of a MAT-file of version 5, in parts aligned to 8 bytes."""
-    step = 1 << 20  # [bytes] that are unpacked at a time
+    step = 1 << 20  # [bytes] unpacked in one step
     with path.open("rb") as file:
         head = file.read(128)
         order = "big" if head[126:128] == b"MI" else "little"
@@ -56,7 +58,7 @@ def _mat_parts(path: Path) -> Iterator[bytes]:
                 while packed:
                     try:
                         part = stream.decompress(packed, step)
-                    except zlib.error:  # said when it is read
+                    except zlib.error:  # The error is reported when the file is read.
                         break
                     yield part
                     packed = stream.unconsumed_tail
@@ -71,7 +73,7 @@ def check_parquet(path: Path) -> None:
         import pyarrow.compute as pa_compute  # pyright: ignore[reportMissingImports]
         import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
-        return  # said when it is read
+        return  # The error is reported when the file is read.
     compute: Any = pa_compute
     remedy = "If it is yours, read it by `pandas.read_parquet` and hand over the table."
     try:
@@ -98,7 +100,7 @@ def check_parquet(path: Path) -> None:
                 for chunk in column.chunks:
                     if not hasattr(chunk, "dictionary"):
                         size += float(chunk.nbytes)
-                    else:  # the lengths of all texts
+                    else:  # Add the lengths of all texts.
                         lengths = compute.binary_length(chunk.dictionary)
                         lengths = compute.fill_null(lengths, 0).to_numpy()
                         used = chunk.indices.drop_null().to_numpy()

@@ -30,8 +30,8 @@ from frictax.programs.key import Unknown, key_text
 from .sources import FileSource, MemorySource, Source, read_rows
 from .table import FORMAT, check_pyarrow, failed_row, row_of, table_of_rows
 
-_CHUNK_SIZE = 64  # [records] fitted by one call; one to two seconds of work for a short record
-_LENGTH_RATIO = 1.25  # ratio of two neighbouring lengths to which records are padded
+_CHUNK_SIZE = 64  # [records] fitted by one call; takes one to two seconds for short records
+_LENGTH_RATIO = 1.25  # ratio between successive lengths to which records are padded
 _PLAN_FILE = "plan.json"
 
 
@@ -102,7 +102,8 @@ def plan_chunks(
         fits = task.machine, dict(task.settings)
         try:
             digest.update(key_text(fits, fixed=True).encode())
-        except Unknown:  # The machine has a class or function of the user.
+        except Unknown:
+            # The machine contains a class or function of the user, which has no key text.
             digest.update(pickle.dumps(fits))
     for source in sources:
         digest.update(repr((source.name, *source.fingerprint())).encode())
@@ -117,7 +118,7 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
     none if the records already have few lengths.
     """
     sizes = [n for n in sizes if n > 0]
-    if len(set(sizes)) <= 8:  # Each of these lengths has a compiled program without padding.
+    if len(set(sizes)) <= 8:  # Up to 8 lengths get a program each, without padding.
         return ()
     out = [max(sizes)]
     while out[-1] > min(sizes) and len(out) < 100:
@@ -162,7 +163,8 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
             try:
                 rows[i] = row_of(record, found)
                 continue
-            except (*MISTAKES, np.linalg.LinAlgError) as error:  # It has no standard errors.
+            except (*MISTAKES, np.linalg.LinAlgError) as error:
+                # The record does not have standard errors.
                 why = error
         rows[i] = failed_row(record.name, _sentence(why), record.n)
     seconds = (time.perf_counter() - began) / max(len(rows), 1)

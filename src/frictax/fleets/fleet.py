@@ -1,4 +1,4 @@
-"""Fit thousands of records separately (`fx.fleet`), and report on them meanwhile."""
+"""Fit thousands of records separately (`fx.fleet`), and update a report while the fits run."""
 
 import contextlib
 import dataclasses
@@ -36,7 +36,7 @@ NAMES = {
     "machine": "machine_id",
     "date": "date",
     "temperature": "temperature",
-}  # default names of the columns that describe records
+}  # default names of the table columns that describe records
 
 
 class FleetOptions(FleetFitOptions, total=False):
@@ -201,7 +201,7 @@ def _run(
 ) -> Fleet:
     """Fit the chunks that are not `done`, and join all rows to the table."""
     plan = setting.plan
-    frames: dict[int, Any] = dict.fromkeys(done)  # None: the rows are in the folder.
+    frames: dict[int, Any] = dict.fromkeys(done)  # None if the rows are in the folder of parts
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
 
     def rows_of(number: int) -> Any:
@@ -312,10 +312,11 @@ class LiveReport:
         plan = self.setting.plan
         table = join_chunks(frames(), plan.order, self.setting.title, plan.digest)
         note = f"{len(table)} of {len(plan.order)} records so far."
-        reload = '<head><meta http-equiv="refresh" content="10">'  # by the browser, every 10 s
+        # This line makes the browser reload the page every 10 s.
+        reload = '<head><meta http-equiv="refresh" content="10">'
         self._write(table, [note], lambda text: text.replace("<head>", reload, 1))
         took = time.monotonic() - began
-        # [s] The pause is 20 times as long as the page took, so that pages cost 5 % at most.
+        # [s] The pause is 20 times the writing time, so pages take 5 % of the time at most.
         self.next = time.monotonic() + max(10.0, 20.0 * took)
 
     def finish(self, table: Any) -> None:
@@ -323,7 +324,7 @@ class LiveReport:
         self._write(table, [], lambda text: text)
 
     def _write(self, table: Any, notes: list[str], change: Callable[[str], str]) -> None:
-        if not table.attrs["frictax"]["names"]:  # No record is fitted yet.
+        if not table.attrs["frictax"]["names"]:  # No record has been fitted yet.
             return
         from .page.report import fleet_report_text  # Workers do not need the plotting libraries.
 

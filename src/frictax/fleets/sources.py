@@ -99,7 +99,7 @@ def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
 def sources_in_folder(folder: Path) -> list[FileSource]:
     """Return the record files of a folder, sorted by name with numbers in numerical order."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file()]
-    # A number in a name is compared as a number: ``run2`` comes before ``run10``.
+    # Numbers in file names are compared as numbers, so ``run2`` comes before ``run10``.
     paths.sort(
         key=lambda p: [(int(x), "") if x.isdigit() else (0, x) for x in re.split(r"(\d+)", p.name)]
     )
@@ -116,11 +116,10 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
         )
     out = []
     for path in paths:
-        suffix, size = path.suffix.lower(), 0  # 0: unknown before reading
+        suffix, size = path.suffix.lower(), 0  # 0 if unknown before the file is read
         if suffix == ".parquet":
             check_pyarrow()
-            # An error is reported when the record is read.
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # The reading reports the error later.
                 size = _open_parquet(path).metadata.num_rows
         elif suffix != ".mat":
             with path.open("rb") as file:
@@ -140,7 +139,7 @@ def sources_in_table(path: Path, column: str) -> list[TableSource]:
             f" are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
         )
     begins, keys, rows = list[int](), list[str](), 0
-    # Codes instead of names: the names of all rows may not fit into memory.
+    # Names are read as integer codes, because all names may not fit into memory.
     for group in range(file.num_row_groups):
         coded = file.read_row_group(group, [column]).column(0).combine_chunks().dictionary_encode()
         codes, values = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
@@ -255,7 +254,8 @@ def _standardize_columns(frame: Any) -> Any:
     out["machine"] = frame["machine"].astype(str) if "machine" in frame else ""
     try:
         dates: Any = frame["date"] if "date" in frame else np.full(len(frame), None)
-        out["date"] = pd.to_datetime(dates).astype("datetime64[us]")  # the resolution of Parquet
+        # Parquet stores dates with this resolution.
+        out["date"] = pd.to_datetime(dates).astype("datetime64[us]")
     except (ValueError, TypeError):
         raise ValueError(
             "The dates of the records cannot be read as dates: got"

@@ -18,8 +18,8 @@ from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
-FORMAT = 2  # version of the table's format; it rises by 1 with each added column or attribute
-META = "frictax"  # key in the attributes of a table under which its columns are described
+FORMAT = 2  # version of the table format; it increases by 1 with each added column or attribute
+META = "frictax"  # key in the attributes of a table; its value describes the columns
 FIRST_COLUMNS = ("record", "machine", "date", "temperature")
 LAST_COLUMNS = ("samples", "seconds", "version")
 
@@ -83,7 +83,7 @@ class Fleet:
         try:
             table = pd.read_parquet(path)
             table.attrs[META]["names"]
-        except Exception:  # pyarrow raises many types, and another table has no attributes.
+        except Exception:  # pyarrow raises many types of errors.
             raise ValueError(
                 f"{path.name} is not the table of a fleet. Name the file that `fleet` has written."
             ) from None
@@ -110,7 +110,7 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
-        # An interval about a point that is not the minimum would mislead.
+        # A fit that did not converge gets no interval, which would be misleading.
         ended = found.converged
         row[e.name] = e.value
         row[f"{e.name}.standard_error"] = e.standard_error if ended else np.nan
@@ -186,9 +186,9 @@ def join_chunks(
     import pandas as pd
 
     description = {"names": [], "units": {}}
-    for frame in reversed(frames):  # The first frames have precedence.
+    for frame in reversed(frames):  # If frames differ, the description of the first one is used.
         description |= frame.attrs.get(META, {})
-    # A chunk without any fit lacks columns, so the widest frame gives their order.
+    # A chunk without a successful fit lacks columns, so the widest frame gives their order.
     by_width = sorted(frames, key=lambda frame: -len(frame.columns))
     columns = list(dict.fromkeys(c for f in by_width for c in f.columns))
     with_all = [f.reindex(columns=columns) for f in frames]
@@ -199,7 +199,7 @@ def join_chunks(
     places = np.asarray([place[name] for name in table["record"]])
     table = table.iloc[np.argsort(places, kind="stable")]
     inner = [c for c in columns if c not in FIRST_COLUMNS and c not in LAST_COLUMNS]
-    # The columns of `about` come after the column `version` in each chunk.
+    # In each chunk the columns of `about` follow the column `version`.
     first = list(frames[0].columns)
     about = set(first[first.index("version") + 1 :])
     own = [c for c in inner if c in about]

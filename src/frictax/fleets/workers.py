@@ -17,7 +17,7 @@ from frictax.programs.store import is_safe, program_folder
 from .chunks import Chunk, Task, fitted_chunk
 from .table import failed_row, table_of_rows
 
-TRIES = 3  # number of tries for a chunk whose process or worker ends early
+TRIES = 3  # how often a chunk is tried if its process or worker ends early
 
 
 def run_chunks(
@@ -47,7 +47,7 @@ def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator
     remaining = {chunk.number: chunk for chunk in chunks}
     folder = program_folder()
     if folder is not None:
-        is_safe(folder)  # Warn once, not in every process.
+        is_safe(folder)  # Warn here once, not in every process.
     with _single_threaded():
         while remaining:
             suspects = [chunk for number, chunk in remaining.items() if tries[number]]
@@ -58,7 +58,7 @@ def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator
                     pool, task, suspects or remaining.values(), remaining, tries, count
                 )
             finally:
-                # Terminate the processes; unfinished chunks are lost.
+                # Terminate the processes. The results of unfinished chunks are lost.
                 running = list((pool._processes or {}).values())
                 pool.shutdown(wait=False, cancel_futures=True)
                 for process in running:
@@ -75,11 +75,11 @@ def _run_until_broken(
     tries: dict[int, int],
     jobs: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield what one pool of processes finishes, and remove it from `remaining`."""
+    """Yield the chunks that one pool of processes finishes, and remove them from `remaining`."""
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
-        # One chunk more than processes is submitted, so that none waits. A suspect chunk is alone.
+        # One more chunk than processes is submitted, so none waits; a suspect chunk runs alone.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
@@ -87,7 +87,7 @@ def _run_until_broken(
         submit_more()
         while running:
             stop_here()  # Python may have dropped the exception of a key.
-            # The timeout lets this process notice an interrupt.
+            # The timeout is needed so that this process notices an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
                 rows = job.result()
@@ -113,7 +113,7 @@ def _lost_rows(chunk: Chunk) -> Any:
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")  # The threads of JAX do not survive a fork.
+    context = multiprocessing.get_context("spawn")  # Threads of JAX do not survive a fork.
     places = context.SimpleQueue()
     for i in range(jobs):
         places.put(i)
@@ -127,7 +127,7 @@ def _single_threaded() -> Iterator[None]:
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
     before = {name: os.environ.get(name) for name in threads}
-    os.environ.update(dict.fromkeys(threads, "1"))  # NumPy reads them when it is imported.
+    os.environ.update(dict.fromkeys(threads, "1"))  # NumPy reads them at its import.
     try:
         yield
     finally:
@@ -140,7 +140,7 @@ def _single_threaded() -> Iterator[None]:
 
 def initialize_process(places: Any = None) -> None:
     """Prepare a new process: fast loops, 64-bit numbers, one processor."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # An interrupt ends the parent process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process handles an interrupt.
     _configure_jax()
     if places is not None:
         with contextlib.suppress(AttributeError, OSError):
@@ -149,7 +149,7 @@ def initialize_process(places: Any = None) -> None:
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
-        if parent is not None:  # It may be killed.
+        if parent is not None:  # The parent process may be killed.
             parent.join()
             os._exit(1)
 
@@ -212,7 +212,7 @@ def run_on_cluster(
                 out.append(job)
             return out
 
-        queue = as_completed(submit_more(3 * threads))  # Threads do not wait for a next chunk.
+        queue = as_completed(submit_more(3 * threads))  # so that threads do not wait
         for job in queue:
             stop_here()
             chunk = running.pop(job)

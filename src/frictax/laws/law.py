@@ -104,7 +104,7 @@ class AbstractLaw(Pickled, eqx.Module):
         return self
 
 
-# The type of a field for a law, whose converter is `as_law`.
+# Type of a field that contains a law. The converter of the field is `as_law`.
 if TYPE_CHECKING:
     Characteristic = Any
 else:

@@ -101,7 +101,7 @@ class Table(CheckedModule, AbstractLaw):
 
     def __call__(self, v: Values | float) -> Values:
         v = jnp.asarray(v)
-        # The last row itself is part of a table that ends there.
+        # A table that ends at its last row contains this row.
         side = "left" if self.extrapolation == "error" else "right"
         if self.breaks.shape[0]:
             piece = jnp.searchsorted(self.breaks, v, side=side)
@@ -111,7 +111,7 @@ class Table(CheckedModule, AbstractLaw):
 
     @property
     def f0(self) -> Number:
-        # The speeds are >= 0, so v = 0 is on the first segment or before it.
+        # All speeds of the table are >= 0, so v = 0 is on the first segment or before it.
         return self.on_piece(jnp.zeros(()), 0)
 
     @property
@@ -139,7 +139,8 @@ class Table(CheckedModule, AbstractLaw):
         """
         if self.extrapolation == "hold":
             return self.v[-1]
-        if self.extrapolation == "error":  # a run may begin at the last row, up to rounding
+        # Without extrapolation, a run may still begin at the last row, up to a rounding error.
+        if self.extrapolation == "error":
             return self.v[-1] * (1 + 500 * jnp.finfo(self.v.dtype).eps)
         fall = (self.f[-2] - self.f[-1]) / (self.v[-1] - self.v[-2])
         falls = fall > 0

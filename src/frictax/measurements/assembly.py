@@ -77,7 +77,9 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
     tick = TIME.get(normalize_unit(declared.get("time", "")))
     base = Clock(t, 1.0 if tick is None else tick.si, "time")
     hold = given.hold
-    if hold is None:  # here, because interpolation to other times adds levels
+    # This test comes before the resampling, because interpolation to other times creates new
+    # levels.
+    if hold is None:
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
     drop = given.drop_missing
     made = resample_channels(table, base, channels, hold=bool(hold), drop=drop, own=own)
@@ -113,7 +115,7 @@ def _named_columns(
         )
     clock = None if given.time is None else column_of("`time`", given.time)
     drives, measured = columns_of("inputs", given.inputs or {}), columns_of("outputs", outputs)
-    # A column is used once, except for one force that drives two parts.
+    # Each column is used only once. The exception is one force that drives two parts.
     used = {} if clock is None else {table.name(clock.name): "the time"}
     for kind, columns in (("output", measured), ("input", drives)):
         for name, column in columns.items():
@@ -148,7 +150,7 @@ def _read_clock(
     table: Table, clock: Column | None, given: Columns, gaps: bool, found: list[str]
 ) -> tuple[Table, np.ndarray | None, str | None]:
     """Return the rows of `where` and `part`, their times and the unit of the times."""
-    few = 0.01  # share of the rows that may repeat a time, or begin a part, as an accident
+    few = 0.01  # largest fraction of rows that may repeat a time, or begin a part, by accident
     if given.where:
         table = table.where(given.where)
     if clock is None:

@@ -1,4 +1,4 @@
-"""Checks of a motion record: each refusal is one sentence with its remedy."""
+"""Checks of a motion record. Each error message is one sentence with its remedy."""
 
 import dataclasses
 import itertools
@@ -12,7 +12,8 @@ from frictax.text import brief, nearest, suggestion
 from . import units
 from .diagnostics import are_held
 
-# Samples of a motion: position, velocity and acceleration need three, and the fourth checks them.
+# Smallest number of samples of a motion. Position, velocity and acceleration need three samples,
+# and the fourth checks them.
 FEWEST = 4
 
 Place = Callable[[int], str]
@@ -146,7 +147,7 @@ def _channel_units(
     first: dict[str, str] = {}
     for name, unit in found.items():
         part, last = units.split_channel(name)
-        if last in ("fn", "lossPower"):  # both kinds of motion have them
+        if last in ("fn", "lossPower"):  # Translations and rotations both have these variables.
             continue
         other = first.setdefault(part, name)
         if found[other].rotational != unit.rotational:
@@ -334,7 +335,8 @@ def check_channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -
             " such rows: time need not be uniform."
         )
 
-    large = np.flatnonzero(np.abs(values) > 1e100)  # [SI] The squares of larger numbers overflow.
+    # [SI units] The squares of larger numbers can overflow.
+    large = np.flatnonzero(np.abs(values) > 1e100)
     if large.size:
         i = int(large[0])
         raise ValueError(

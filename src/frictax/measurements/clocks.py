@@ -193,7 +193,7 @@ def _at(sd: Any, rows: np.ndarray) -> Any:
     return sd[rows] if isinstance(sd, np.ndarray) and sd.ndim else sd
 
 
-# Times since 1970 from the year 2001 to 2096, in each unit.
+# How many of each unit are in one second. The years 2001 to 2096 are 1e9 s to 4e9 s after 1970.
 _EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -267,7 +267,7 @@ def nearest_line(
     def rising(times: np.ndarray) -> np.ndarray:
         return (times - nodes[interval]) / length[interval]
 
-    # Simpson's rule is exact for the product of two straight lines.
+    # Simpson's rule integrates the product of two straight lines exactly.
     ends, middle = (rising(t[:-1]), rising(t[1:])), rising(0.5 * (t[:-1] + t[1:]))
     up = step / 6 * (ends[0] * u[:-1] + 4 * middle * 0.5 * (u[:-1] + u[1:]) + ends[1] * u[1:])
     all_ = step / 2 * (u[:-1] + u[1:])

@@ -10,8 +10,8 @@ from frictax.notice import Notice
 
 from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, split_channel
 
-GAP = 5.0  # [median steps] A longer step is a gap.
-# Ratios of a position to the integral of its velocity that are usual mistakes of units.
+GAP = 5.0  # [median sampling intervals] A longer interval counts as a gap.
+# Frequent unit mistakes, by the ratio of a position to the integral of its velocity.
 _SLIPS = {
     1e3: "a factor of 1000: m and mm, or s and ms",
     100.0: "a factor of 100: m and cm",
@@ -114,7 +114,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
             return False
         moved = np.abs(x[width:] - x[:-width])
         moved = moved[moved > 0]
-        # A signal that is cut off moves for most of the time in small steps. An input that is
+        # A signal that saturates moves in small steps for most of the time. An input that is
         # switched between levels does not.
         if moved.size < 0.3 * x.size:
             return False
@@ -127,7 +127,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Return whether the samples leave their first one at the usual speed."""
+    """Return whether the signal moves away from the first of these samples at its usual speed."""
     if x.size < 2 * width:
         return False
     near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])
@@ -171,8 +171,8 @@ def _size(
         yield unit_doubt(f"moves over {reach:.4g} m", "mm", "millimetres")
     if unit.si_name == "m/s" and fastest > 100.0 and not is_declared:
         yield unit_doubt(f"reaches {fastest:.4g} m/s", "mm/s", "millimetres a second")
-    # Many turns are usual for a rotor that turns in one direction. A swing over many turns is not,
-    # so its unit is doubted.
+    # A rotor that turns in one direction usually makes many turns. A motion back and forth over
+    # many turns is unusual, so its unit is doubted.
     if (
         unit.si_name == "rad"
         and reach > 20.0
@@ -201,9 +201,10 @@ def _lone_samples(
         (step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y))
     )
     lone = lone + 1 if y.size > 100 else lone[:0]
-    if split_channel(name)[1] in (*VELOCITY_OF, *POSITION_OF):  # a force may be a pulse
+    # Only motions are tested, because a force may be a short pulse.
+    if split_channel(name)[1] in (*VELOCITY_OF, *POSITION_OF):
         lone = np.union1d(lone, glitches)
-    named = 20  # most times in a notice
+    named = 20  # largest number of times listed in a notice
     if lone.size:
         i, *others = lone.tolist()
         count = "one sample" if lone.size == 1 else f"{lone.size} samples"
@@ -223,7 +224,8 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]
             continue
         rate = outputs[other]
         integral = np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t))])
-        # Changes over a fiftieth of the record: long against noise and delay, short against drift.
+        # Changes over a fiftieth of the record are compared. This is long compared with noise and
+        # delay, and short compared with drift.
         marks = np.linspace(0, t.size - 1, min(51, t.size)).astype(int)
         seen, due = np.diff(y[marks]), np.diff(integral[marks])
         if not np.any(seen) or not np.any(due):
@@ -251,7 +253,8 @@ def jumps_between_levels(u: np.ndarray) -> bool:
     changes = np.flatnonzero(np.diff(u))
     if not 0 < changes.size < 0.2 * u.size:
         return False
-    # Every value is that before a change or the last one; sorting all samples would take longer.
+    # Each value of the input occurs right before a change or at the end. Sorting all samples would
+    # take longer.
     return np.unique(np.append(u[changes], u[-1])).size <= 5
 
 

@@ -86,16 +86,18 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     grid = times[0] + step * np.arange(times.size)
     uniform = bool(np.max(np.abs(times - grid)) <= 1e-3 * step)
     sections = butter(order, cutoff, fs=1.0 / step, output="sos")
-    # The padding is as long as the impulse response, and at most as long as the record.
+    # The padding has the length of the impulse response, but at most the length of the record.
     reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
     even = values if uniform else CubicSpline(times, values)(grid)
-    # The slope and curvature at an end are read from one period of the cutoff.
+    # The slope and curvature at an end are determined from the samples within one period of the
+    # cutoff.
     trend, k = np.zeros_like(even), max(8, round(1.0 / (cutoff * step)))
     if order > 2 and even.size >= 2 * k:
-        # The polynomial of degree 5 with the value, slope and curvature of cubics through k samples
-        # at both ends. A filter of order 3 or more does not change it, because its gain is flat to
-        # order 5. The rest begins and ends without curvature, as the reflection about the ends
-        # assumes. Otherwise derivatives are wrong at the ends of a motion with curvature there.
+        # Subtract the polynomial of degree 5 that has the value, slope and curvature of the motion
+        # at both ends, from cubics through k samples. A filter of order 3 or more does not change
+        # this polynomial, because its gain is flat to order 5. The difference has no curvature at
+        # the ends, as the reflection about the ends assumes. Without this step, derivatives are
+        # wrong at the ends if the motion has curvature there.
         width, polynomial = (k - 1) / (times.size - 1), np.polynomial.polynomial
         cubics = [
             polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (even[:k], even[::-1][:k])

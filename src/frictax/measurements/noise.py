@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 
 from .diagnostics import GAP, quantum
 
-_WIDTHS = (5, 9, 17, 33, 65)  # [samples] Widths of the stretches that cubics are fitted to.
-_SMOOTHED = (5, 201)  # [ticks] narrowest and widest smoothing
+_WIDTHS = (5, 9, 17, 33, 65)  # [samples] widths of the windows in which cubics are fitted
+_SMOOTHED = (5, 201)  # [ticks] smallest and largest width of the smoothing window
 _NEIGHBOURS = np.array([-3, -2, -1, 1, 2, 3])
 
 
@@ -39,8 +39,10 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
         return float("nan")
     left = 0.0
     for width in [w for w in _WIDTHS if w == _WIDTHS[0] or 8 * w <= n]:
-        wider = _beside_cubics(x, width, most=200)  # More do not improve the median.
-        # Residuals of motion grow by more than 2.5 at twice the width, those of noise by less.
+        # More than 200 windows do not improve the median.
+        wider = _beside_cubics(x, width, most=200)
+        # If the window width doubles, residuals due to motion grow by more than 2.5, and residuals
+        # due to noise by less.
         if left and wider > 2.5 * left:
             break
         left = max(left, wider)
@@ -99,27 +101,28 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     if not noise > 0:
         return np.inf
     even = np.interp(np.linspace(t[0], t[-1], n), t, x)
-    # A jump from the end to the beginning would count as motion.
+    # The Fourier transform treats the signal as periodic. A jump from its end to its beginning
+    # would count as motion.
     even -= np.linspace(even[0], even[-1], n)
     window = np.hanning(n)
     power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
     f = np.arange(power.size) * (n - 1) / (n * span)
-    motion = 3.0  # [noise] motion that the filter may remove; `without_rounding` restores it
+    motion = 3.0  # [noise power] motion that the filter may remove; `without_rounding` restores it
     gain = np.cumsum(((1.0 + motion) * noise**2 - power) * f ** (2 * derivative))
-    # A record contains at least four periods of the cutoff.
+    # The cutoff is high enough that the record contains at least four of its periods.
     return float(max(f[int(np.argmin(gain))], 4.0 / span))
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
-    """Return the median standard deviation of the residuals of cubics on `most` stretches."""
+    """Return the median standard deviation of the residuals of cubics in at most `most` windows."""
     indices, beyond_cubic = _stretches(x.size, width, most)
     stretches = x[indices]
-    # The offset of a stretch is removed first, because a large one causes rounding errors.
+    # The offset of a window is removed first, because a large offset causes rounding errors.
     left = (stretches - stretches[:, :1]) @ beyond_cubic
     squares = np.sort(np.einsum("ij,ij->i", left, left))
     half = squares.size // 2
     freedom = width - 4
-    # the median of chi-square after Wilson and Hilferty
+    # The median of chi-square is computed by the formula of Wilson and Hilferty.
     middle = (squares[half] + squares[-half - 1]) / 2
     return float(np.sqrt(middle / (freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)))
 
@@ -128,8 +131,8 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 def _stretches(
     n: int, width: int, most: int
 ) -> tuple[Int[np.ndarray, "k w"], Float[np.ndarray, "w w"]]:
-    """Return the indices of at most `most` stretches, evenly spaced or overlapping by half, and the
-    matrix that subtracts the best cubic from one.
+    """Return the indices of at most `most` windows, evenly spaced or overlapping by half, and the
+    matrix that subtracts the best cubic from the samples of a window.
     """
     first = np.linspace(0, n - width, min(n // width * 2 - 1, most)).astype(int)
     basis = np.linalg.qr(np.linspace(-1.0, 1.0, width)[:, None] ** np.arange(4))[0]
@@ -186,50 +189,52 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     >>> find_ticks(0.1 * n, 0.5 * n) is None
     True
     """
-    if t.size < 20:  # Fewer ticks do not show the noise of their times.
+    if t.size < 20:  # Fewer ticks are not enough to estimate the noise of their times.
         return None
     moved, took = np.diff(x), np.diff(t)
     step = float(np.median(moved))
     if step == 0 or np.any(moved * step <= 0):
         return None
     counts = np.rint(moved / step).astype(int)
-    equal = 0.01  # [steps] largest distance of a difference from a whole number of steps
+    equal = 0.01  # [encoder steps] largest deviation of a difference from a whole number of steps
     is_equal = np.abs(moved / step - counts) <= equal
-    # At least half of the intervals have one step; the others have lost ticks.
+    # At least half of the intervals must be one step long. In the other intervals ticks were lost.
     if not is_equal.all() or np.mean(counts == 1) < 0.5:
         return None
     periods = took / np.median(took)
-    # Times that are even to a hundredth come from a clock.
+    # Times that are evenly spaced to 1 % come from a clock, not from ticks.
     if np.all(np.abs(periods - np.rint(periods)) <= 0.01):
         return None
     lost = counts > 1
-    beside = 7  # [ticks] length of a stretch; its residuals from a cubic are noise
+    beside = 7  # [ticks] length of the window in which a cubic is fitted; its residuals are noise
     if lost.any():
         from scipy.ndimage import median_filter
 
-        # Two steps take twice as long if a tick is lost.
+        # If a tick is lost, the interval with two steps takes twice as long as its neighbours.
         if np.median((took / median_filter(took, beside))[lost]) < 1.5:
             return None
     n = np.concatenate([[0], np.cumsum(counts)])
-    # The noise of the times is that of the residuals of cubics of the counts.
+    # In each window the times are fitted by a cubic of the counts. The residuals are the noise of
+    # the times.
     count, time = _windows(n, t, beside)
     basis = np.linalg.qr((count / np.ptp(count, axis=1)[:, None])[..., None] ** np.arange(4))[0]
     left = time - np.einsum("kwi,kvi,kv->kw", basis, basis, time)
     freedom = beside - 4
-    # the median of chi-square after Wilson and Hilferty
+    # The median of chi-square is computed by the formula of Wilson and Hilferty.
     middle = np.median(np.sum(left**2, axis=1)) / (freedom * (1 - 2 / (9 * freedom)) ** 3)
-    clock = quantum(np.diff(t))  # period of a counting timer
+    clock = quantum(np.diff(t))  # period of the timer, if the times are multiples of one
     beats = np.diff(t) / clock if clock else np.full(1, 0.5)
     is_counted = np.abs(beats - np.rint(beats)).max() < equal
     noise = max(float(np.sqrt(middle)), is_counted * clock / np.sqrt(12.0))
     period = float(np.quantile(took / counts, 0.1))
-    # The standard error of a slope over `width` ticks is noise * (12 / width**3)**0.5.
-    accuracy = 0.02  # relative error of a speed
+    # The window is so wide that the speed has this accuracy. A slope over `width` ticks has the
+    # standard error noise * (12 / width**3)**0.5.
+    accuracy = 0.02  # largest relative error of a speed
     width = int((12.0 * (noise / period / accuracy) ** 2) ** (1 / 3)) // 2 * 2 + 1
     width = min(int(np.clip(width, *_SMOOTHED)), (t.size - 1) // 2 * 2 + 1)
-    # The time of one step at each tick follows from parabolas. The slope in the middle of a
-    # parabola does not depend on the middle tick. Therefore the weight of a tick does not depend on
-    # its error.
+    # The time of one step at each tick is the slope of a parabola in a window around the tick. This
+    # slope does not depend on the middle tick. Therefore the weight of a tick does not depend on
+    # its own error.
     count, time = _windows(n, t, width)
     powers = count[..., None] ** np.arange(3)
     gram = np.einsum("kwi,kwj->kij", powers, powers)
@@ -238,7 +243,8 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     begin, end = (0, slice(None, half)), (-1, slice(half + 1, None))
     ends = [found[i, 1] + 2 * found[i, 2] * count[i, rows] for i, rows in (begin, end)]
     smooth, local = np.concatenate([ends[0], found[:, 1], ends[1]]), np.gradient(t, n)
-    # Where ticks are few for their noise, a parabola may turn back.
+    # With few ticks and much noise, a parabola may have a slope of the wrong sign. The local slope
+    # replaces it.
     smooth = np.where(smooth > 0.2 * local, smooth, local)
     return Ticks(abs(step), counts, abs(step) / smooth, noise)
 
@@ -251,7 +257,7 @@ def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
 def _windows(
     n: Int[np.ndarray, " n"], t: Float[np.ndarray, " n"], width: int
 ) -> tuple[Float[np.ndarray, "k w"], Float[np.ndarray, "k w"]]:
-    """Return counts and times of all stretches of `width` ticks, relative to the middle tick."""
+    """Return counts and times in all windows of `width` ticks, relative to the middle tick."""
     counts, times = (np.lib.stride_tricks.sliding_window_view(x, width) for x in (n, t))
     middle = slice(width // 2, width // 2 + 1)
     return (counts - counts[:, middle]).astype(float), times - times[:, middle]
@@ -273,7 +279,8 @@ def find_glitches(
     noise = max(float(np.median(off)) / 0.6745 / np.sqrt(1.5), quantum(x) / np.sqrt(12.0))
     if not noise > 0:
         return none
-    # Samples that are 4 [noise] from the line of both neighbours are tested further.
+    # Samples that deviate by more than 4 times the noise from the line through both neighbours are
+    # tested further.
     at = np.flatnonzero(off > 4.0 * noise) + 1
     at = at[(at >= 3) & (at < t.size - 3)]
     beside = at[:, None] + _NEIGHBOURS
@@ -283,10 +290,12 @@ def find_glitches(
     shown = np.einsum("kiw,kw->ki", pseudo, x[beside])
     left = x[beside] - np.einsum("kwi,ki->kw", powers, shown)
     error = noise * np.sqrt(1.0 + np.sum(pseudo[:, 0] ** 2, axis=1))
-    # A glitch is 8 standard errors from the cubic of six neighbours, which are near that cubic.
+    # A glitch deviates by more than 8 standard errors from the cubic through its six neighbours,
+    # while the neighbours are close to this cubic.
     far = np.abs(x[at] - shown[:, 0]) > 8.0 * error
     far &= np.sqrt(np.sum(left**2, axis=1) / 2.0) < 3.0 * noise
-    # If more than 5 % of the samples are far, they are a motion, such as pulses.
+    # If more than 5 % of the samples deviate so much, they are not glitches but a motion, such as
+    # pulses.
     return (at[far], shown[far, 0]) if 0 < far.sum() <= 0.05 * t.size else none
 
 

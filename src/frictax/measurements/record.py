@@ -406,7 +406,7 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
 
 
 def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -> Record:
-    """Return the record of the columns of a table; `name`: that of a record without one."""
+    """Return the record of the columns of a table; `name`: used if the record has no name."""
     about = {"name": given.pop("name", None), "citation": given.pop("citation", "")}
     if about["name"] is None:
         about["name"] = name

@@ -30,7 +30,7 @@ def rises(
         way, force = np.abs(s[begin:end] - s[begin]), f[begin:end] - middle
         if way.size < 3 or np.sign(force[0]) == np.sign(force[-1]):
             continue
-        if min(abs(force[0]), abs(force[-1])) < limit:  # a small loop
+        if min(abs(force[0]), abs(force[-1])) < limit:  # Small loops are left out.
             continue
         gone = (force - force[0]) / (force[-1] - force[0])
         ways = [float(way[np.argmax(gone >= share)]) for share in shares]

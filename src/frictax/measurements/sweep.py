@@ -405,7 +405,7 @@ class Sweep(SweepVerbs):
         return part
 
 
-# The words of a name, small, by which a column of a DataFrame is recognised.
+# Words (lower case) in a column's name that identify the quantity of a column in a DataFrame.
 _NAMES = {
     "velocity": {"velocity", "speed", "omega", "v", "w", "vel", "rpm"},
     "force": {"force", "torque", "tau", "f", "m", "moment", "friction"},
@@ -564,27 +564,28 @@ def steady_runs(
         independent = f.size / integrated_autocorrelation_time(f - mean_force)
         error = float(np.std(f) / math.sqrt(max(independent - 1.0, 1.0)))
         reasons = []
-        if np.std(v) > 0.5 * abs(speed):  # as in stick-slip
+        if np.std(v) > 0.5 * abs(speed):  # Stick-slip has such a scatter.
             reasons.append(
                 f"its speed scatters by {np.std(v) / max(abs(speed), 1e-300):.0%} of its mean, as"
                 " of a motion that sticks and slips"
             )
         u = (t - np.mean(t)) / (t[-1] - t[0])
-        # The noise of a drift is the residual of a polynomial of degree 7. Otherwise a run that
-        # still settles would count as autocorrelated noise.
+        # The noise for the test of a drift is the residual of a polynomial of degree 7. Without the
+        # polynomial, a run that still settles would count as autocorrelated noise.
         degree = min(7, t.size // 4)
         for what, x in (("speed", v), ("force", f)):
             drift, mean = abs(float(u @ x / (u @ u))), abs(float(np.mean(x)))
             left = x - np.polynomial.Chebyshev.fit(t, x, degree)(t)
             freedom = max(x.size / integrated_autocorrelation_time(left) - degree - 1.0, 1.0)
             chance = float(np.std(left) / math.sqrt(np.mean(u**2) * freedom))
-            # A drift counts from three standard errors and 2 % of the mean.
+            # A drift is reported if it exceeds three standard errors and 2 % of the mean.
             if drift > 3.0 * chance and drift > 0.02 * mean:
                 reasons.append(
                     f"its {what} drifts by {drift / max(mean, 1e-300):.0%} of"
                     f" its mean, {drift / max(chance, 1e-300):.0f} standard errors"
                 )
-        fewest = 10  # independent samples for the error of a mean
+        # smallest number of independent samples from which the error of a mean is estimated
+        fewest = 10
         if independent < fewest and not reasons:
             reasons.append(
                 f"its force is correlated for so long that it carries the information of"

@@ -8,12 +8,12 @@ from frictax.mechanism.variable_table import VARIABLES as _TABLE
 from frictax.text import suggestion
 
 _TURN = 2.0 * math.pi
-_POUND = 4.4482216152605  # N, international pound-force (exact)
-_INCH = 0.0254  # m (exact)
-_MILE = 1609.344  # m, international mile (exact)
-_SEA_MILE = 1852.0  # m, international nautical mile (exact)
-_KILOPOND = 9.80665  # N (exact)
-_GRAVITY = 9.80665  # m/s2, standard gravity (exact)
+_POUND = 4.4482216152605  # [N] international pound-force, exact
+_INCH = 0.0254  # [m] inch, exact
+_MILE = 1609.344  # [m] international mile, exact
+_SEA_MILE = 1852.0  # [m] international nautical mile, exact
+_KILOPOND = 9.80665  # [N] kilopond, exact
+_GRAVITY = 9.80665  # [m/s2] standard gravity, exact
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,8 +97,8 @@ _QUANTITY = {
     "W": "power",
     "1": "fraction",
 }
-# Variables that a sensor may measure, each with the SI units of a translation and of a rotation. A
-# rotation may use the names s, v, a, f, so radians are allowed for "positions".
+# Variables that a sensor may measure. Each has an SI unit for translation and one for rotation. A
+# rotation may also use the names s, v, a, f, so a "position" may be in radians.
 _MEASURABLE = (
     *("s", "s_rel", "v", "v_rel", "v_relfric", "a", "a_rel", "a_relfric", "f", "fn", "f0"),
     *("f0_max", "phi", "phi_rel", "w", "w_rel", "w_relfric", "tau", "lossPower"),
@@ -107,8 +107,8 @@ VARIABLES = {
     name: tuple(dict.fromkeys((_TABLE[name].unit, _TABLE[name].rotational_unit)))
     for name in _MEASURABLE
 }
-VARIABLES["fn"] = ("N", "N.m")  # a record of a rotation may declare all of its forces in N.m
-# What the variables are called elsewhere.
+VARIABLES["fn"] = ("N", "N.m")  # A record of a rotation may give all of its forces in N.m.
+# Names that other programs use for these variables.
 ELSEWHERE = {
     **dict.fromkeys(("x", "q", "pos", "position", "displacement"), "s"),
     **dict.fromkeys(("velocity", "speed", "vel", "qd", "dq"), "v"),
@@ -148,14 +148,15 @@ def related_channel(name: str, of: Mapping[str, str]) -> str | None:
     return f"{body}{of[variable]}{rest}" if variable in of else None
 
 
-# The rate of a variable; of positions, of a translation and of a rotation, it is a velocity.
+# The rate of each variable. The rate of a position is a velocity, for translation and rotation.
 VELOCITY_OF = {"s": "v", "phi": "w"}
 POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}
 RATE_OF = {**VELOCITY_OF, "s_rel": "v_rel", "phi_rel": "w_rel", "v": "a", "w": "a"}
 RATE_OF |= dict.fromkeys(("v_rel", "w_rel"), "a_rel")
-# What sensors and amplifiers give: no unit of mechanics, a gain converts it.
+# Units of sensors and amplifiers. They are not mechanical units, so a gain must convert the values.
 ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
-# What may drive a part: a force, a prescribed motion, a normalised normal force.
+# Units of the quantities that may drive a part: a force, a prescribed motion, or a normalised
+# normal force.
 DRIVEN = ("N", "N.m", "m", "rad", "m/s", "rad/s", "m/s2", "rad/s2", "1")
 # Other spellings of a unit.
 _ALIASES = {

@@ -2,5 +2,6 @@
 
 from frictax.handover import lazily
 
-# A machine of a user's own, an axis or a linkage, is seldom one of these: found when first used.
+# The names of this package are imported at first use. Most users do not need the base classes for
+# machines of their own (axis, linkage).
 __getattr__, __dir__ = lazily(globals())

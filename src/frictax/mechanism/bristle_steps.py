@@ -40,7 +40,7 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                # Friction that falls with speed lets the velocity grow in one step by half at most.
+                # If friction decreases with speed, the velocity grows, at most by half in one step.
                 v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
 
                 def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
@@ -60,13 +60,13 @@ def within_limits(before: Any, after: Any) -> Array:
         if moves is not None:
             sigma_0 = part.bristle.sigma_0
             way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
-            # A bristle that slides moves by three times its deflection at the limit, and its force
-            # is within a tenth of the limit.
+            # A bristle counts as sliding if it moves by at least three times its deflection at the
+            # limit, and if its force is within a tenth of the limit.
             slides = (v0 * v1 > 0) & (sigma_0 * way > 3.0 * most)
             limit = after.bristle_limits[b]
             slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < 0.1 * limit)
             stiffness = _scale_force(before, b, sigma_0)
-            swing = 3.0  # [rad] largest phase of the oscillation of a bristle that holds
+            swing = 3.0  # [rad] largest phase of the oscillation of a sticking bristle
             ok = ok & (slides | (h * h * stiffness * moves < swing**2))
     return ok
 
@@ -122,7 +122,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     def mean(b: int, w: Array) -> Array:
         return means(b, w)[0]
 
-    # upper bounds of the forces by which the bristles can drive the motion
+    # Upper bounds of the forces with which the bristles can drive the motion.
     bounds = []
     for b, (part, force) in enumerate(zip(elements, held, strict=True)):
         if part.bristle.elements:
@@ -134,7 +134,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     most = jnp.stack(bounds)
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
-    # One Newton step, whose derivative is the derivative of the solution.
+    # This Newton step gives the derivative of the solution, and changes only rounding.
     both = [
         jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
@@ -202,7 +202,7 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     s, bristle = now.element_slip[b], part.bristle
     g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
-    # The force of a slipping element is the limit at the end of the step, or follows it with C.
+    # The force of a slipping element ends at its limit. With `C` it follows with a delay.
     share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
     slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
     end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)
@@ -216,7 +216,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     """
     w0, gain, most = known
     count = w0.shape[0]
-    close = 1e-12  # [length of the bracket] accuracy of a velocity before the Newton step
+    close = 1e-12  # [length of the bracket] accuracy of a velocity before the final Newton step
 
     def one(b: int, w: list[Array]) -> Array:
         others = [gain[b, d] * friction(d, w[d]) for d in range(count) if d != b]

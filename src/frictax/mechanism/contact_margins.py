@@ -56,11 +56,12 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         room_low, room_high = s - low + eps, high - s + eps
         margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
         margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-    # While the contact slides, "forward" is the margin of the velocity. While it is stuck, it is
-    # the reserve. A freewheel must not turn back without a normal force either.
+    # "forward" is the margin of the velocity while the contact slides, and the reserve of the
+    # holding force while the contact is stuck. A freewheel has the margin of the velocity also
+    # without a normal force, because it must not turn back.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
     least = speed + velocity_rounding(now, c)
-    # The velocity of a contact that others hold is 0 up to the error of the integration.
+    # The velocity of a contact that others hold is only an integration error, not an event.
     least = least if (held := now.is_held[c]) is None else jnp.where(held, inf, least)
     margins["forward"] = jnp.where(moves, least, forward)
     margins["backward"] = backward
@@ -72,7 +73,7 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         size = jax.lax.stop_gradient(now.transmitted_size(c))
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
-        # A contact that is pressed from either side changes its face at 0 and is never free.
+        # A contact pressed from both sides changes its face at 0 and is never free.
         up = now.normal[c]
         if now.contact(c).face is None:
             up = jnp.where(m == FREE, -up, up)
@@ -82,8 +83,8 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
             _, rate = _pressing_signal(now.mechanism, now.layout, now.t, now.contact(c), k)
             rounding = jax.lax.stop_gradient(_rounding_at(now.t, rate))
         margin = up + part.fn_max * rounding
-        never = part.fn_max <= 0  # the normal force is always 0
-        if part.blocks_backward:  # a stuck freewheel holds without a normal force
+        never = part.fn_max <= 0  # The normal force is always 0.
+        if part.blocks_backward:  # A stuck freewheel needs no normal force.
             never = never | (m == STUCK)
         margins["normal"] = jnp.where(never, inf, margin)
     return margins
@@ -100,7 +101,8 @@ def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
     `is_single`: its velocity is that of one body.
     """
     eps = 500 * jnp.finfo(now.t.dtype).eps
-    least = jnp.asarray(min(eps, 1e-9))  # `eps` of 32 bits is not a small velocity
+    # The value is limited because `eps` of 32-bit numbers is not a small velocity.
+    least = jnp.asarray(min(eps, 1e-9))
     if is_single:
         return least
     sizes = (jnp.abs(now.v[body]) for body, _ in contact.ends)
@@ -127,7 +129,8 @@ def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: 
     signal.
     """
     value, rate = _pressing_signal(mechanism, layout, t, contact, k)
-    zero = _rounding_at(t, rate)  # a signal that switches to 0 may differ by a rounding error
+    # A signal that switches to 0 may differ from 0 by a rounding error.
+    zero = _rounding_at(t, rate)
     return (
         (value < -zero)
         | ((value <= zero) & (rate <= 0))

@@ -142,7 +142,7 @@ class MachineSnapshot(Snapshot):
             row = contact_row(contact, bodies)
             for i, x in row.items():
                 terms = [bodies[body][i] for body, _ in contact.ends if i in bodies[body]]
-                if len(terms) > 1:  # Entries of two bodies may cancel up to rounding.
+                if len(terms) > 1:  # The entries of two bodies may cancel except for rounding.
                     size = 32 * float(jnp.finfo(jnp.asarray(x).dtype).eps) * sum(map(abs, terms))
                     row[i] = jnp.where(abs(x) > size, x, 0.0)
             rows.append(row)

@@ -73,8 +73,8 @@ def pressing_power(now: MachineSnapshot) -> Array:
 
 
 def _motion_power(now: MachineSnapshot) -> Array:
-    """Return the power [W] of the given motions: the force that a motion needs beside all other
-    forces, times the given velocity.
+    """Return the power [W] of the given motions: the force that a motion needs in addition to all
+    other forces, times the given velocity.
     """
     zero, speeds = now.zero, dict(enumerate(now.u))
     if not now.layout.motions:

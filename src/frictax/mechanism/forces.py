@@ -458,7 +458,7 @@ class _QuadraticSpeedDependent(AbstractSource):
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         f_nominal, v_nominal = self.nominal()
-        # The slope of v*|v| is 2*|v|, which is continuous at v = 0.
+        # The slope of v*|v| is 2*|v|, so it is continuous at v = 0.
         return f_nominal * (v / v_nominal) * jnp.abs(v / v_nominal)
 
 

@@ -14,8 +14,8 @@ from frictax.parameters.arrays import larger
 
 from .forces import AbstractCompliant
 
-# The segments of a gap. The sign is that of the side: +1 if it touches at a larger s_rel, -1 if it
-# touches at a smaller s_rel.
+# Segments of the force law of a gap. The sign of a segment is the side: +1 if the gap closes at a
+# larger s_rel, -1 if it closes at a smaller s_rel.
 OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
@@ -30,7 +30,7 @@ class AbstractGap(AbstractCompliant):
     c: eqx.AbstractVar[Scalar]
     d: eqx.AbstractVar[Scalar]
     sides: ClassVar[tuple[int, ...]]
-    is_smooth: ClassVar[bool]  # whether the slope of its force is smooth where it begins to touch
+    is_smooth: ClassVar[bool]  # whether the slope of the force is smooth where contact begins
 
     @abc.abstractmethod
     def depth(self, s_rel: Number, side: ScalarLike) -> Number:
@@ -66,7 +66,8 @@ class AbstractGap(AbstractCompliant):
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
         slack = rounding * (1 + jax.lax.stop_gradient(jnp.abs(borne)))
-        # Half of the rounding error: at a backlash of 0, leaving one side must touch the other.
+        # Only half of the rounding error is added here. At a backlash of 0, leaving one side must
+        # be touching the other side at once.
         away = [0.5 * slack - self.depth(s_rel, which) for which in self.sides] + [
             jnp.full_like(s_rel, jnp.inf)
         ]
@@ -102,7 +103,7 @@ class AbstractGap(AbstractCompliant):
 
     def _spring(self, x: Array) -> Array:
         """Return c*x^n, continued to x < 0 as an odd function."""
-        # The derivative of a power of 0 by n is not finite.
+        # The derivative of 0^n with respect to n is not finite, so x = 0 is replaced by 1 here.
         size = jnp.where(x == 0, 1.0, jnp.abs(x))
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 
@@ -141,7 +142,7 @@ class ElastoGap(AbstractGap):
 
     rotational = False
     sides = (-1,)
-    is_smooth = False  # `n` may be less than 2
+    is_smooth = False  # The exponent `n` may be less than 2.
     c: Scalar = parameter(AtLeast(0.0), "N/m")
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)

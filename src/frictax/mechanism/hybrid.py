@@ -92,9 +92,9 @@ class MechanicalSystem(AbstractHybridSystem):
             )
         found += element_margins(now) + press_margins(now)
         found = found or [jnp.ones((), y.dtype)]
-        # A margin that is NaN ends the run with an error. NaN in a load reaches a margin or a rate,
-        # but NaN in the normal force of a stuck contact or in a given motion may reach neither.
-        # Therefore 0 times their sum is added to a margin.
+        # A margin that is NaN ends the run with an error. NaN in a load reaches a margin or a rate.
+        # NaN in the normal force of a stuck contact, or in a given motion, may reach neither.
+        # Therefore 0 times the sum of these values is added to a margin.
         hidden = [n for n in now.normal + now.bristle_normal if n is not None] + (
             now.drive if self.layout.motions else []
         )
@@ -126,12 +126,12 @@ class MechanicalSystem(AbstractHybridSystem):
         new = list(mode)
         for j, (signal, k) in enumerate(self._signals(mode)):
             after = signal.passed(t, k)
-            # `jump` switches a given motion whose velocity may jump.
+            # If the velocity of a given motion may jump at the switch, `jump` switches the motion.
             if any(j == motion for _, _, motion in self.layout.motions):
                 after = jnp.where(signal.turns(k), after, k)
             new[self.layout.first_signal + j] = after
             for c, contact in enumerate(self.layout.contacts):
-                # `jump` switches a normal force that begins or ends.
+                # If a normal force begins or ends at the switch, `jump` switches the force.
                 if contact.signal == j:
                     off = is_unpressed(self.mechanism, self.layout, t, contact, after)
                     goes_on = off == (mode[c] == FREE)
@@ -165,10 +165,10 @@ class MechanicalSystem(AbstractHybridSystem):
     def is_smooth(self, args: PyTree) -> bool:
         lay, parts = self.layout, self.mechanism.parts
         by_elements = [c for c, n in zip(lay.bristles, lay.elements, strict=True) if n]
-        reversing = [*lay.contacts, *by_elements]  # contacts that reverse by an event
+        reversing = [*lay.contacts, *by_elements]  # contacts that reverse at an event
         laws = [parts[c.part].law(direction) for c in reversing for direction in (1, -1)]
-        # A body with permanent friction against the housing reverses by an event only, so a source
-        # on it does not need a smooth slope at v = 0.
+        # A body with permanent friction against the housing reverses only at an event. Therefore
+        # the law of a source on this body need not have a smooth slope at v = 0.
         ends = [[b for b, _ in c.ends] for c in lay.contacts if not c.is_pressed]
         sources = [parts[i] for i, flange, _ in lay.forces if [flange.body] not in ends]
         gaps = [self._gap(k) for k in lay.gaps]
@@ -202,7 +202,7 @@ class MechanicalSystem(AbstractHybridSystem):
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
-        # The choice of modes does not have a derivative; the state has one.
+        # The choice of modes is not differentiated. Only the state has a derivative.
         still, t_, y_ = constant((self, t, y))
         new = still._mode_with_signals(t_, mode, fired)
         events = crossed_guards(self.layout, self.mechanism.parts, fired)
@@ -232,7 +232,8 @@ class MechanicalSystem(AbstractHybridSystem):
             at = lambda mode, y=y: self.snapshot(t, y, mode_vector(mode))  # noqa: E731
             y = change_pressing(self.snapshot(t, y, mode), at, fired, presses, new, self.energy)
         begun = mode_vector(new)
-        # A given motion with a corner changes the kinetic energy of its body at once.
+        # Where a given motion has a corner, the kinetic energy of its body jumps. The jump is added
+        # to the energy balance.
         if self.energy and self.layout.motions:
             y = y.at[-4].add(
                 stored_energy(self.snapshot(t, y, begun))[0]
@@ -252,7 +253,7 @@ class MechanicalSystem(AbstractHybridSystem):
         """Return state and mode at the time `t` [s] at which the run begins."""
         lay, parts = self.layout, self.mechanism.parts
         at_start = [parts[lay.bodies[b]].at_start() for b in lay.coordinates]
-        y = jnp.zeros(0, float)  # all bodies have given motions
+        y = jnp.zeros(0, float)  # The state is empty if all bodies have given motions.
         if at_start:
             y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
         if lay.nodes:
@@ -293,8 +294,9 @@ class MechanicalSystem(AbstractHybridSystem):
         rests, _ = modes_after_event(
             now, now, crossed_guards(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode
         )
-        # A contact at rest already has this velocity. This step removes its derivative by the start
-        # velocity, because a small start velocity would come to rest at once.
+        # A contact at rest already has this velocity, so the step does not change the value. It
+        # removes the derivative by the start velocity, because a small start velocity would come to
+        # rest at once.
         return self._bring_to_rest(t, y, begun, rests), mode_vector(mode)
 
     def states(self) -> tuple[str, ...]:
@@ -306,7 +308,7 @@ class MechanicalSystem(AbstractHybridSystem):
         return (6 if self.layout.nodes else 4) if self.energy else 0
 
     def judged_states(self, args: PyTree) -> int | None:
-        # Energy accounts do not influence the motion, so the error control leaves them out.
+        # The energy balance does not influence the motion, so the error control ignores its states.
         return -self.accounts or None
 
     # -- the steps of `jump`, in their order
@@ -314,8 +316,8 @@ class MechanicalSystem(AbstractHybridSystem):
     def _mode_with_signals(self, t: Array, mode: Array, fired: Array) -> list[Array]:
         """Return the mode with the segments of all signals at time `t`."""
         new = list(mode)
-        # Several switches at one time have phases of zero length between them, because each switch
-        # has its own derivative.
+        # If several signals switch at one time, phases of length 0 separate the switches, because
+        # each switch has its own derivative.
         switches = jnp.argmin(jnp.stack([jnp.asarray(jnp.inf), *self._ends(mode)])) - 1
         for j, (signal, k) in enumerate(self._signals(mode)):
             ends = (fired == DEADLINE) & (switches == j)
@@ -358,7 +360,7 @@ class MechanicalSystem(AbstractHybridSystem):
             return y
         now = self.snapshot(t, y, mode)
         n, locked = len(now.q), {c: jnp.array(False) for c in freewheels}
-        for _ in freewheels:  # stopping one may turn the next one backward
+        for _ in freewheels:  # Stopping one may turn another one backward.
             locked = {
                 c: before | (now.v_rel[c] < -velocity_rounding(now, c))
                 for c, before in locked.items()
@@ -369,7 +371,7 @@ class MechanicalSystem(AbstractHybridSystem):
             if counted:
                 change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
                 lost = 0.5 * sum(x * dot(now.mass_matrix[i], change) for i, x in change.items())
-                # The work of given motions at this instant is the rest of the balance.
+                # The remaining change of energy at this instant is the work of the given motions.
                 y = (
                     y.at[-1]
                     .add(lost)
@@ -386,7 +388,7 @@ class MechanicalSystem(AbstractHybridSystem):
     # -- one contact
 
     def _gap(self, k: int) -> Any:
-        """Return the gap that compliant number k is."""
+        """Return compliant number k, which is a gap."""
         return self.mechanism.parts[self.layout.compliants[k][0]]
 
     def snapshot(self, t: Array, y: Array, mode: Array) -> dynamics.MachineSnapshot:

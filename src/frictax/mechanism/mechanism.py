@@ -1,4 +1,4 @@
-"""`Mechanism`: parts put together by name, and the same machine without the names."""
+"""`Mechanism`: a machine of named parts, also in a form with numbers instead of names."""
 
 import copy
 import functools
@@ -48,7 +48,8 @@ class Mechanism(MechanismVerbs, eqx.Module):
     """
 
     parts: tuple[Any, ...]
-    # Static and in the order written. A dict would be sorted by name after a flatten.
+    # The names are static and keep the order in which the user wrote the parts. JAX would sort a
+    # dict by its keys.
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, /, *unnamed: Part, **parts: Part) -> None:

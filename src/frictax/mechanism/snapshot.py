@@ -33,7 +33,7 @@ class Snapshot:
       `elements`: the friction elements, with their laws at their temperatures.
     """
 
-    # Whether the Jacobian of the contacts depends on the position, and may vanish.
+    # Whether the Jacobian of the contacts depends on the position and may be 0 at some positions.
     levers_vary = False
     # Whether a run from rest begins with stuck contacts, which a load may release at once.
     begins_stuck = False
@@ -175,7 +175,7 @@ class Snapshot:
     def line(self, c: int) -> tuple[Array, Array]:
         """Return the line (k, d) that the friction by torque of contact c is on while it slides."""
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
-        # For backward motion the first line belongs to the other sign of the torque.
+        # For backward motion the first line belongs to the opposite sign of the torque.
         first = m * self.side[c] > 0
         return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
 
@@ -185,7 +185,8 @@ class Snapshot:
         """
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         torque = m * self.transmitted_torque(c)
-        # Two parallel lines change places when the torque changes its sign.
+        # Two parallel lines do not intersect. The friction changes from one to the other where the
+        # torque changes its sign.
         ahead = jnp.where(k1 == k2, torque - 0.5 * d1, (k1 - k2) * torque + d1 - d2)
         return m * self.side[c] * ahead
 
@@ -194,7 +195,8 @@ class Snapshot:
         their capacities.
         """
         if self.part(c).depends_on_torque:
-            # The share of the other contacts in its load is not known yet.
+            # The load is used without the friction of the other contacts, because this friction is
+            # not known yet.
             body = self.contact(c).flange.body
             assert body is not None
             return self._greater_line(c, 1, self.load[body]) + self._greater_line(
@@ -260,26 +262,26 @@ class Snapshot:
 
         A contact does not have a lever if its bodies always move together, or at a dead centre.
         """
-        least = jnp.finfo(self.t.dtype).tiny ** 0.5  # far below any squared lever over a mass
+        least = jnp.finfo(self.t.dtype).tiny ** 0.5  # far below every real value of lever^2/mass
         return self.delassus[c].get(c, self.zero) > least
 
     @cached_property
     def is_held(self) -> list[Any]:
         """For each contact whether stuck contacts hold its motion; None if they never can."""
-        # [acceleration by a unit force] A contact that a unit force accelerates by less than this
-        # share, while others are stuck, is held by them. Contacts that are not held are above the
-        # ratio of the smallest mass to the sum of all masses.
+        # Ratio of two accelerations by a unit force: with the stuck contacts held, and free. A
+        # contact below this ratio is held by the stuck contacts. The ratio of a contact that is not
+        # held exceeds the ratio of the smallest mass to the sum of all masses.
         held = 1e-11
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
-            # A given motion moves a contact although the others hold it.
+            # A given motion can move a contact even if other contacts are stuck.
             is_moved = any(self.given_acceleration(c) is not None for c in group)
             if is_moved or not self.contact(group[0]).redundant:
                 continue
             rows = {c: dict(self.delassus[c]) for c in group}
             own = {c: rows[c][c] for c in group}
-            # Eliminate the stuck contacts. A contact whose motion the others already hold then has
-            # a pivot of 0.
+            # Eliminate the stuck contacts by Gauss elimination. If they hold the motion of another
+            # contact, its pivot becomes 0.
             for p in group:
                 is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > held * own[p])
                 pivot = jnp.where(is_pivot, rows[p][p], 1.0)
@@ -327,9 +329,9 @@ class Snapshot:
         }
         if not self.contact(group[0]).redundant:
             return list(solve_sparse(rows, [right])[0].values())
-        # Of all solutions take the one with the least sum(force^2/share) over the holding contacts:
-        # forces = W G z with W = diag(share) and the Delassus matrix G of these contacts. Where a
-        # singular G does not determine z, G z is 0.
+        # Several solutions exist. Take the one with the smallest sum of force^2/share over the
+        # holding contacts. It is W G z with W = diag(share) and the Delassus matrix G of these
+        # contacts. Where a singular G does not determine z, G z is 0.
         weighed = dict(zip(group, self.shares(group), strict=True))
         held = dict(zip(group, which, strict=True))
         slanted = {}

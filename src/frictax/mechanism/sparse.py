@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-# A row of a matrix, or a vector: number of the entry -> entry, without the zeros by structure.
+# A row of a matrix, or a vector, as a map from index to entry. Entries that are always 0 are left
+# out.
 SparseRow = dict[int, Any]
 
 
@@ -51,7 +52,7 @@ def add_scaled(a: SparseRow, b: SparseRow, factor: Any = 1.0) -> SparseRow:
     for i, x in b.items():
         scaled = x if _is_number(factor, 1.0) else factor if _is_number(x, 1.0) else factor * x
         total[i] = total[i] + scaled if i in total else scaled
-        if _is_number(total[i], 0.0):  # two flanges of one body cancel
+        if _is_number(total[i], 0.0):  # The terms of two flanges of one body cancel.
             del total[i]
     return total
 

@@ -20,18 +20,21 @@ class _Tolerances(NamedTuple):
     `modes_at_rest` applies them in units in which every contact has G_ii = 1.
     """
 
-    # eps**0.7 = 1e-11: a smaller pivot counts as 0. Other pivots are above the ratio of the
-    # smallest mass to the sum of all masses.
+    # A pivot below eps**0.7 = 1e-11 counts as 0. Other pivots exceed the ratio of the smallest mass
+    # to the sum of all masses.
     rank: Any
-    # eps**0.75 = 2e-12 of a pivot, added to the pivots of redundant contacts in `modes_by_torque`
+    # eps**0.75 = 2e-12 of each pivot is added to the pivots of redundant contacts in
+    # `modes_by_torque`, so that the matrix is regular.
     regularization: Any
-    # eps**0.57 = 1e-9 of the terms: a smaller acceleration of a redundant contact counts as 0.
+    # The acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of the terms in its
+    # sum.
     consistent: Any
-    # eps**0.5 = 1.5e-8 of the terms: a smaller acceleration in the wrong direction is `ok`.
+    # An acceleration in the wrong direction is accepted (`ok`) below eps**0.5 = 1.5e-8 of the terms
+    # in its sum.
     motion: Any
-    # 2**16 eps = 1.5e-11 of the force of the largest acceleration: any contact holds a smaller one.
+    # Every contact holds 2**16 eps = 1.5e-11 of the force of the largest acceleration.
     zero: Any
-    # 512 eps = 1e-13 of the largest acceleration or force: rounding error of a sum
+    # Rounding error of a sum: 512 eps = 1e-13 of the largest acceleration or force.
     rounding: Any
 
     @classmethod
@@ -40,13 +43,14 @@ class _Tolerances(NamedTuple):
         return cls(eps**0.7, eps**0.75, eps**0.57, eps**0.5, 2**16 * eps, 512 * eps)
 
 
-AT_LIMIT = 0.57  # eps**0.57 = 1e-9 of a limit: a force that exceeds the limit by less is held
-# Largest number of solutions per contact. The rule of least index may need 3**k solutions. The
-# largest number was 7 k in 36 kinds of random problems, 20000 each, with k = 4 to 12.
+AT_LIMIT = 0.57  # exponent of eps: a force that exceeds a limit by less than 1e-9 is held
+# Largest number of linear systems solved per contact. In theory the rule of least index may need
+# 3**k for k contacts. In tests it needed at most 7 k (36 kinds of random problems, 20000 each, k =
+# 4 to 12).
 _MOST_SOLUTIONS = 64
 
 PerContact = Float[Array, " k"]
-BothWays = tuple[PerContact, PerContact]  # backward, forward
+BothWays = tuple[PerContact, PerContact]  # values for backward and for forward motion
 
 
 class ContactModes(eqx.Module):
@@ -137,8 +141,8 @@ def modes_at_rest(
     [[0, 0], [1, 1], [-1, -1]]
     """
     G, b, hold, slide, share = jax.lax.stop_gradient((G, b, hold, slide, share))
-    # Units in which G_ii = 1, or G_ii = 0 for a contact on which no force acts: force*unit and
-    # acceleration/unit.
+    # Scale force and acceleration so that G_ii = 1, or G_ii = 0 for a contact on which no force
+    # acts. The scaled force is force*unit, and the scaled acceleration is acceleration/unit.
     among = in_rest[:, None] & in_rest
     root = jnp.sqrt(jnp.where(in_rest, jnp.diagonal(G), 0.0))
     unit = jnp.where(root > 0, root, 1.0)
@@ -148,7 +152,7 @@ def modes_at_rest(
     zero = _Tolerances.for_numbers(G).zero
     raised = _raise_of_limits(most, zero * jnp.max(jnp.abs(b)))
     most, least = most + raised, least + raised
-    # A force that is larger than any contact can hold.
+    # This force exceeds every limit. It marks a motion that no contact can stop.
     beyond = 1e10 * (jnp.max(jnp.abs(b)) + jnp.max(jnp.where(jnp.isfinite(most), most, 0.0)))
 
     def look(state) -> Any:
@@ -156,7 +160,8 @@ def modes_at_rest(
         sliding = modes != 0
         limit = jnp.where(modes > 0, limits[1], limits[0])
         wish = _holding_forces(G, b, weight, modes, jnp.where(sliding, modes * limit, 0.0), beyond)
-        # A sliding contact has a slightly lower limit, so that rounding does not make it alternate.
+        # A sliding contact gets a slightly lower limit. Otherwise rounding could make it alternate
+        # between stuck and sliding.
         lower = limits - jnp.where(sliding, 1e-3 * raised, 0.0)
         side = jnp.where(wish > lower[1], 1, jnp.where(wish < -lower[0], -1, 0))
         wrong = side != modes
@@ -212,8 +217,8 @@ def _holding_forces(
     tolerances, stuck = _Tolerances.for_numbers(G), modes == 0
     rank = tolerances.rank
     table, basis = eliminate(jnp.column_stack([G, b - G @ at_limit]), stuck, rank)
-    # For a contact j outside of the basis, row j of G is the combination mix[:, j] of the rows of
-    # the basis, except for the pivot on the diagonal.
+    # For a contact j outside the basis, row j of G is a linear combination of the rows in the
+    # basis, with the coefficients mix[:, j]. Only the pivot on the diagonal differs.
     mix = jnp.where(basis[:, None] & ~basis & (jnp.abs(table[:, :-1]) > rank), table[:, :-1], 0.0)
     alone, a_rel = jnp.where(basis, table[:, -1], 0.0), jnp.where(basis, 0.0, table[:, -1])
     pivot = jnp.diagonal(table)
@@ -226,8 +231,8 @@ def _holding_forces(
     push = jnp.where(redundant & prescribed, a_rel, 0.0)
     largest = jnp.max(jnp.abs(push))
     push = push / jnp.where(largest > 0, largest, 1.0) * beyond * jnp.max(weight)
-    # Each redundant stuck contact relieves the basis by the force of the least weighted sum of
-    # squares.
+    # Each redundant stuck contact takes a part of the force from the contacts of the basis. This
+    # part minimises the weighted sum of squared forces.
     squares = mix.T @ (weight[:, None] * mix) + jnp.diag(weight)
     table, extra = eliminate(
         jnp.column_stack([squares, mix.T @ (weight * alone) + push]), stuck & ~basis, 0.0
@@ -320,12 +325,13 @@ def modes_by_torque(
         limit = jnp.where(modes > 0, limits[1], limits[0])
         at_limit = modes * jnp.where(jnp.isfinite(limit), limit, 0.0)
         at_limit = jnp.where(in_rest, at_limit, own_forces)
-        # A contact on which no force can act does not hold.
+        # A contact that cannot be accelerated by a force does not hold.
         stuck, by_torque = in_rest & (modes == 0) & (own > 0), lines.is_by_torque & (modes != 0)
         row = jnp.eye(k) - jnp.where(by_torque, slope, 0.0)[:, None] * lines.by
         right = jnp.where(by_torque, slope * lines.at + modes * offset, at_limit)
         matrix, right = jnp.where(stuck[:, None], G, row), jnp.where(stuck, b, right)
-        # The stuck contacts carry share*(G z). Where a singular G does not determine z, G z is 0.
+        # The forces of the stuck contacts are share*(G z). Where a singular G does not determine z,
+        # G z is 0.
         elastic = jnp.where(stuck, G, 0.0)
         spread = jnp.eye(k)
         if redundant:
@@ -360,14 +366,15 @@ def modes_by_torque(
         little = 1e-3 * jnp.where(modes > 0, raised[1], raised[0])
         a_rel = b - G @ f
         turns = modes * a_rel < -little * own
-        # A contact whose motion the others hold sticks if its share is below its limit.
+        # If the other contacts hold the motion of a contact, this contact sticks if its share of
+        # the load is below its limit.
         if redundant:
             still = jnp.abs(a_rel) <= little * own + tolerances.rounding * (
                 jnp.abs(b) + jnp.abs(G) @ jnp.abs(f)
             )
             turns = jnp.where(still, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
-        # For a stuck contact, the line on which it would break away.
+        # For a stuck contact, choose the line on which the contact would break away.
         towards = jnp.where(wished == 0, jnp.where(f >= 0, 1, -1), wished)
         values = towards * along + lines.offset
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (
@@ -377,8 +384,8 @@ def modes_by_torque(
         kept = jnp.where(line == 0, values[0] - values[1], values[1] - values[0]) >= -tie
         better = jnp.where(lines.is_by_torque & ~kept, 1 - line, line)
         wrong = (wished != modes) | ((better != line) & (modes != 0))
-        # If the rule cycles, as after 8 solutions per contact, it begins at another contact each
-        # time.
+        # The rule of least index may cycle. After 8 solutions per contact, each search for a wrong
+        # mode therefore starts at a different contact.
         order = (jnp.arange(k) - jnp.where(looks < 8 * k, 0, looks)) % k
         first = jnp.argmin(jnp.where(wrong, order, k))
         fit = ~jnp.any(wrong)

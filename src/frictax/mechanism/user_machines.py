@@ -153,8 +153,8 @@ class AbstractAxis(AbstractOwnMotion):
         )
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
-        # A rounding error is added to each margin, so that no margin of a new mode begins at 0. In
-        # 32 bits `eps` is not a small velocity.
+        # A rounding error is added to each margin, so that no margin is 0 at the start of a new
+        # mode. It is limited because `eps` of 32-bit numbers is not a small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
         forward, backward = self._reserves(t, y, mode, args)
         slack = self._slack(t, y, mode, args)
@@ -178,14 +178,14 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # Whether the margin that fell was computed with the right sign of `pressing`.
+        # Whether the margin that fell was computed with the correct sign of `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
             own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
             new[1] = jnp.where((fired == 2) | ~own, -mode[1], mode[1])
         forward, backward = self._reserves(t, y, mode_vector(new), args)
-        # A stuck axis breaks away by its own margin, located in time, unless a switch of a drive
-        # releases it.
+        # A stuck axis breaks away when its own margin falls, at the located time of this event.
+        # Only a switch of a drive can release it without this event.
         located = (old == STUCK) & own
         slack = jnp.where(old == STUCK, 1e-9 * (jnp.abs(forward) + jnp.abs(backward)), 0.0)
         forward = (forward < -slack) | (located & (fired == 0))
@@ -198,7 +198,8 @@ class AbstractAxis(AbstractOwnMotion):
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
             first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
-        # A load may release it at the very start. Then the derivative by the start velocity counts.
+        # A load may release the axis right at the start. Its velocity is then restored, so that the
+        # derivative by the start velocity is kept.
         leaves = (old == STUCK) & (new[0] != STUCK)
         y = y.at[1].set(jnp.where(leaves, arrived[1], y[1]))
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
@@ -218,7 +219,7 @@ class AbstractAxis(AbstractOwnMotion):
         return type(self).pressing is not AbstractAxis.pressing
 
     def _pressed_friction(self, t: Array, y: Array, mode: Array, args: PyTree) -> Any:
-        """Return what `pressing` adds to the friction: its absolute value while its sign lasts."""
+        """Return the friction by `pressing`: its absolute value while its sign does not change."""
         return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
 
     def _acceleration(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:
@@ -226,7 +227,7 @@ class AbstractAxis(AbstractOwnMotion):
         return jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
-        """Return how much more load it holds at rest, forward and backward."""
+        """Return how much more load the axis can hold at rest, forward and backward."""
         load = self.load(t, y, args)
         added = self.friction.breakaway() * self._pressed_friction(t, y, mode, args)
         forward, backward = self.friction.holds(1, 1.0), self.friction.holds(-1, 1.0)
@@ -396,7 +397,7 @@ class AbstractLinkage(AbstractOwnMotion):
     def _slide_without_lever(
         still: "AbstractLinkage", t: Array, y: Array, mode: Array, args: PyTree
     ) -> Array:
-        """Return the mode in which contacts without lever slide."""
+        """Return the mode in which the contacts without a lever slide."""
         now, new = still._snapshot(t, y, mode, args), list(mode)
         for c, contact in enumerate(now.layout.contacts):
             rate = now.relative_acceleration(c, now.free_acceleration)
@@ -557,7 +558,7 @@ class Driven(AbstractHybridSystem):
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree
     ) -> tuple[State, Int[Array, " k"]]:
-        if self.system.mode_size == mode.shape[0]:  # the mode of the system's own `begin`
+        if self.system.mode_size == mode.shape[0]:  # The mode lacks the segments of the signals.
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)
         y, own = self.system.prepare_start(t, y, self._own(mode), self._values(t, mode))
@@ -638,7 +639,7 @@ class Driven(AbstractHybridSystem):
         return self.system.states()
 
     def _check(self, t: Array, y: Array, mode: Array) -> None:
-        """Raise `ValueError` if `mode` is without the segments of the signals."""
+        """Raise `ValueError` if `mode` lacks the segments of the signals."""
         name, size, got = type(self.system).__name__, self.mode_size, mode.shape[0]
         wants = f"the mode of `{name}` and a piece for each signal ({', '.join(self.names)})"
         remedy = "Write driven.begin(t, y), or driven.with_pieces(y, mode, t) with its own mode."

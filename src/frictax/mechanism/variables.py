@@ -31,11 +31,11 @@ from .layout import Layout
 from .thermal import HeatCapacitor, ThermalConductor
 from .variable_table import VARIABLES, rotational_name
 
-# Velocity and acceleration of the sliding faces on a part that slides, on one that turns, and of a
-# gear.
+# Names of the velocity and acceleration of the sliding faces: for a sliding part, a turning part,
+# and a gear.
 _FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
 
-# Scalars at one time, and rows over the times of a run.
+# Each of these types is a scalar at one time, or a row over the times of a run.
 Values = Float[Array, "..."]
 Modes = Int[Array, "..."]
 Flags = Bool[Array, "..."]
@@ -63,8 +63,8 @@ class Breakaway:
         """Return whether the sliding faces are at rest and accelerate in `direction`."""
         has = vars(self)
         v, a = next((has[v], has[a]) for v, a in _FACES if v in has)
-        # Modelica's tools change the mode above 1e-10 m/s or rad/s. At breakaway an acceleration of
-        # 0 may be negative by a rounding error of up to 1e-6 m/s2 or rad/s2.
+        # Tools for Modelica change the mode when the speed exceeds 1e-10 m/s or rad/s. At breakaway
+        # a rounding error can make an acceleration of 0 as low as -1e-6 m/s2 or rad/s2.
         return (jnp.abs(v) <= 1e-10) & (direction * a >= -1e-6)
 
 
@@ -119,12 +119,13 @@ def _variable_class(kind: str, description: str, names: str, *bases: type, turns
     """Return the class `kind` of the variables of a part: a dataclass and pytree.
 
     Its fields are those of the `bases`, then `names`. Meaning and unit of each are in the table
-    `VARIABLES`. With `turns`, a name of the table's translational variables is replaced by the name
-    on a part that turns.
+    `VARIABLES`. With `turns`, a translational name is replaced by the name of the same variable on
+    a part that turns.
     """
     own = [rotational_name(name) if turns else name for name in names.split()]
     types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}
-    # Only a brake or a clutch has a normal force, only a mass with stops can be at a stop.
+    # These two fields may be None: only a brake or a clutch has a normal force, and only a mass
+    # with stops can be at a stop.
     types |= {name: types[name] | None for name in ("fn", "stopped") if name in types}
     inherited = [name for base in bases for name in getattr(base, "__dataclass_fields__", ())]
     rows = [(name, VARIABLES[name]) for name in [*inherited, *own]]
@@ -295,12 +296,14 @@ def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
         contact = _contact(lay, part)
         has = {"fn": contact.is_pressed, "stopped": contact.wall is not None}
         leaves |= {name: None for name, is_there in has.items() if name in leaves and not is_there}
-    like = object.__new__(kind)  # its constructor would want arrays
+    # The object is created without its constructor, which expects arrays.
+    like = object.__new__(kind)
     vars(like).update(leaves)
     return jax.tree.structure(like)
 
 
-# Parts whose class alone decides on the class of their variables; the first match counts.
+# Parts whose class alone determines the class of their variables. The first row that matches is
+# used.
 _CLASSES: tuple[tuple[Any, Any], ...] = (
     (Fixed | AbstractMotion, FixedVariables),
     (Torque | QuadraticSpeedDependentTorque, TorqueVariables),
@@ -354,7 +357,8 @@ def _friction_at(now: MachineSnapshot, c: int, kind: Any) -> Any:
         return kind(
             phi_a, phi_b, v, a, now.transmitted_torque(c), f, mode, sa, locked, loss(now, c)
         )
-    # Of two laws take that of the direction of motion, or of the direction of breakaway.
+    # If a contact has two laws, use the law of the direction of motion or, at rest, of the
+    # direction of breakaway.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
     scale = now.scale[c]
     low = jnp.where(forward, f0(part, 1, scale), f0(part, -1, scale))
@@ -377,7 +381,7 @@ def _bristle_at(now: MachineSnapshot, b: int, kind: Callable[..., Any]) -> Any:
     a = sum((sign * now.accelerations[body] for body, sign in contact.ends), now.zero)
     scale, normal = now.bristle_scale[b], now.bristle_normal[b]
     mode = jnp.where(v < 0, BACKWARD, FORWARD)
-    if modes is not None:  # a bristle with elements slides when all of them slip
+    if modes is not None:  # A bristle with elements slides when all elements slip.
         mode = jnp.where(jnp.all(modes != 0), now.element_slip[b], STUCK)
         f_z = jnp.sum(now.element_force[b])
     z = f_z / part.bristle.sigma_0

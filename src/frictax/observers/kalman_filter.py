@@ -78,7 +78,8 @@ class Filtered:
 
     @property
     def _half(self) -> float:
-        # The sum of nis over a record is chi-squared with n*c degrees of freedom.
+        # `nis` is the normalised innovation squared. Its sum over a record is chi-squared with n*c
+        # degrees of freedom (n samples, c outputs). The normal approximation gives the 95 % range.
         return 1.96 * float(np.sqrt(2.0 * len(self.outputs) / self.t.size))
 
     def within(self, name: str, truth: Float[Numbers, " n"], sds: float) -> Bool[np.ndarray, " n"]:
@@ -205,7 +206,7 @@ def kalman_filter(
     if engine is None:
         substeps = max((k for _, k in OnSamples().over_gaps(record.t).finer), default=1)
         forward: Any = ForwardAlone()
-        # There is room for 20 mode changes between two samples.
+        # At most 20 mode changes can occur between two samples.
         engine = OnSamples(substeps=substeps, max_events=20, adjoint=forward)
     known = {p.path: p for p in parameters(model)}
     for option, given in (("start_sd", start_sd), ("drift", drift), ("noise", noise)):
@@ -287,7 +288,7 @@ def _domain_bounds(names: tuple[str, ...], known: Mapping[str, Parameter]) -> tu
     """Return the smallest and the largest valid value of each parameter or input."""
     low, high = [], []
     for name in names:
-        if name not in known:  # It is an input.
+        if name not in known:  # The name is that of an input, which has no bounds.
             low.append(-np.inf)
             high.append(np.inf)
             continue

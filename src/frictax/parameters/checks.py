@@ -104,7 +104,8 @@ def _describe_value(array: np.ndarray, unit: str, domain: AbstractDomain) -> str
         return f"{float(array):g}{unit}"
     if array.size <= 12:
         return np.array2string(array) + unit
-    for i in range(array.size):  # the first entry that is wrong by itself, or after the previous
+    # Find the first entry that is wrong by itself, or in relation to the previous entry.
+    for i in range(array.size):
         if not domain.contains(array[i : i + 1]):
             return f"{array[i]:g}{unit} in row {i}, counted from 0"
         if not domain.contains(array[i - 1 : i + 1]) and i:

@@ -16,8 +16,8 @@ from .domains import AbstractDomain, Real
 _KEY = "frictax_parameter"
 
 
-# Types of a parameter's field. A type checker does not run the field's converter, so it accepts
-# numbers and lists.
+# Types of the fields of parameters. A type checker does not run the converter of a field. Therefore
+# it gets `Any` as the type, and accepts numbers and lists.
 if TYPE_CHECKING:
     Scalar = Any
     Vector = Any
@@ -89,12 +89,13 @@ def as_array(value: Any) -> Any:
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
     try:
-        # Numpy converts faster than JAX, which compiles a program for each shape.
+        # Numpy converts faster than JAX, because JAX compiles a program for each shape.
         if isinstance(value, int | float | np.ndarray):
             return jax.device_put(np.array(value, dtype=jax.dtypes.canonicalize_dtype(float)))
         return jnp.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        return value  # `check` names the field and the value
+        # The value is returned unchanged, and `check` then reports the field and the value.
+        return value
 
 
 def is_traced(value: Any) -> bool:

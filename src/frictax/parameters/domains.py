@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-# Arrays of JAX or of numpy. Numpy is used before a compiled search, because it does not compile.
+# Arrays of JAX or numpy. Numpy is used before a compiled search, because it needs no compilation.
 Numbers = Array | np.ndarray
 
 
 class AbstractDomain(abc.ABC):
     """The set of values of a parameter, with a smooth map from the real line onto the set."""
 
-    # Whether the map acts on each entry independently.
+    # Whether the map acts on each entry of an array independently.
     entry_by_entry: ClassVar[bool] = True
 
     @abc.abstractmethod
@@ -132,7 +132,9 @@ class LogScale(Positive):
     def interval(self, value: float, half: float) -> tuple[float, float]:
         if not (value > 0 and half >= 0):
             return np.nan, np.nan
-        if half > 20.0 * value:  # a factor above 5e8: the record does not identify the value
+        # Above this bound the error is a factor of more than 5e8, so the record does not identify
+        # the value.
+        if half > 20.0 * value:
             return 0.0, np.inf
         factor = float(np.exp(half / value))
         return value / factor, value * factor
@@ -165,7 +167,7 @@ class AtLeast(AbstractDomain):
 
     def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
         xp, x = value.__array_namespace__(), value - self.lower
-        # log(exp(x) - 1) in a form that does not overflow
+        # This is log(exp(x) - 1), in a form that does not overflow.
         return x + xp.log(-xp.expm1(-x))
 
     def from_unconstrained(self, z: Array) -> Array:

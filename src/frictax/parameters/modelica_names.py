@@ -25,7 +25,7 @@ _TABLE_FILE = "Write Sampled(times, values) with the columns of the table."
 _CONSTANT = "Write the number itself, such as {}."
 _STEP = "Write {}(body, Step(height=..., offset=..., startTime=...))."
 
-# A name -> the name that frictax has, or a sentence on what to do.
+# For each name in Modelica: the name in frictax, or an empty name, and advice.
 _NAMES: dict[str, tuple[str, str]] = {
     # friction elements
     "mue_pos": ("mu_pos", f"It is called so {_ELEMENT_4}."),

@@ -115,8 +115,8 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
     if isinstance(model, tuple):
         yield from ((str(i), child, None) for i, child in enumerate(model))
         return
-    # The method is read from the class, because a method bound to a module is a new module, and
-    # this function is called often.
+    # The methods are taken from the class. A method bound to an equinox module is a new module,
+    # which costs time, and this function is called often.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
     if own is not None:
@@ -130,7 +130,7 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
 
 def field_children(model: eqx.Module) -> Iterator[tuple[str, Any, Declaration | None]]:
     """Yield the `children` that the fields of the class declare."""
-    has = vars(model)  # faster than attribute access of an equinox module
+    has = vars(model)  # `vars` is faster than attribute access of an equinox module.
     for name, declaration in _fields(type(model)):
         yield name, has.get(name), declaration
 

@@ -84,7 +84,8 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
     maker = getattr(fx, kind)
     fields = list(inspect.signature(maker).parameters.values())
     names = [p.name for p in fields]
-    # The class itself refuses some arguments, in a sentence.
+    # Some arguments are accepted here, because the class itself refuses them with a helpful
+    # message.
     known = {"kind", *names, *getattr(maker, "refused", ())}
     for word in table:
         if word not in known:
@@ -110,7 +111,9 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
 
 
 def _has_truth(value: Any) -> bool:
-    """Return whether a value is true or false, or a list with one: Python computes with them."""
+    """Return whether a value is true or false, or a list that contains one. Python would use them
+    as numbers.
+    """
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 

@@ -1,4 +1,4 @@
-"""Check before the work that everything in a problem can be built; derived quantities."""
+"""Check that everything in a problem can be built, before long computations; derived quantities."""
 
 import dataclasses
 import functools

@@ -62,7 +62,7 @@ def preview_page(problem: Problem, made: Iterable[Preview], command: str | None 
 
 SHAPES = ["FourierSeries", "Multisine", "CubicSpline", "Staircase", "Ramps", "Chirp"]
 _OBJECTIVES = ["FreeRun", "Windows", "ClosedLoop"]
-# Options of `design` whose values are those of the table.
+# Options of `design` that are passed on exactly as they are in the table.
 _AS_IN_DESIGN = "drive wanted criterion memory over machines size hold starts steps seed".split()
 
 
@@ -120,7 +120,7 @@ def _of_record(record: Any, name: str, place: Any) -> float:
     return float(getattr(record, name))
 
 
-# Shares of the time of a long identification, for its progress.
+# Relative durations of the stages of a long identification, for the progress line.
 _WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}
 
 
@@ -232,7 +232,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
     parts[" errors"].end()
     for name in asked:
         tell = parts[f"Profile of {name}"]
-        if name in found.names:  # The chosen structure may not have this parameter.
+        if name in found.names:  # The chosen structure may lack this parameter.
             profiles[name] = call_checked(
                 lambda name=name, tell=tell: found.profile(name, by=uncertainty, progress=tell),
                 here,
@@ -244,7 +244,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         (label, objective) for label in content.validation.records for objective in problem.scores()
     ]
     with Workers() as pool:
-        # The longest calculations start first.
+        # The longest calculations are started first.
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in scored]
         if content.validation.own_start:
             judged += [

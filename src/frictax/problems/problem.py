@@ -202,15 +202,16 @@ def own_modules(folder: Path) -> Iterator[dict[str, str]]:
     home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
     before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
     sys.path.insert(0, home)
-    # Python uses bytecode of a file with the same size and second, and would miss a number that was
-    # changed within this second.
+    # Python reuses the bytecode of a source file if its size and its time in seconds did not
+    # change. It would miss a number that the user changes within one second, so no bytecode is
+    # written.
     wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield used
     finally:
         sys.dont_write_bytecode = wrote
         sys.path.remove(home)
-        # Results are compared between processes, so the order is always the same.
+        # The order is always the same, because results of different processes are compared.
         for name in sorted(mine & set(sys.modules)):
             file = Path(getattr(sys.modules.pop(name), "__file__", None) or "")
             if file.parent == folder.resolve():
@@ -231,7 +232,8 @@ def import_file(path: Path) -> Any:
 
 NAME = "problem.toml"
 _RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
-_DEEPEST = 50  # most parts of a key; the time of tomllib grows with the square of this number
+# largest number of parts of a key; the time of tomllib grows with the square of this number
+_DEEPEST = 50
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
 
@@ -270,7 +272,8 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
     for a file that does not exist.
     """
     file = find(path)
-    largest = 1_000_000  # [bytes]; people write less than a tenth of it
+    # [bytes] largest size; files that people write are less than a tenth as long
+    largest = 1_000_000
     if file.stat().st_size > largest:
         raise ProblemError(
             f"{file.name} has {file.stat().st_size} bytes, more than the {largest} that a problem"
@@ -297,7 +300,7 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
         raise ProblemError(
             f"{file.name} is not TOML: {error}. Texts stand in quotes, tables begin with [name]."
         ) from None
-    except ValueError as error:  # a number of thousands of digits
+    except ValueError as error:  # Python raises this error for a number with thousands of digits.
         raise ProblemError(
             f"{file.name} is not TOML that can be read: {error}. Write shorter numbers."
         ) from None
@@ -375,7 +378,7 @@ class Reader:
         free = fit.free if entry.free is None else entry.free
         each = fit.own if entry.own is None else entry.own
         priors = build_each(entry.priors, PRIORS, place.below("priors"))
-        # The sensors are those of [fit], and so are the bounds of its free parameters.
+        # The sensors, and the bounds of the free parameters, are those of [fit].
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
 
         def is_fitted(path: str) -> bool:
@@ -494,7 +497,7 @@ class Reader:
                 if callable(found):
                     result = found(**arguments)
             self.sources |= used
-        except (Exception, SystemExit) as error:  # The code of the user can raise any error.
+        except (Exception, SystemExit) as error:  # The user's code can raise any error.
             says = " ".join(str(error.args[0] if error.args else type(error).__name__).split())
             raise place.error(f"failed with {type(error).__name__}: {says[:300]}") from error
         if not callable(found):

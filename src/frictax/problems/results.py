@@ -27,7 +27,7 @@ from .building import toml_text
 from .identification import Identification
 from .problem import find
 
-FORMAT = 2  # version of result.json, increased by each change of a key or its meaning
+FORMAT = 2  # version of result.json; it increases with each change of a key or of its meaning
 FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 
@@ -315,7 +315,8 @@ def _row(file: Path) -> tuple[str, ...]:
     name = file.parent.name
     try:
         finish_interrupted(file.parent, reading=True)
-        largest = 20_000_000  # [bytes]; the largest fits have 1 MB
+        # [bytes] largest size of a file; the results of the largest fits have 1 MB
+        largest = 20_000_000
         if file.stat().st_size > largest:
             raise ValueError(f"it has {file.stat().st_size} bytes, more than {largest}")
         result = json.loads(file.read_text(encoding="utf-8"))

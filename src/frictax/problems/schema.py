@@ -1,4 +1,4 @@
-"""The schema of a problem file, and one sentence for what breaks it."""
+"""The schema of a problem file, and an error message of one sentence for each violation."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +31,8 @@ def _printable(text: str) -> str:
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)
 ]
-# Strict: Python computes with true and false, and pydantic accepts "1" as a number.
+# These types are strict. Otherwise true and false would count as 1 and 0, and pydantic would accept
+# "1" as a number.
 Number = Annotated[float, Field(strict=True)]
 Truth = Annotated[bool, Field(strict=True)]
 FiniteFloat = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -40,7 +41,7 @@ Letter = Annotated[str, StringConstraints(min_length=1, max_length=1)]
 Decimal = Literal[".", ","]
 Lines = Annotated[int, Field(strict=True, ge=0)]
 Level = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
-Made = dict[str, Any] | Text  # a table with a `kind`, or the kind alone
+Made = dict[str, Any] | Text  # a table with a `kind`, or only the kind as text
 Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
 
 
@@ -48,7 +49,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Name = Text | PositiveInt  # the name of a column, or its number from 1 on
+Name = Text | PositiveInt  # name of a column, or its number counted from 1
 
 
 class ColumnEntry(Strict):

@@ -1,11 +1,11 @@
-"""Functions whose programs, and those of their derivatives, are in the cache.
+"""Functions whose compiled programs are cached, with those of their derivatives.
 
 `cached_jit` finds a compiled program without tracing if its arguments are numbers. Under
-`jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers, but
-numbers are computed in the end. Therefore a function here is an operation of JAX with a rule for
-each of these transformations. Each transformed function has its own program in the cache: the
-values, values and tangents, values and residuals of reverse mode, and the backward pass, each for
-any number of lanes of `jax.vmap`.
+`jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers, but JAX
+computes numbers at once. Therefore a function here is an operation of JAX with a rule for each of
+these transformations. Each transformed function has its own program in the cache: the values,
+values and tangents, values and residuals of reverse mode, and the backward pass, each for any
+number of lanes of `jax.vmap`.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ class _Call:
     outputs: int
     structure: Any
     fixed: tuple[Any, ...]
-    types: tuple[type, ...]  # 1 and True are equal
+    types: tuple[type, ...]  # The types are compared too, because 1 == True in Python.
     made: tuple[tuple[Any, ...], ...] = ()
 
     def then(self, *what: Any) -> "_Call":
@@ -159,7 +159,7 @@ def _forward_pass(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 _backward_structures: dict[bytes, Any] = {}
-_unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass is unreadable
+_unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass cannot be read
 
 
 class _UnreadableBackwardPass(Exception):
@@ -335,7 +335,7 @@ def _linearize(has_tangent, *arrays, call: _Call) -> Any:
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-# Tangents of the floats by those of the differentiated arguments, with the data of the transpose.
+# Operation for the tangents of the float results, with the data for its transpose.
 linear_p = Operation("frictax_linear")
 
 

@@ -54,7 +54,7 @@ def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
     job = _reading.pop(path, None)
     _read_before.add(path)
     following = _follower(path)
-    # At most 8 programs that are not yet used are read ahead.
+    # At most 8 programs are read in advance of their use.
     while following is not None and following not in _reading and len(_reading) < 8:
         if following in _read_before or not following.exists():
             break
@@ -64,7 +64,7 @@ def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
 
 
 def _follower(path: Path) -> Path | None:
-    with contextlib.suppress(ValueError):  # a damaged note is written again
+    with contextlib.suppress(ValueError):  # A damaged note is ignored and written again later.
         return path.with_name((read_private(_follower_file(path)) or b"").decode("ascii"))
     return None
 
@@ -73,8 +73,8 @@ def _follower_file(path: Path) -> Path:
     return path.with_suffix(".program.then")
 
 
-_LEAST_COMPILE_TIME = 0.05  # [s] a program that compiles faster is not written to the cache
-# Settings of JAX that a program depends on.
+_LEAST_COMPILE_TIME = 0.05  # [s] A program that compiles faster is not cached.
+# Settings of JAX that change the compiled program.
 _SETTINGS = (
     "jax_default_device",
     "jax_enable_x64",
@@ -111,7 +111,7 @@ class Programs:
         with self.lock:
             program = self.made.setdefault(whole, SimpleNamespace(lock=threading.Lock(), run=None))
             self.made.move_to_end(whole)
-            if len(self.made) > 200:  # programs of one kind in the memory of a process
+            if len(self.made) > 200:  # largest number of programs in memory
                 self.made.popitem(last=False)
         with Keys():
             with program.lock:
@@ -127,7 +127,7 @@ class Programs:
         """Return whether the folder has the program."""
         folder = program_folder()
         path = None if folder is None else _path(function, folder, parts)
-        return path is not None and path.exists()  # it may still be unusable
+        return path is not None and path.exists()  # The program in the file may be unusable.
 
 
 def cached_jit(function: Callable) -> Callable:
@@ -147,7 +147,7 @@ def cached_jit(function: Callable) -> Callable:
         if any(isinstance(x, Tracer) for x in arrays):
             return plain(*args)
         fixed = tuple([None if isinstance(x, _ARRAYS) else x for x in leaves])
-        # The types count, because 1 and True are equal.
+        # The types are part of the key, because 1 == True in Python.
         key = (structure, fixed, tuple(map(type, fixed)))
         try:
             hash(key)
@@ -163,7 +163,7 @@ def cached_jit(function: Callable) -> Callable:
         try:
             return programs.run(key, function, flat, args, arrays)
         except jax.errors.JaxRuntimeError:
-            # An error such as that of `equinox.error_if`, which `filter_jit` raises with its text.
+            # `filter_jit` raises errors such as that of `equinox.error_if` with their text.
             return plain(*args)
 
     return call
@@ -180,7 +180,7 @@ def interruptible_jit(function: Callable) -> Callable:
         settings = _settings()
 
         def elsewhere() -> tuple[bool, Any]:
-            # A setting may belong to the calling thread.
+            # Some settings of JAX belong to a thread, so they may differ in this thread.
             same = _settings() == settings
             return same, jax.block_until_ready(plain(*args)) if same else None
 
@@ -210,7 +210,8 @@ def _load_or_compile(
         nonlocal program
         try:
             return jax.block_until_ready(program(*arrays))
-        except jax.errors.JaxRuntimeError:  # XLA looks for some functions only when they are called
+        except jax.errors.JaxRuntimeError:
+            # XLA looks up some functions only at the call. If one is missing, compile again.
             program = _lower(flat, path, list(arrays), options)()
             return program(*arrays)
 
@@ -222,16 +223,16 @@ def _lower(
 ) -> Callable[[], Callable]:
     """Return the function that compiles the program and writes it to `path`."""
     if path is not None:
-        # With a unique name JAX's cache does not find the program. A program that JAX read from its
-        # cache cannot be written to a file: on a CPU it would lack its functions. JAX's cache would
-        # also keep a copy that is never read.
+        # The unique name keeps the program out of JAX's own cache, for two reasons. On a CPU, a
+        # program from that cache lacks its functions when it is written to a file. In addition,
+        # that cache would keep a copy that is never read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
     if config_of("jax_compilation_cache_dir"):
         least = config_of("jax_persistent_cache_min_compile_time_secs")
     lowered = jax.jit(flat, compiler_options=options).lower(*arrays)
     if path is not None:
-        # Source locations are two fifths of a program's file and a fifth of its reading time.
+        # Source locations take two fifths of a program's file and a fifth of its reading time.
         strip_locations(lowered)
 
     def compile_program() -> Callable:
@@ -275,7 +276,8 @@ def _read(path: Path) -> Any:
 
     try:
         return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
-    except Exception:  # for example a program of another machine; it is compiled again
+    except Exception:
+        # The program may be from another machine, for example. It is then compiled again.
         return None
 
 
@@ -285,7 +287,7 @@ def _write(path: Path, compiled) -> None:
 
     try:
         content = pickle.dumps(serialize(compiled))
-    except Exception:  # for example a program with a callback
+    except Exception:  # A program with a callback, for example, cannot be written.
         return
     write_entry(path, content)
 

@@ -18,9 +18,9 @@ from typing import Any
 import jax
 import numpy as np
 
-# Packages whose classes and functions are identified by the version of the package.
+# The version of these packages identifies their classes and functions.
 _KNOWN_PACKAGES = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
-_IMPORT_TIME = time.time()  # [s] sources that change later are not the sources that run
+_IMPORT_TIME = time.time()  # [s] A source that changed later may differ from the code that runs.
 
 
 class Unknown(Exception):
@@ -34,13 +34,13 @@ def surroundings() -> str:
     """
     digest = hashlib.sha256()
     sources = sorted(Path(__file__).parents[1].rglob("*.py"))
-    if not sources:  # frictax was imported from an archive
+    if not sources:  # There are no source files if frictax was imported from an archive.
         raise Unknown(__file__)
     for source in sources:
         if source.stat().st_mtime > _IMPORT_TIME:
             raise Unknown(source)
         digest.update(source.read_bytes())
-    # For an imported package the imported version counts, even if another was installed since.
+    # Use the version that was imported, even if another one was installed later.
     names = ["jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"]
     with contextlib.suppress(PackageNotFoundError):
         names += ["blackjax"] if version("blackjax") else []
@@ -112,7 +112,8 @@ def _name(thing) -> str:
     found: Any = sys.modules.get(thing.__module__)
     for part in thing.__qualname__.split("."):
         found = getattr(found, part, None)
-    # A function with the name of another function, as by `functools.wraps`, is a different one.
+    # A function can carry the name of another function, for example by `functools.wraps`. Such a
+    # name does not identify the function.
     if (
         thing.__module__.partition(".")[0] not in _KNOWN_PACKAGES
         or found is not thing

@@ -25,8 +25,8 @@ from frictax.files.private import read_private, unsafe_part
 from frictax.files.replacing import write_whole
 from frictax.jax_internals import replace_file_cache
 
-_LONGEST_UNREAD = 30 * 86400.0  # [s] an entry that was not read for longer is removed
-_ROOM = 512 * 2**20  # [bytes] size of a folder; entries that were unread longest are removed first
+_LONGEST_UNREAD = 30 * 86400.0  # [s] An entry that was not read for this time is removed.
+_ROOM = 512 * 2**20  # [bytes] largest size of a folder; entries unread longest are removed first
 _OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that switch the cache off
 
 
@@ -34,7 +34,7 @@ def _warn(sentence: str) -> None:
     warnings.warn(sentence, RuntimeWarning, stacklevel=2)
 
 
-report_line: Callable[[str], None] = _warn  # the command line writes it to the error stream
+report_line: Callable[[str], None] = _warn  # replaced by the command line, for its error stream
 _reported: set[Path] = set()
 
 
@@ -109,7 +109,7 @@ def read_entry(path: Path) -> bytes | None:
     mark, newline, content = whole.partition(b"\n")
     if not newline or mark != _checksum(content):
         with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)  # a damaged entry is useless
+            path.unlink(missing_ok=True)  # A damaged entry is removed.
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -126,7 +126,7 @@ def write_entry(path: Path, content: bytes) -> None:
         for folder in reversed([path.parent, *path.parent.parents]):
             if not folder.exists():
                 folder.mkdir(mode=0o700, exist_ok=True)
-        if unsafe_part(path.parent) is None:  # another user may have been faster
+        if unsafe_part(path.parent) is None:  # Another user may have created it in the meantime.
             _make_room(path.parent, len(content))
             marked = _checksum(content) + b"\n" + content
             write_whole(path, marked, replace=True, sync=False, mode=0o600)
@@ -141,7 +141,7 @@ def _make_room(folder: Path, size: int) -> None:
     """Remove entries that were not read for a month, then those unread longest, to make room."""
     files = []
     for file in folder.glob("*.program*"):
-        with contextlib.suppress(OSError):  # another process may have removed the file
+        with contextlib.suppress(OSError):  # Another process may have removed the file.
             about = file.stat()
             files.append((about.st_mtime, about.st_size, file))
     files.sort(reverse=True)
@@ -181,7 +181,7 @@ def check_jax_cache(*, keep: bool) -> None:
     if given is not None:
         given = given.removeprefix("file://")
         if "://" in given:
-            return  # a folder of another machine, whose owner cannot be checked
+            return  # The owner of a folder on another machine cannot be checked.
         is_on = is_safe(Path(given), "JAX_COMPILATION_CACHE_DIR")
     elif not keep:
         return

@@ -20,8 +20,8 @@ _HELD = (
 
 
 class _Line(OnePiece):
-    """Linear from the value `first` at the time `begin` to `second` a time `length` later; if not
-    `inside`, the value `first`.
+    """A straight line from the value `first` at the time `begin` to the value `second` at `begin` +
+    `length`. If not `inside`, it is the constant `first`.
     """
 
     begin: Number
@@ -66,8 +66,8 @@ class Sampled(CheckedModule, AbstractSignal):
                 " which one of the two is missing."
             )
 
-    # Segment 0 is before the first sample, segment k between samples k - 1 and k, and the last
-    # segment after the last sample.
+    # Segment 0 is before the first sample. Segment k is between samples k - 1 and k. The last
+    # segment is after the last sample.
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         return self.staying(k).on_piece(t, k)
@@ -79,7 +79,8 @@ class Sampled(CheckedModule, AbstractSignal):
         if self.hold:
             return Constant(first)
         begin = row_at(self.times, left)
-        inside = left < right  # before the first and after the last sample both ends are equal
+        # Before the first and after the last sample, both ends are the same sample.
+        inside = left < right
         length = jnp.where(inside, row_at(self.times, right) - begin, 1.0)
         return _Line(begin, length, first, row_at(self.values, right), inside)
 
@@ -91,7 +92,8 @@ class Sampled(CheckedModule, AbstractSignal):
 
     def passed(self, t: Number, k: Piece) -> Piece:
         end = self.end(k)
-        # A step on samples does not contain the derivative of a jump by the time of the jump.
+        # If values are held, the signal jumps at a sample. A run with steps on samples lacks the
+        # derivative of such a jump with respect to its time.
         end = nondifferentiable(end, msg=_HELD) if self.hold else end
         return jnp.where(end <= t, k + 1, k)
 

@@ -93,12 +93,13 @@ def first_end(ends: Iterable[Number]) -> Number:
     """Return the first of some times; inf without any, NaN if one of them is NaN."""
     least = jnp.asarray(jnp.inf)
     for end in ends:
-        # `jnp.minimum` would take half of each derivative for two ends at one time.
+        # This is not `jnp.minimum`. For two equal ends it would return half of the derivative of
+        # each.
         least = jnp.where((end < least) | jnp.isnan(end), end, least)
     return least
 
 
-# The type of a field for a drive, whose converter is `as_signal`.
+# Type of a field that contains a drive. The converter of the field is `as_signal`.
 if TYPE_CHECKING:
     Drive = Any
 else:
@@ -130,7 +131,7 @@ def with_closed_over(arguments: int) -> Callable[[Any], Any]:
         try:
             with_leaves: Any = eqx.filter_closure_convert(f, *like)
         except TypeError:
-            return f  # `check_function` reports the error
+            return f  # `check_function` reports this error.
         held = getattr(with_leaves, "consts", ())
         return with_leaves if any(map(is_traced, held)) else f
 

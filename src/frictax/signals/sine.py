@@ -44,7 +44,7 @@ class Sine(CheckedModule, AbstractSignal):
     def _extremum(self, k: Piece | int) -> Number:
         """Return the time of the k-th extremum after the start."""
         half_turns = self.phase / jnp.pi - 0.5
-        # An extremum at the start itself is not counted.
+        # An extremum exactly at the start is not counted.
         return self.startTime + (jnp.floor(half_turns) + k - half_turns) / (
             2 * jnp.where(self.f > 0, self.f, 1.0)
         )

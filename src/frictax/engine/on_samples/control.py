@@ -19,7 +19,7 @@ from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error
 
-PARTS = 4096  # the most parts of a step: a step of 1 s is divided into parts of 0.24 ms at most
+PARTS = 4096  # largest number of parts of a step; the shortest part of a step of 1 s is 0.24 ms
 
 
 class Control(eqx.Module):
@@ -55,8 +55,8 @@ class Control(eqx.Module):
         The error is twice the sum of the estimated errors of a state over its range, the maximum
         over the states.
         """
-        # A run is inaccurate if the errors of the parts of width 1 that exceed the tolerance have a
-        # sum above 1e-3 of the range of a state.
+        # The shortest parts are accepted even if their error exceeds the tolerance. A run is
+        # inaccurate if the sum of these errors exceeds 1e-3 of the range of a state.
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
         return relative_error(self.errors, self.ranges, y), unmet > 2e-3, finest
@@ -103,7 +103,7 @@ def step_with_differences(
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
-        # The differences are written entry by entry as XLA needs them.
+        # Single entries of the state are used here, so that XLA can fuse the arithmetic.
         h, rates = constant((end - t, rates))
         stages = list(zip(*map(entries, rates), strict=True))
         first = [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages]
@@ -128,7 +128,7 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     if not inverse:
         return Judgement(jnp.zeros(()), [])
     first, second = differences
-    if len(first) == 1 and first[0].ndim:  # one long array instead of entries
+    if len(first) == 1 and first[0].ndim:  # one array of a long vector, not its entries
         count = inverse[0].shape[0] if inverse[0].ndim else len(inverse)
         first, second = (parts[0][:count] for parts in differences)
         first, second = ([x] if inverse[0].ndim else list(x) for x in (first, second))
@@ -183,7 +183,7 @@ def update_control(
     ]
     is_divided = accepted & (width < PARTS)
     fits = ((u + width) % (2 * width) == 0) & (width < PARTS)
-    # The local error of a third-order step grows 16 times when its length doubles.
+    # If a third-order step doubles, its error grows 16 times; 24 includes a safety margin.
     widens = accepted & fits & (part.error * 24.0 < tol)
     halved = jnp.where(refused, width // 2, width)
     return Control(

@@ -25,7 +25,7 @@ from ..stepping import all_of, any_of, entries, select
 from ..system import DEADLINE, END
 from .bookkeeping import write_row
 
-LOCATED = 1e-7  # [step] accuracy of the time of an event before the Newton step
+LOCATED = 1e-7  # [length of the piece] accuracy of an event's time before the final Newton step
 
 
 class Piece(eqx.Module):
@@ -74,7 +74,8 @@ def stays_up(start, middle, end) -> Bool[Array, ""]:
     up = jnp.array(True)
     for a, b, m in zip(entries(start), entries(end), entries(middle), strict=True):
         tangent = a + 2.5 * (m - a)
-        # The tangent of an infinite margin is NaN. A margin that is NaN does not stay up.
+        # The tangent of an infinite margin is NaN. The test of the tangent is written as a
+        # negation, so an infinite margin stays up. A margin that is NaN fails the test a > 0.
         up = up & all_of(jnp.ravel((a > 0) & (b > 0) & ~((tangent < a) & (tangent <= 0))))
     return up
 
@@ -113,8 +114,8 @@ def search_end(
     f0, f1 = attempt.lowest
 
     def before() -> Any:
-        # A convex margin lies above both tangents. Half a step of Euler's method backward gives the
-        # tangent at the end.
+        # A convex margin lies above its tangents at both ends of the piece. The value of the end
+        # tangent at mid-piece follows from half a step of Euler's method backward from the end.
         half = 0.5 * (stop - t)
         back = attempt.y - half * system.flow(stop, attempt.y, now.mode)
         return all_of(system.guard(stop - half, back, now.mode) > 0)
@@ -123,7 +124,7 @@ def search_end(
         active & attempt.may_be_up & ~attempt.is_up, before, jnp.array(False)
     )
     expired = ~(f0 > 0) | jnp.isnan(deadline)
-    places = 8  # intervals of the piece at whose ends a dip of a margin is looked for
+    places = 8  # intervals at whose ends the margins are searched for a dip
     width = (stop - t) / places
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(stop)
 
@@ -177,8 +178,7 @@ def search_end(
     )
 
     def ending() -> tuple[Any, Any]:
-        # The results of the loop count. A margin at 0 that another part of the program computes
-        # again may have the other sign by rounding.
+        # Use the loop's result: computed again, a margin of 0 may round to the other sign.
         at_once, fell = last.at_once, last.fell
         found = jnp.where(at_once, t, jnp.where(fell, last.bracket.end(), stop))
         return found, jnp.where(
@@ -228,7 +228,7 @@ def cross_inside(
         return system.guard(s, y, now.mode), y
 
     def ends() -> tuple[Slope, Any]:
-        still, piece = constant((system, now))  # The rates do not have derivatives.
+        still, piece = constant((system, now))  # The rates are not differentiated.
         along = (jnp.ones_like(found),)
         _, (rate, speed) = jax.jvp(lambda s: end(still, piece, s), (found,), along)
         g, y = end(system, now, found)
@@ -236,7 +236,7 @@ def cross_inside(
 
     slope, y = compute_if(needed, ends, (Slope(now.y, none, none), now.y))
     if fired is None:
-        # A piece shorter than the accuracy of an event may end at its start with all margins up.
+        # In a very short piece the event may be at the start, with all margins positive.
         first = first_to_fall(
             constant(slope), (found <= constant(t)) & any_of(constant(slope.g) <= 0)
         )
@@ -249,20 +249,20 @@ def cross_inside(
         )
         falling = rate < 0
         step = -g / jnp.where(falling, rate, 1.0)
-        # The accuracy of the root bounds the value of the step, but not its derivative.
+        # The accuracy of the root limits the value of the step, but not its derivative.
         most = 1e3 * LOCATED * (last - t)
-        # A margin that jumps, as at a pole, is not 0 where its sign changed. The margin that would
-        # fall first is then another one, far away.
+        # A margin that jumps, as at a pole, changes its sign without being 0. Then the margin that
+        # the slopes select is a different one, whose zero is far away.
         lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (last - t))
-        # A margin that was negative before the piece, by a switch or another event, ends the piece
-        # at its start.
+        # If a margin is negative before the piece, the piece ends at its start.
         within = falling & (constant(step) >= jnp.where(found <= t, -most, -jnp.inf))
         step = step + constant(
             jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, last - found)) - step
         )
         deadline = system.deadline(now.mode).astype(t.dtype)
         known = jnp.where(fired == DEADLINE, found + deadline - constant(deadline), last)
-        # Late in a run a time has too few digits for the state, which moves by the step itself.
+        # Late in a run the difference of two times has too few digits. Therefore the state is moved
+        # by the step itself, not by the difference of the times.
         step = jnp.where(
             fired >= 0,
             jnp.where(within, step, jnp.where(found <= t, t - constant(t), 0.0)),

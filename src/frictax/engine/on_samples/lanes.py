@@ -1,4 +1,4 @@
-"""Many runs on samples at once ("lanes"): the same machine with different numbers.
+"""Many runs on samples at once: the same machine with different numbers. Each run is a "lane".
 
 `march_lanes` divides the lanes into blocks. A `Block` takes all of its lanes from sample to sample
 together, and a single lane through a step with events. `Plan` has the sizes.
@@ -47,7 +47,7 @@ class LaneResults(eqx.Module):
     log: Log
     d_t1: Array | None
     count: Array
-    parts: PartLog | None  # recorded for reverse mode
+    parts: PartLog | None  # recorded only for reverse-mode differentiation
     end: Any  # result, steps, error, and largest number of parts of a step
 
 
@@ -56,13 +56,13 @@ class Plan:
     """Sizes and types of a block of lanes."""
 
     options: OnSamples
-    lanes: int  # lanes of the block
+    lanes: int  # number of lanes (runs of the batch) in the block
     steps: int
-    tile: int  # steps of a tile
+    tile: int  # number of steps whose samples are written to the result together
     y: Array  # the state of one lane
     mode: Array  # the mode of one lane
-    seeds: int | None  # tangents of each lane
-    keeps: bool  # whether reverse mode needs a record
+    seeds: int | None  # number of tangents of each lane; None without derivatives
+    keeps: bool  # whether the steps are recorded for reverse-mode differentiation
     shows: tuple[bool, bool]  # whether states and modes at the samples are returned
 
     @classmethod
@@ -71,9 +71,9 @@ class Plan:
     ) -> "Plan":
         y, mode = y0[0], mode0[0]
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
-        # A block collects samples of 256 KiB before it writes them to the result.
+        # A block collects up to 256 KiB of samples before it writes them to the result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
-        # The tile size that leaves the fewest unused steps.
+        # The last tile may contain unused steps. Choose the tile size with the fewest of them.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -134,7 +134,7 @@ class Plan:
             return floats, whole, None
 
         def full(a: Any) -> Array:
-            """Return the rows of steps, filled up to the number of rows as in `march`."""
+            """Return the rows of the steps, padded to the number of rows that `march` uses."""
             return jnp.pad(a[:, : self.steps], [(0, 0), (0, 2), *[(0, 0)] * (a.ndim - 2)])
 
         return floats, whole, (full(made.ys), full(made.modes), log, made.count, made.parts)
@@ -416,7 +416,7 @@ class Block:
         now = dataclasses.replace(whole, y=y, log=log)
         first = (jnp.array(0, jnp.int32), now, since, ys, modes)
         _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
-        # The states of steps beyond the end of the run are 0.
+        # Rows of the tile after the end of the run contain 0 and do not count for the ranges.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
         away = jnp.abs(constant(ys) - stack_lanes(start, plan.y, lanes))
         farthest = self.judged_entries(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
@@ -432,7 +432,7 @@ def _system(own, same) -> Reused:
 
 
 def _where(these: Array, new: Any, old: Any) -> Any:
-    """Return `new` for `these` lanes, and `old` for the others. Lanes are first."""
+    """Return `new` for `these` lanes, and `old` for the others. The first axis is the lanes."""
     broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
     return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
 
@@ -539,7 +539,7 @@ def march_lanes(
         )
         (moved, rest, y0, mode0, clock), (d_moved, d_y0, d_clock) = take(apart, 0), take(d_apart, 1)
         rest_by_lane = rest
-        # A step reads one number of each lane's row, so lanes are the last axis.
+        # With the lanes last, the numbers that a step reads are adjacent in memory.
         moved, rest, clock = last((moved, rest, clock), 0)
         d_moved, d_clock = last((d_moved, d_clock), 1)
         times, slack = (grid, slacks) if clock is None else clock

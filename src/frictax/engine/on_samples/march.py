@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-# A loop continues while any lane of a vmap needs it, and its counter stays one number.
+# Under jax.vmap a loop runs while any lane needs it, and its counter remains a single number.
 from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant, row_at
@@ -82,8 +82,8 @@ def march(
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # The last row of each array, and of the log, takes values that are not kept. Choosing a row is
-    # cheaper than reading and restoring its content.
+    # The last row of each array, and of the log, receives values that are not used. Choosing this
+    # row is cheaper than reading a row and writing its old content back.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     begin = begin_run(system, options, y0, mode0, steps, keeps)
@@ -92,10 +92,9 @@ def march(
     start = judged_states(system, y0)
 
     def quiet(carry) -> Any:
-        # The state is carried entry by entry, because XLA removes a stack that is taken apart again
-        # but not arithmetic with it or a loop around it. The loop also carries the state before the
-        # step instead of choosing between both states. So the next step need not wait for the error
-        # test.
+        # The loop carries each entry of the state separately. XLA removes a stack of entries that
+        # is taken apart again, but not if arithmetic or a loop acts on the stack. The loop also
+        # carries the state before the step, so the next step does not wait for the error test.
         j, here, _, _, inverse, alive, ys, modes = carry
         y_entries, mode_entries, error = here
         y1, mode1, calm, own_error = whole_step(
@@ -121,7 +120,7 @@ def march(
         j, here, before, stop, _, _, ys, modes = jax.lax.while_loop(
             lambda c: (c[0] < steps) & ~c[3], quiet, first
         )
-        # The step that stopped the loop is undone.
+        # An event or a too large error stopped the loop, so the last step is undone.
         is_undone = stop & (j > begin)
         j = jnp.where(is_undone, j - 1, j)
         y, mode, error = select(is_undone, before, here)
@@ -136,7 +135,7 @@ def march(
         (y_now, mode_now), now = jax.lax.cond(
             stop, divide, lambda now: ((now.y, now.mode), now), now
         )
-        # At the end of the run the loop did not stop, and the last rows take the values.
+        # If the loop did not stop, the values are written to the unused last rows.
         here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
         ys = write_row(write_row(ys, here, y_now), there, now.y)
         return jnp.where(stop, j + 1, j), now, ys, write_row(modes, here, mode_now)
@@ -348,7 +347,7 @@ def divided_step(
     is_judged = now.control is not None
     tol = part_tolerance(options, now.y.dtype) if is_judged else 0.0
     if is_judged:
-        # The last step of a run has no length.
+        # The grid ends with a step of length 0. Such a step is not divided.
         width = jnp.where(constant(end - t) > 0, now.control.width, PARTS)
         now = dataclasses.replace(now, control=dataclasses.replace(now.control, width=width))
     begun = now.control
@@ -385,7 +384,8 @@ def divided_step(
                 parts = dataclasses.replace(parts, ends=ends)
             control = update_control(control, part.u, accepted, refused, error, tol)
             if system.is_stiff():
-                # Linearly implicit steps damp what they do not resolve.
+                # Linearly implicit steps damp oscillations that they cannot resolve. Therefore a
+                # missed tolerance at the shortest part does not count as an inaccurate run.
                 control = dataclasses.replace(control, unmet=c.now.control.unmet)
             is_out = accepted & (control.divided > options.max_steps)
             is_out = is_out & (result == Result.successful)
@@ -452,8 +452,7 @@ def divided_step(
         t1, y1, after, fired, status = cross_inside(
             system, options, piece, found, cause, None, crossed
         )
-        # Without event the piece goes to the end of the part.
-        done = runs & (cause == END)
+        done = runs & (cause == END)  # A piece without an event ends the part.
         y1 = jnp.where(cause == END, attempt.y, y1)
         status = jnp.where(crossed, status, 0).astype(jnp.int32)
         idle = jnp.where(constant(t1 - c.t) <= slack, c.part.idle + 1, 0)
@@ -505,7 +504,7 @@ def divided_step(
         return end_part(c, y1, error, done, jnp.array(False))
 
     def next_pieces(c: _InStep) -> _InStep:
-        log = c.now.log  # a piece without event does not change it
+        log = c.now.log  # A piece without an event does not change it.
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=None))
         c = jax.lax.while_loop(lambda c: unvmap_any(c.active & ~c.has_event), try_rest, c)
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=log))
@@ -527,9 +526,9 @@ def divided_step(
     )
     last = jax.lax.while_loop(lambda c: unvmap_any(c.active), next_pieces, first)
     now = last.now
-    # A factor whose derivative is NaN, too.
+    # A failed run is multiplied by NaN, so that its derivatives are NaN as well as its values.
     reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
-    # The last step has no length: its sample is the run's end.
+    # The last step has length 0. Its sample is the end of the run, which also becomes NaN.
     shown = last.shown[0] * jnp.where(end > t, 1.0, reached), last.shown[1]
     control, parts = now.control, now.parts
     if is_judged:
@@ -570,7 +569,7 @@ def attempt_piece(
         holds=holds,
         error=None,
     )
-    # A deadline that is NaN also ends the piece.
+    # The comparison is written so that a deadline that is NaN also ends the piece.
     return mode, attempt, calm & (deadline >= constant(end) - slack), differences
 
 

@@ -18,8 +18,8 @@ from ..options import OnSamples
 from .lanes import march_lanes, partition_lanes
 from .march import march, shapes_of
 
-# Positions in the results of a run: states; modes without and with tangents; tangents; number of
-# events and result of a run with tangents.
+# Positions in the flat results of a run: states; modes without and with tangents; tangents; number
+# of events and result code with tangents.
 _STATES, _MODES = 0, (2, 4)
 _TANGENTS = slice(2, 4)
 _COUNT_AND_RESULT = slice(8, 10)
@@ -124,7 +124,7 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
     of_lanes, _, along_of_lanes = put(many)
     in_seeds = put(seeded)[2]
     count = 0 if lanes is None else lanes
-    together = together and count >= 8  # fewer lanes are run one after another
+    together = together and count >= 8  # Fewer than 8 lanes are faster one after another.
     if not run.pushes:
         if together:
             *values, record = march_lanes(
@@ -218,7 +218,7 @@ def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> 
 
     is_none = lambda x: x is None  # noqa: E731
     flat, structure = jax.tree.flatten(values, is_leaf=is_none)
-    # A number without tangent is unchanged.
+    # A number without a tangent is returned unchanged.
     parts = [
         jax.tree.leaves(tree, is_leaf=is_none) for tree in (tangents, many, along_many, seeded)
     ]
@@ -259,7 +259,7 @@ def _eager(*flat, **how) -> list[Any]:
 
 @run_p.def_batching
 def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
-    """Add an axis: lanes if the run itself differs, else seeds."""
+    """Add an axis: lanes if the runs themselves differ, seeds if only their tangents differ."""
     hit = [dim is not None for dim in dims]
     size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
     how: dict[str, Any] = {"run": run, "lanes": lanes, "seeds": seeds}

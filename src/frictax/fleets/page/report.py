@@ -45,8 +45,8 @@ from ..statistics.robust import MAD_FACTOR
 from ..statistics.verdicts import FAIL, UNDECIDED, Verdicts, verdicts
 from ..table import Fleet
 
-_MOST_ROWS = 30  # most rows of a table
-_DRAWN_MACHINES = 6  # number of machines in a figure of drift
+_MOST_ROWS = 30  # largest number of rows of a table
+_DRAWN_MACHINES = 6  # number of machines that a figure of the drift shows
 
 
 class FleetReportOptions(PageOptions, total=False):
@@ -273,7 +273,7 @@ def _drift_section(
 def _verdict_section(
     found: Verdicts, fleet: FleetEstimates, links: Mapping[str, Markup]
 ) -> Section:
-    excluded = np.ones(len(found.table), bool)  # Records without estimates are in a section below.
+    excluded = np.ones(len(found.table), bool)  # Another section lists records without estimates.
     excluded[fleet.row] = False
     head, rows = found.rows()
     looks = ["keep", "keep", "n", "n", "n", "n", "n", "n"]
@@ -315,7 +315,7 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
     if "notices" in table.columns:
         codes = table["notices"].fillna("").astype(str).str.split().explode().dropna()
         for code, n in codes[codes != ""].value_counts().head(_MOST_ROWS).items():
-            # The first sentence of the notice, with an ellipsis for each value.
+            # Show the first sentence of the notice, with an ellipsis for each value.
             text = TEXTS.get(str(code), "").partition(". ")[0].replace("{{", "").replace("}}", "")
             says = re.sub(r"\{[^}]*\}+", "…", text).rstrip(".")
             rows.append((code, str(int(n)), f"{figures(100 * n / len(table), 3)} %", says))
@@ -334,8 +334,8 @@ def _links(table: DataFrame, column: str) -> dict[str, Markup]:
     for record, target in zip(record_names(table), table[column].fillna(""), strict=True):
         address, scheme = str(target), urllib.parse.urlsplit(str(target)).scheme
         if len(scheme) > 1 and scheme not in ("http", "https", "file"):
-            continue  # Such an address is not a file or a web page.
-        if len(scheme) <= 1:  # A scheme of one letter is a drive.
+            continue  # The address is not a file or a web page.
+        if len(scheme) <= 1:  # A scheme of one letter is a drive of Windows.
             safe = "/:%" if scheme else "/%"
             address = urllib.parse.quote(address.replace("\\", "/"), safe=safe)
         if address:
@@ -365,11 +365,11 @@ def histogram(
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
     per_bin = x.size * (edges[1] - edges[0])
-    # The expected density of the estimates is the population's, convolved with the errors.
+    # The expected density of estimates is that of the population, convolved with the errors.
     fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
     weight = population.density(name, fine)
     total = weight.sum()
-    if not total > 0:  # The population has no spread.
+    if not total > 0:  # The population does not have a spread.
         mean = population.mean[[population.names.index(name)]]
         fine, weight, total = population.physical(name, mean), np.ones(1), 1.0
     some = np.quantile(error, np.linspace(0.0125, 0.9875, 40))
@@ -438,7 +438,7 @@ def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[
         return None
     flagged = _outlier_mask(population, fleet)
     others = np.flatnonzero(whole & ~flagged)
-    most = 500  # lines of outliers, and of other records
+    most = 500  # largest number of lines of outliers, and also of other records
     some = others[np.linspace(0, others.size - 1, min(others.size, most)).astype(int)]
     odd = np.flatnonzero(whole & flagged)[:most]
     variance = np.diag(population.between) + (
@@ -535,7 +535,7 @@ def drift_lines(
 def _draw_machine(
     found: Drift, fleet: FleetEstimates, k: int, row: Any, colour: str, size: float, log: bool
 ) -> list[dict[str, Any]]:
-    """Draw a machine's records corrected for temperature, its line, and the line's band."""
+    """Draw a machine's records (corrected for temperature), its line, and the line's error band."""
     from scipy.special import stdtrit
 
     name = row.number

@@ -25,8 +25,8 @@ from .estimates import (
 from .reml import Estimates, maximize_likelihood
 from .trends import Lines, LinesFit, fit_lines_robustly, solve_lines
 
-YEAR = 365.25 * 86400.0  # [s]
-FEWEST_DATES = 3  # least number of dates of a machine for a line with an error
+YEAR = 365.25 * 86400.0  # [s] mean length of a year
+FEWEST_DATES = 3  # smallest number of dates for which a line has a standard error
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +99,7 @@ class Drift(Summarised):
         fit = self.fits[name]
         need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
 
-        most = 20_000  # records of a machine
+        most = 20_000  # largest number of records of a machine
 
         def enough(n: int, step: float, error: float) -> bool:
             """Return whether n records at equal steps with this error detect the slope."""
@@ -318,7 +318,7 @@ def drift(
             " and name their machine."
         )
     slopes: Any = pd.concat(parts, ignore_index=True)
-    # The largest number k of lines with p values up to k rate / n (Benjamini and Hochberg)
+    # Method of Benjamini and Hochberg: the largest k lines with p values up to k rate / n.
     chance = slopes["chance"].to_numpy()
     order, n = np.argsort(chance), chance.size
     below = np.flatnonzero(chance[order] <= rate * np.arange(1, n + 1) / n)
@@ -387,15 +387,15 @@ def _lines_of_parameter(
         above = x - float(fleet.lower[fleet.names[k]] or 0.0)
         typical = np.array([np.median(part) for part in np.split(above, start[1:])])
         at = np.repeat(np.maximum(typical, 1e-300), count)
-        # The logarithm is linearised at the machine's median. At the estimate itself, values that
-        # are low by chance would have larger errors.
+        # The logarithm is linearised at the median of the machine. Linearised at the estimate
+        # itself, values that are low by chance would get larger errors.
         x, error = np.log(at) + (above - at) / at - 0.5 * ((above - at) / at) ** 2, error / at
     t = years - np.repeat(middle, count)
     T = None if np.isnan(zero) else fleet.temperature[rows] - zero
     own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
-        # A machine identifies its own temperature coefficient with six records, and temperatures
-        # that deviate from a line over the date by 1 K and by 30 % of their total variation.
+        # A machine gets its own temperature coefficient with six records whose temperatures deviate
+        # from a line over the date by 1 K and by 30 % of their total variation.
         off = T - np.repeat(np.add.reduceat(T, start) / count, count)
         slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
         rest = off - np.repeat(slope, count) * t
@@ -428,8 +428,8 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # The common error of records that have the same total weight, with this scatter
-        counted = errors[errors < 1e3 * np.median(errors)]  # Outliers have very large errors.
+        # If all records (but outliers) had this error, their total weight would be the same.
+        counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))
     slopes = {

@@ -11,8 +11,8 @@ from frictax.text import suggestion
 
 from ..table import Fleet
 
-PRINTED_ROWS = 8  # rows of a table of records or machines in a printed result
-_ERROR = ".standard_error"  # ending of the columns with standard errors
+PRINTED_ROWS = 8  # number of rows of a printed table of records or machines
+_ERROR = ".standard_error"  # end of the names of columns with standard errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,8 +97,8 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
     machine, machines = np.arange(row.size), tuple(record)
     if "machine" in table.columns:
         named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
-        # A record without machine counts as its own machine. Both can have the same name, so the
-        # key has both.
+        # A record without a machine counts as its own machine. A record and a machine may have the
+        # same name, so the key also contains which of the two it is.
         keys = [(m == "", r if m == "" else m) for r, m in zip(record, named, strict=True)]
         index: dict[tuple[bool, str], int] = {}
         machine = np.array([index.setdefault(key, len(index)) for key in keys])
@@ -190,7 +190,7 @@ def _freedom(
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.fmax(upper - values, values - lower) / errors
     dofs = np.geomspace(1.0, 1e6, 400)
-    widths = stdtrit(dofs, 0.5 + level / 2)  # falls with the degrees of freedom
+    widths = stdtrit(dofs, 0.5 + level / 2)  # decreases with the degrees of freedom
     found = np.interp(-ratio, -widths, dofs)
     return np.where(np.isfinite(ratio) & (ratio > widths[-1]), found, np.inf)
 

@@ -174,7 +174,7 @@ class Population(Summarised):
         from scipy.special import chdtri, ndtri
 
         variance, error = float(spread[k, k]), float(errors[k, k])
-        if not variance > _ONE_SIDED * error:  # The interval contains 0.
+        if not variance > _ONE_SIDED * error:  # The interval of the spread contains 0.
             return np.sqrt(variance), 0.0, np.sqrt(variance + ndtri(0.5 + self.level / 2) * error)
         dof = 2 * (variance / error) ** 2
         ends = (chdtri(dof, (1 + side * self.level) / 2) for side in (-1, 1))
@@ -350,7 +350,7 @@ def population(
     p, several = len(fleet.names), found.within is not None
     machines = found.estimates.start.size
     threshold = outlier_threshold(machines)
-    # The information is scaled by typical errors of a machine before it is inverted.
+    # The information matrix is scaled by typical errors, so that its inversion is accurate.
     size = np.sqrt(machines / np.diag(found.likelihood.G.sum(0)))
     E = symmetric_basis(p)
     scales = np.concatenate([np.einsum("aij,i,j->a", np.tril(E), size, size)] * (1 + several))
@@ -465,7 +465,7 @@ def _scales(
         wanted = log is True or (asked is not None and name in asked)
         if log is None and bound is not None:
             near = int(np.sum(fleet.values[known, k] - bound < 2 * fleet.errors[known, k]))
-            wanted = near < 0.05 * known.sum()  # More records near the bound forbid a logarithm.
+            wanted = near < 0.05 * known.sum()  # no logarithm if more records are near the bound
             if not wanted:
                 about = {"count": near, "records": int(known.sum()), "bound": bound}
                 notices.append(Notice("population-near-bound", name, about))

@@ -217,7 +217,7 @@ def maximize_likelihood(
 
     def hessian(z: np.ndarray) -> np.ndarray:
         factors, at, slopes = evaluate(tuple(z))
-        # The derivatives of the lower triangles of L L' by those of L, block by block
+        # J contains the derivatives of the lower triangles of L L' by those of L, in blocks.
         rows, columns = triangle
         J = np.zeros((k * len(factors), k * len(factors)))
         for b, L in enumerate(factors):
@@ -226,9 +226,10 @@ def maximize_likelihood(
             dS = dL @ L.T
             dS = dS + dS.swapaxes(1, 2)
             J[b * k : (b + 1) * k, b * k : (b + 1) * k] = dS[:, rows, columns].T
-        # 1000 records give the information accurately enough for a step of the search.
+        # 1000 records are enough to estimate the information for a step of the search.
         H = J.T @ expected_information(estimates, at, several, most=1000) @ J
-        for b, S in enumerate(slopes):  # A spread is quadratic in its factor.
+        # A spread is quadratic in its factor, which adds a second-order term to the Hessian.
+        for b, S in enumerate(slopes):
             same = columns[:, None] == columns
             own = slice(b * k, (b + 1) * k)
             H[own, own] -= 2 * S[rows[:, None], rows] * same
@@ -243,7 +244,7 @@ def maximize_likelihood(
         hess=hessian,
         method="trust-exact",
         options={
-            "gtol": 4e-4,  # [1/standard error] A further step would gain 1e-7.
+            "gtol": 4e-4,  # [1/standard error] A further step would gain 1e-7 of log-likelihood.
             "maxiter": steps,
             "initial_trust_radius": radius,
             "max_trust_radius": 100 * radius,
@@ -251,8 +252,8 @@ def maximize_likelihood(
     )
     best = [L @ L.T for L in factors_of(found.x)]
     for S in best:
-        negligible = np.diag(S) < 1e-12 * noise  # These variances are 0 to rounding.
+        negligible = np.diag(S) < 1e-12 * noise  # These variances differ from 0 only by rounding.
         S[negligible], S[:, negligible] = 0.0, 0.0
     at = evaluate_likelihood(estimates, *best)
-    # Status 1 is the limit of steps; the others are convergence to the tolerance or to rounding.
+    # Status 1 is the step limit. Other codes are convergence to the tolerance or to rounding.
     return best[0], best[1] if several else None, at, found.status != 1

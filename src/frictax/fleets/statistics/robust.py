@@ -80,11 +80,11 @@ class RawEstimates:
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
         moved = np.where(self.known, self.z / slope - 1.0, 0.0)
-        # [logarithm] A linearisation is used over a distance of 3 at most.
+        # The linearisation of a logarithm is used only up to a distance of 3.
         y = np.where(self.log, u + np.clip(moved, -3.0, 3.0), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
         C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)
-        # A parameter that a record does not identify has an error of a million spreads.
+        # A parameter that a record does not identify gets an error of a million spreads.
         unknown = np.where(self.known, 0.0, (1e6 * scale) ** 2)
         C += unknown[:, :, None] * np.eye(scale.size)
         y = np.where(self.known, y, u)
@@ -106,7 +106,7 @@ class RawEstimates:
             known = self.known[:, k]
             off = np.clip(u[:, k] - np.median(u[known, k]), -3 * scale[k], 3 * scale[k])
             x = off[known] - off[known].mean()
-            # Fewer records do not show how errors depend on the value.
+            # Fewer than 100 records do not show how the errors depend on the value.
             if known.sum() >= 100 and x.any():
                 slope = 0.5 * float(x @ np.log(C[known, k, k])) / float(x @ x)
                 out[:, k] = np.where(known, np.exp(-np.clip(slope, -2.0, 2.0) * off), 1.0)
@@ -173,14 +173,14 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         sets = {"counted": counted, "counted_machines": machines, "consistency": (factor, factor)}
         estimates, before = dataclasses.replace(estimates, **sets), (between, within)
         weighted = dataclasses.replace(weighted, **sets)
-        # A few steps are enough while the set of outliers still changes.
+        # As long as the set of outliers changes, four steps of the search are enough.
         between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps=4)
         u, T, *_ = empirical_bayes(estimates, between, within, likelihood.mean)
         estimates = raw.linearize(u, scale, T, estimates)
         weighted = raw.with_even_weights(estimates, u, scale)
         likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
         if same and converged:
-            # The spreads differ by less than a thousandth, or by 1e-6 of all variance.
+            # The iteration ends if the spreads change by less than these bounds.
             moved = False
             for old, new in zip(before, (between, within), strict=True):
                 if old is not None and new is not None:
@@ -227,7 +227,7 @@ def _robust_start(
     total, within = _robust_deviation(u) ** 2, None
     correlation = np.eye(u.shape[1])
     if u.shape[1] > 1 and len(u) > 2:
-        # A positive definite normal correlation from the rank correlation (Spearman)
+        # Rank correlation (Spearman), converted to a positive definite normal correlation.
         ranks = np.argsort(np.argsort(u, axis=0), axis=0).astype(float)
         values, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * np.corrcoef(ranks.T)))
         r = (vectors * np.maximum(values, 0.05)) @ vectors.T
@@ -280,10 +280,10 @@ def outlier_tests(
     spread = between + within
     squared = _squared_distances(spread + estimates.C, estimates.y - at.mean)
     share = _share(spread, spread + estimates.C, known)
-    # One record contributes little to the spreads, so it counts as independent of them.
+    # One record contributes little to the spreads, so the record counts as independent of them.
     chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
-    # Each record against the others of its machine, to which it does not belong. It contributes
-    # little to the spread of all.
+    # Test each record against the other records of its machine. Their mean does not contain the
+    # record itself, and the record contributes little to the spread of all machines.
     k, eye = estimates.machine, np.eye(len(within))
     others = estimates.machine_sums(estimates.counted)[k] - estimates.counted > 0
     W = np.linalg.inv(at.V)[k] - at.A
@@ -321,7 +321,7 @@ def chances(
         left = np.maximum(1.0 - n * squared / (n - 1) ** 2, 1e-3)
         deleted = (n / (n - 1)) * (n - 2) / (n - 1) * squared / left
         away = np.where(inside, deleted, squared * n / (n + 1))
-        spare = np.where(inside, n - 2, n - 1)  # degrees of freedom of the spread
+        spare = np.where(inside, n - 2, n - 1)  # degrees of freedom of the estimated spread
         dof = spare - p + 1
         F = away * dof / (p * spare)
         both = 1.0 / (1.0 / dof + (1.0 - share) ** 2 / freedom)

@@ -74,14 +74,15 @@ def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> Lines
     own = lines.own[k] if lines.T is not None else np.zeros(len(k), bool)
     T = np.zeros_like(lines.t) if lines.T is None else lines.T
     columns = [np.ones_like(lines.t), lines.t, *([np.where(own, T, 0.0)] if own.any() else [])]
-    q = len(columns)  # parameters of a machine
-    # After these come the temperature of the common coefficient, and the estimates.
+    q = len(columns)  # number of parameters of one machine
+    # The next two columns are the temperature with the common coefficient, and the estimates.
     X = np.stack([*columns, np.where(own, 0.0, T), lines.x], axis=1)
     WX = inverse(X)
     gram = np.add.reduceat(X[:, :, None] * WX[:, None, :], lines.start, axis=0)
     N = gram[:, :q, :q].copy()
     if q == 3:
-        N[~lines.own, 2, 2] = 1.0  # These machines have no third parameter.
+        # Machines without a temperature coefficient of their own do not have a third parameter.
+        N[~lines.own, 2, 2] = 1.0
     inverted = np.linalg.inv(N)
     by_T, by_x = (multiply(inverted, gram[:, :q, q + j]) for j in (0, 1))
     shared = lines.T is not None and bool(np.any(~lines.own))
@@ -120,7 +121,7 @@ def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     """
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     z = _residuals(lines, rough) / lines.error
-    most = 4.0  # [standard deviations]
+    most = 4.0  # [standard deviations] A larger deviation counts as an outlier.
     off = np.abs(z) > 1.5 * most * max(MAD_FACTOR * float(np.median(np.abs(z))), 1.0)
     for _ in range(6):
         kept = dataclasses.replace(lines, error=np.where(off, 1e5 * lines.error, lines.error))
@@ -145,8 +146,8 @@ def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
     WX, C = inverse(X), fitted.covariance[kept.machine]
     rest = _residuals(kept, fitted)
     own_variance = kept.error**2 + fitted.white
-    diagonal = 1.0 / own_variance  # of the inverse of the records' covariance
-    if fitted.slow != 0:  # by pivots from both ends
+    diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the records
+    if fitted.slow != 0:  # The diagonal follows from eliminations from both ends.
         band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
         squares = band[0, 1:] ** 2
         ahead = _pivots(band[1], squares)
@@ -209,7 +210,7 @@ def fit_lines(lines: Lines) -> LinesFit:
         for memory in (step, 3 * step, 0.3 * span)
     ]
     first = min(tried, key=slow_cost)
-    if -slow_cost(first) < plain.loglik + 0.5:  # The coarse search shows no autocorrelation.
+    if -slow_cost(first) < plain.loglik + 0.5:  # The coarse search does not find autocorrelation.
         return plain
     simplex = np.clip(np.vstack([first, first + np.diag([1.0, 1.0, 0.7])]), low, high)
     searched = minimize(
@@ -219,7 +220,7 @@ def fit_lines(lines: Lines) -> LinesFit:
         options={"xatol": 0.02, "fatol": 0.01, "maxfev": 200, "initial_simplex": simplex},
     )
     slow = solve_lines(lines, *map(float, np.exp(searched.x)))
-    # Scatter counts as autocorrelated above this likelihood ratio.
+    # The scatter counts as autocorrelated if twice the gain in log-likelihood exceeds 4.
     return slow if 2 * (slow.loglik - plain.loglik) > 4.0 else plain
 
 

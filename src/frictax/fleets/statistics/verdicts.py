@@ -226,7 +226,7 @@ def _reasons(
     ends: Mapping[str, tuple[float, float]],
     words: np.ndarray,
 ) -> list[str]:
-    """Return for each record why it does not pass, "" if it passes."""
+    """Return for each record the reason why it does not pass; "" if it passes."""
     values = np.full(words.shape, np.nan)
     values[fleet.row] = fleet.values
     excluded, out = exclusion_reasons(table, np.isfinite(values)), []

@@ -1,7 +1,7 @@
 """Meaning of the texts of a column: numbers, also with units or thousands separators, dates, times
 of day, or words.
 
-A text file is read by pandas. Only columns that pandas does not read as numbers come here.
+Pandas reads a text file. This module reads only the columns that pandas does not read as numbers.
 """
 
 import collections
@@ -14,22 +14,24 @@ import numpy as np
 
 from .. import units
 
-ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
-# How files write a missing number, in small letters; and dashes or question marks alone.
+# error values that spreadsheets write
+ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+# Texts for a missing number, in lower case, including cells of dashes or question marks only.
 MISSING = ("", "nan", "-nan", "na", "n/a", "null", "none", "<na>", "nil")
 MISSING += ("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "-", "--", "---", "----", "?", "*")
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
 _DURATION = re.compile(r"(?:\d{1,4}:)?\d{1,2}:\d\d(?:\.\d*)?")
 _NUMBER_UNIT = re.compile(r"([+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?)\s*([^\d\s.,].*)")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{1,16}[hH]|16#[0-9a-fA-F_]{1,16}")
-_BETWEEN = ".,' \u2019\u00a0\u202f"  # thousands separators
-# Dates that are not ISO 8601; both orders of day and month, of which the one that rises is taken.
+_BETWEEN = ".,' \u2019\u00a0\u202f"  # characters that may separate thousands
+# Formats of dates that are not ISO 8601. Day and month occur in both orders, and the order with the
+# smaller time steps is chosen.
 _DATES = tuple(
     f"{date} {clock}".strip()
     for date in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d", "%d.%m.%y")
     for clock in ("%H:%M:%S.%f", "%H:%M:%S", "%H:%M", "%I:%M:%S.%f %p", "%I:%M:%S %p", "")
 ) + ("%Y-%m-%d_%H-%M-%S.%f", "%Y%m%d_%H%M%S", "%b %d %Y %H:%M:%S.%f", "%b %d, %Y %H:%M:%S.%f %p")
-_MOST_BROKEN = 0.1  # largest share of cells in a column of numbers that are not numbers
+_MOST_BROKEN = 0.1  # a column of numbers may have up to this fraction of cells that are not numbers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ def is_date(cell: str) -> bool:
 
 def read_number(text: str, decimal: str) -> float:
     """Return the number in a cell; NaN if it is not a finite number."""
-    if "_" in text or (decimal != "." and "." in text):  # Python would read 1_000
+    if "_" in text or (decimal != "." and "." in text):  # Python would read 1_000 as a number.
         return np.nan
     try:
         value = float(text.replace(decimal, ".") if decimal != "." else text)
@@ -173,22 +175,26 @@ def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
 
 
 def _dates(cells: list[str]) -> np.ndarray:
-    """Return times from the first one, durations from 0; NaT for other cells."""
+    """Return times, or durations, since the first cell; NaT for cells that are neither."""
     import pandas as pd
 
     texts = pd.Series(cells, dtype=object)
     texts = texts.str.replace(r"(:\d\d),(\d+)", r"\1.\2", regex=True)
-    texts = texts.str.replace(r"(:\d\d):(\d{3})$", r"\1.\2", regex=True)  # milliseconds
+    # A fourth part with three digits is milliseconds.
+    texts = texts.str.replace(r"(:\d\d):(\d{3})$", r"\1.\2", regex=True)
     if all(map(_DURATION.fullmatch, texts)):
         short = texts.str.count(":") == 1
-        texts = texts.where(~short, "00:" + texts)  # minutes and seconds
+        # A duration with one colon is minutes and seconds.
+        texts = texts.where(~short, "00:" + texts)
         times = pd.to_timedelta(texts, errors="coerce").to_numpy().astype("timedelta64[ns]")
-        back = np.diff(times) < -np.timedelta64(12, "h")  # midnight lies between
+        # A fall by more than 12 hours means that midnight has passed.
+        back = np.diff(times) < -np.timedelta64(12, "h")
         times[1:] += np.cumsum(back) * np.timedelta64(24, "h")
         return times - times[0]
     stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if stamps.isna().mean() > _MOST_BROKEN:
-        # The format that reads most dates; of equal ones, that with the smallest time steps.
+        # Choose the format that reads most dates. Of equally good formats, choose the one with the
+        # smallest time steps.
         best, stamps = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
         for form in _DATES:
             if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):

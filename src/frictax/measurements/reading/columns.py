@@ -29,21 +29,24 @@ from .cells import ERRORS, MISSING, is_missing, read_number
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, with which it begins
+    # The mark of UTF-32 must be tested before the mark of UTF-16, which is its beginning.
+    codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Characters that a text does not contain.
+# Characters that do not occur in a text file.
 _UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
-_HEAD = 50  # [rows] The first ones decide whether a column contains words; 50 read quickly.
-# Usual spellings of a missing number, for pandas. Others are found cell by cell.
+# [rows] number of first rows that decide whether a column contains words; 50 are read quickly
+_HEAD = 50
+# Usual texts for a missing number, for pandas. Other texts are found cell by cell.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
 )
-_WORKBOOKS = {b"PK\x03\x04": ".xlsx", b"\xd0\xcf\x11\xe0": ".xls"}  # first bytes of workbooks
+# file type of a workbook by its first bytes
+_WORKBOOKS = {b"PK\x03\x04": ".xlsx", b"\xd0\xcf\x11\xe0": ".xls"}
 _JSON = (".json", ".jsonl", ".ndjson")
 Decimal = Literal[".", ","]
 
@@ -126,7 +129,8 @@ class Columns:
             source.seek(self._start)
             options |= {"skiprows": self.skipped.tolist() or None, "usecols": columns}
         if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-            options["float_precision"] = "round_trip"  # the default since
+            # This is the default of pandas from version 3.1 on.
+            options["float_precision"] = "round_trip"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
             return pd.read_csv(
@@ -192,7 +196,7 @@ def read_columns(
                 f"{path.name} has column names but no rows. Check how it was exported."
             )
         beside = _cells(path, line, number, delimiter)
-        if len(beside) == len(names) + 1 and not beside[-1]:  # a separator at the end of each row
+        if len(beside) == len(names) + 1 and not beside[-1]:  # Each row ends with a separator.
             names.append("")
     else:
         names = [str(i + 1) for i in range(len(names))]
@@ -282,7 +286,8 @@ def text_file(path: Path) -> TextFile:
     if (document := document_as_csv(path, raw)) is not None:
         return TextFile(document[0], document[1], document[2] - 1)
     marked = next((code for mark, code in _MARKS.items() if raw.startswith(mark)), None)
-    if marked is None and raw.endswith(b"\x1a"):  # an old sign for the end of a file
+    # Old programs mark the end of a file with this character.
+    if marked is None and raw.endswith(b"\x1a"):
         raw = raw.rstrip(b"\x1a")
     if marked is not None or not raw.isascii():
         for code in ("utf-8", "cp1252") if marked is None else (marked,):
@@ -300,7 +305,7 @@ def text_file(path: Path) -> TextFile:
     _check_signs(path, head)
     if b"\r" in head and head.count(b"\r") != head.count(b"\r\n"):
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # The first line may be a directive for spreadsheets.
+    # The first line may be a directive for spreadsheets. It is turned into a comment.
     if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):
         raw = b"#" + raw
     return TextFile(raw, is_file=raw is read and path.is_file())
@@ -357,7 +362,7 @@ def existing_file(path: str | Path, suffix: str) -> Path:
     path = Path(path)
     try:
         exists = path.exists()
-    except (OSError, ValueError):  # an impossible file name
+    except (OSError, ValueError):  # The path is not a possible file name.
         exists = False
     if not exists:
         there = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
@@ -470,7 +475,8 @@ def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
     """Return the rows of the first sheet with two rows or more."""
-    save, largest = "Save its sheet as CSV (UTF-8)", 400_000_000  # [bytes] when unpacked
+    # [bytes] largest size of an unpacked workbook
+    save, largest = "Save its sheet as CSV (UTF-8)", 400_000_000
     try:
         import openpyxl  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
     except ImportError:
@@ -491,7 +497,7 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
                         for row in rows
                     )
                     return [(row + [None] * wide)[:wide] for row in rows]
-    except Exception:  # zipfile, openpyxl and the XML parser raise many kinds of errors
+    except Exception:  # zipfile, openpyxl and the XML parser raise many types of errors.
         raise ValueError(
             f"{path.name} is a workbook, not text, and no .xlsx that can be read. {save}."
         ) from None
@@ -517,7 +523,7 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
             try:
                 entry = json.loads(line)
             except (ValueError, RecursionError):
-                entry = None  # a broken line
+                entry = None  # The line is broken.
             entries.append(entry if isinstance(entry, dict) else None)
         if sum(entry is not None for entry in entries) <= len(lines) / 2:
             raise ValueError(
@@ -569,7 +575,8 @@ def _flat(entry: Any, above: str = "") -> Iterable[tuple[str, Any]]:
         key = f"{above}{name}"
         if isinstance(value, dict):
             yield from _flat(value, f"{key}.")
-        elif isinstance(value, list) and len(value) <= 200:  # Longer lists are not columns.
+        elif isinstance(value, list) and len(value) <= 200:
+            # Longer lists are data of one entry, not a list of columns.
             yield from _flat({f"[{i}]": x for i, x in enumerate(value)}, key)
         elif not isinstance(value, list):
             yield key, value

@@ -189,7 +189,7 @@ class Table:
     def _meaning(
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None
     ) -> np.ndarray:
-        """Return the numbers or dates of a column of texts."""
+        """Convert a column of texts to numbers or dates."""
         cells = self.cells(j)
         assert cells is not None
         if self.texts is None:
@@ -298,7 +298,8 @@ def mat_table(path: str | Path) -> Table:
             f"{path.name} is a MAT-file of version 7.3. Save it in MATLAB with save('{path.name}',"
             " '-v7'), which this package reads."
         ) from None
-    except Exception:  # scipy raises errors of many kinds: MatReadError, TypeError, zlib.error, ...
+    except Exception:
+        # scipy raises many types of errors, such as MatReadError, TypeError and zlib.error.
         raise ValueError(
             f"{path.name} is not a MAT-file that can be read. Save it in MATLAB with"
             f" save('{path.name}', '-v7')."
@@ -327,7 +328,7 @@ def parquet_table(path: str | Path) -> Table:
             f"Reading {path.name} needs the package pyarrow. Install it: `pip install pyarrow`, or"
             " save a CSV."
         ) from None
-    except Exception:  # pyarrow may be missing, so its errors cannot be named
+    except Exception:  # pyarrow may not be installed, so its error classes cannot be named here.
         raise ValueError(
             f"{path.name} is not a Parquet file that can be read. Write it with"
             " `DataFrame.to_parquet`."
@@ -358,7 +359,8 @@ def pandas_table(frame: Any, source: str) -> Table:
             else frame.index.to_frame().iloc[:, frame.index.names.index(index[j - len(columns)])]
         )
         if pd.api.types.is_datetime64_any_dtype(series.dtype):
-            series = series - series.iloc[0]  # correct in each time zone
+            # A difference of times does not depend on the time zone.
+            series = series - series.iloc[0]
         if pd.api.types.is_timedelta64_dtype(series.dtype):
             return series.to_numpy()
         if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(
@@ -385,9 +387,10 @@ def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                     for at, item in np.ndenumerate(value)
                 }
             )
-        # A matrix of at most 100 channels is a table.
+        # A matrix with at most 100 channels is read as a table.
         elif isinstance(value, np.ndarray) and value.ndim == 2 and min(value.shape) <= 100:
-            down = value.shape[0] >= value.shape[1]  # time is along the longer side
+            # The time runs along the longer side of the matrix.
+            down = value.shape[0] >= value.shape[1]
             for i, column in enumerate(value.T if down else value, start=1):
                 yield (f"{name}(:,{i})" if down else f"{name}({i},:)"), column
         else:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-_TURNS = (360.0, 2 * math.pi, 1.0, 2000 * math.pi)  # deg, rad, rev, mrad
+_TURNS = (360.0, 2 * math.pi, 1.0, 2000 * math.pi)  # one turn in deg, rad, rev and mrad
 _ROUND = (
     "100 200 400 500 800 1000 1600 1024 1200 1440 2000 2400 2500 2880 3000 3600 4000 5000 "
     "6000 7200 8000 10000 12000 14400 16000 20000 36000 40000 50000 80000 100000 360000 "
@@ -52,7 +52,7 @@ def find_wrap(
     if x.size < 8:
         return None
     step, extent = np.diff(x), float(np.ptp(x))
-    # A jump is a step of more than half of the extent; at most a quarter of the steps are jumps.
+    # A step of more than half of the extent is a jump. At most a quarter of all steps may be jumps.
     jumps = np.flatnonzero(step < 0 if rising else np.abs(step) > 0.5 * extent)
     if not 0 < jumps.size <= 0.25 * step.size:
         return None
@@ -63,17 +63,20 @@ def find_wrap(
     sizes = np.abs(step[jumps] - motion)
     whole = bool(np.all(x == np.round(x)))
     likely = (*([turn] if turn else []), *(() if rising else _TURNS), *(_COUNTS if whole else ()))
-    if rising and not whole:  # a counter of microseconds, written in seconds or milliseconds
+    # A rising signal with fractions may be a counter of microseconds whose values are written in
+    # seconds or milliseconds.
+    if rising and not whole:
         likely += tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
     best = min(likely, key=lambda r: abs(r - float(np.median(sizes))), default=0.0)
-    # Each jump differs from the range by at most 2 %, and the median jump by 0.4 %.
+    # The range is accepted if most jumps differ from it by at most 2 %, and the median jump by at
+    # most 0.4 %.
     near = np.abs(sizes - best) <= max(0.02 * best, 3.0 * usual)
     exact = abs(best - float(np.median(sizes))) <= max(0.004 * best, 2.0 * usual / jumps.size**0.5)
     if best < (2.0 if rising else 5.0) * usual or np.mean(near) < 0.8 or not exact:
         return None
     if not any(_is_between(x, jumps, low, best, usual) for low in (0.0, -0.5 * best)):
         return None
-    if not rising:  # before it jumps down, it rises
+    if not rising:  # Before a jump down the signal must rise, and before a jump up it must fall.
         towards = -np.sign(step[jumps]) * _motion_at(step, jumps, 10)
         if not np.sum(towards) > 0.5 * np.sum(np.abs(towards)):
             return None

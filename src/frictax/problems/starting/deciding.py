@@ -1,4 +1,4 @@
-"""Make a draft from a file and the options of a user, which override guesses."""
+"""Make a draft from a file and the options of a user. The options override guesses."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from .draft import DRIVEN, Draft, first_draft, machine_of
 from .machines import drive_brakes, has_gravity
 from .roles import guess_columns, match_units, named_column, role_of, times_in_seconds
 
-# The machine to which a constant belongs.
+# The kind of machine that a given constant implies.
 _MACHINE_OF = {
     "ratio": "gear",
     "radius": "brake",
@@ -49,7 +49,7 @@ def draft_of(file: Path, options: Options) -> Draft:
     if machine is not None:
         draft = with_machine(draft, machine)
     if "torque_constant" in options.constants:
-        # With a torque constant, an unnamed force is a current.
+        # If the user gives a torque constant, a column that was guessed to be a force is a current.
         force = draft.columns.get("force")
         if force is not None and role_of(draft.shape, force.number - 1) is None:
             why = f"Only its numbers say that {force.label} is the current."

@@ -34,13 +34,15 @@ MACHINES = {
     "brake": "a wheel slowed by a brake whose normal force is recorded",
     "sweep": "a table of steady speeds and forces",
 }
-COASTING = {"spindown": "inertia", "coastdown": "mass"}  # the constant that each needs
-# Whether a machine turns or moves along a line; the others do either.
+# the constant that each of these machines needs
+COASTING = {"spindown": "inertia", "coastdown": "mass"}
+# Whether a machine turns (True) or moves along a line (False). Machines that are not listed can do
+# either.
 _TURNS = {
     **dict.fromkeys(("rotor", "gear", "pendulum", "arm", "spindown", "brake"), True),
     **dict.fromkeys(("axis", "coastdown"), False),
 }
-# Constants that no record contains: option, and question.
+# Constants that a record cannot contain, with the option and the question for each.
 CONSTANTS = {
     "torque_constant": (
         "--torque-constant",
@@ -263,15 +265,16 @@ class Draft:
         there = np.flatnonzero(np.isfinite(t))
         steps = np.diff(t[there])
         starts = there[1:][steps < 0]
-        # At most 1 % of the rows begin a part. If more than 1 % of the stamps repeat, the clock has
-        # too few digits.
+        # If times start again in at most 1 % of the rows, the file consists of several parts. If
+        # more than 1 % of the stamps repeat, the clock has too few digits.
         if 0 < starts.size <= 0.01 * t.size:
             by = ""
             for j, name in enumerate(self.shape.names if self.shape.header else ()):
                 parts = np.split(self.shape.values[:, j], starts)
                 firsts = [part[0] for part in parts]
                 alike = all(np.all(part == part[0]) for part in parts)
-                # Each part has a value of its own in such a column.
+                # Look for a column that is constant in each part and has a different value in each
+                # part.
                 if not by and name and alike and len(set(firsts)) == len(parts):
                     by = f"{name}={firsts[0]:.15g}"
             flag = f"--where '{by}'" if by else "--part 1"
@@ -479,7 +482,7 @@ def machine_of(
 
 
 def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
-    """Return the machine that the roles of the columns decide, or None."""
+    """Return the machine that follows from the roles of the columns, or None."""
     is_timed = "time" in roles or rate is not None
     if not is_timed and {"velocity", "force"} <= roles and "position" not in roles:
         return "sweep"
@@ -489,7 +492,7 @@ def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
 
 
 def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
-    """Return whether the speed falls towards rest, as of a machine that nothing drives."""
+    """Return whether the speed decreases to rest, as in a machine without a drive."""
     for role in ("velocity", "position"):
         if role in columns:
             x = shape.values[:, columns[role].number - 1]

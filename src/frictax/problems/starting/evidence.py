@@ -7,18 +7,20 @@ from jaxtyping import Float
 
 Samples = Float[np.ndarray, " n"]
 
-_SAME_MOTION = 0.999  # least correlation of a position with the integral of its own speed
-_TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}  # rad
-_MOVING = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}  # m
-_TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}  # [rad/s], [m/s] turning, moving machines
-# Smaller motions are rarely logged.
+_SAME_MOTION = 0.999  # smallest correlation between a position and the integral of its own speed
+# [rad] size of each unit of an angle
+_TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}
+_MOVING = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}  # [m] size of each unit of a distance
+# smallest and largest top speed: [rad/s] of a turning machine, [m/s] of a sliding one
+_TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}
+# Smallest range of a motion, in each unit. Smaller motions are rarely recorded.
 _LEAST_RANGES = {"rad": 0.02, "deg": 7.0, "rev": 0.1, "m": 1e-3, "mm": 2.0, "cm": 0.2, "in": 0.1}
-_LARGEST_RANGES = {"m": 20.0}  # [m] longest axis or rail
-_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # s
-_RATES = (4.0, 2e6)  # [Hz] sampling rates of loggers
-_DURATIONS = (0.1, 1e4)  # [s] durations of records
+_LARGEST_RANGES = {"m": 20.0}  # [m] range of the longest axis or rail
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # [s] size of each unit of time
+_RATES = (4.0, 2e6)  # [Hz] lowest and highest sampling rate of data loggers
+_DURATIONS = (0.1, 1e4)  # [s] shortest and longest duration of a record
 
-_COASTING = 0.05  # [range] largest rise of the speed of a coasting machine
+_COASTING = 0.05  # [range of the speed] largest increase of the speed of a coasting machine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +132,7 @@ def coasts(v: Samples) -> bool:
     width = max(v.size // 50, 1)
     even = v[: v.size // width * width].reshape(-1, width).mean(axis=1)
     even = even if abs(even.max()) >= abs(even.min()) else -even
-    first = int(np.argmax(even))  # a record may begin before the drive is switched off
+    first = int(np.argmax(even))  # A record may begin before the drive is switched off.
     falls, wide = even[first:], float(np.ptp(even))
     again = float(np.max(falls - np.minimum.accumulate(falls)))
     return bool(

@@ -41,10 +41,10 @@ class Sizes:
         """Return n to keep every n-th sample: 1 unless a record of more than `_MANY` samples has a
         rate far above the motion.
         """
-        # A fit of more samples takes minutes.
+        # A fit of 60000 samples or more takes minutes.
         if self.rate * self.duration < 60_000:
             return 1
-        # At least 100 samples in a period of the fastest motion, and 20000 in all, stay.
+        # At least 100 samples per period of the fastest motion, and at least 20000 in all, remain.
         enough = max(100.0 * self.fast, 20_000 / self.duration)
         return max(round(self.rate / enough), 1)
 
@@ -90,12 +90,12 @@ def has_gravity(draft: Draft) -> bool:
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
         return False
     t, s, u = series(draft)
-    # [rad] From this range on the sine of gravity is visible.
+    # [rad] Only in a larger range is the sine of gravity visible.
     if u is None or np.ptp(s) < 0.5:
         return False
     s, v, a, pushed = _smooth_motion(t, s, u, True)
     way = np.sign(v) * (np.abs(v) > 0.02 * np.max(np.abs(v)))
-    # So many reversals separate gravity from friction.
+    # At least three reversals are needed to distinguish gravity from friction.
     if np.count_nonzero(np.diff(way[way != 0])) < 3:
         return False
     plain = [a, way, v, np.ones(s.size)]
@@ -160,7 +160,8 @@ def _estimate(
         mean = inertia * drop * rate / max(v.size - 1, 1)
         return inertia, 0.5 * mean, 0.5 * mean / max(float(np.mean(np.abs(v))), 1e-30), 0.0, 0.0
     if draft.machine == "pendulum" and drive is None:
-        # The period of a freely swinging arm gives its inertia, its loss a swing 4*dry/gravity.
+        # For a freely swinging arm, the period determines the inertia. The amplitude decreases by
+        # 4*dry/gravity in each swing, which determines the dry friction.
         gravity = draft.constants.get("mgl", 1.0)
         swing = np.abs(np.fft.rfft((s - s[-1]) * np.hanning(s.size)))
         swing[0] = 0.0
@@ -172,7 +173,7 @@ def _estimate(
         return gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity, 0.0
     if drive is None or draft.machine == "brake":
         return 1.0, 1.0, 0.0, 0.0, 0.0
-    if draft.machine == "servo":  # the known controller gives the force
+    if draft.machine == "servo":  # The force follows from the known controller.
         kp, kv = draft.constants.get("kp", 1.0), draft.constants.get("kv", 1.0)
         return _estimate_by_least_squares(kv * (kp * (drive - s) - v), s, v, a, None)
     hangs = {"pendulum": "down", "arm": "anywhere"}.get(draft.machine)
@@ -193,7 +194,8 @@ def _estimate_by_least_squares(
     size = max(float(np.sqrt(np.mean(u**2))), 1e-30)
     inertia, dry, viscous = (
         max(float(x), y * size) / z
-        for x, y, z in zip(found, (0.1, 0.05, 0.0), scale, strict=False)  # shares of what drives
+        # The numbers in parentheses are the smallest allowed shares of the drive.
+        for x, y, z in zip(found, (0.1, 0.05, 0.0), scale, strict=False)
     )
     if hangs != "anywhere":
         down = max(float(found[3]), 0.1 * size) / scale[3] if gravity else 0.0
@@ -246,7 +248,8 @@ def _power(x: np.ndarray, rise: int) -> np.ndarray:
     `rise`-th power of the frequency, and is estimated from the upper half of the frequencies.
     """
     power = np.abs(np.fft.rfft((x - np.mean(x)) * np.hanning(x.size))) ** 2
-    # Central differences of white noise have the gain sin(2 pi f).
+    # The power spectrum of white noise that is differentiated by central differences is
+    # proportional to sin(2 pi f)^2.
     shape = np.sin(2 * np.pi * np.linspace(0.0, 0.5, power.size)) ** rise
     half = slice(power.size // 2, -max(power.size // 20, 1))
     floor = np.median(power[half]) / max(np.median(shape[half]), 1e-300) / np.log(2)
@@ -260,7 +263,7 @@ def _quantile(power: np.ndarray, share: float) -> float:
 
 
 def _round(x: float) -> float:
-    """Return a number with two digits."""
+    """Round a number to two digits."""
     return float(f"{x:.2g}")
 
 
@@ -465,13 +468,13 @@ J = {found.inertia!r} # kg.m2, known: without a drive, a record identifies only 
 kind = "Mass"
 m = {found.inertia!r} # kg, known: without a drive, a record identifies only friction/mass
 """
-    # The start value brakes as viscous friction does at the mean speed.
+    # With the start value, the drag at the mean speed is about that of viscous friction.
     drag = max(found.viscous**2 / max(found.dry, 1e-300), 1e-12)
     output, slope = draft.output, ""
     assert output is not None
     x = draft.shape.values[:, output.number - 1]
     v = x[np.isfinite(x)] if output.role == "velocity" else np.diff(x[np.isfinite(x)])
-    # Motion in both directions identifies a constant force.
+    # A constant force, as from a slope, can be identified only from motion in both directions.
     if not turns and min(np.max(v), -np.min(v)) > 0.05 * np.max(np.abs(v)):
         slope = f"""
 [structures."dry, viscous and slope"]

@@ -23,8 +23,9 @@ from .evidence import coasts, is_speed_of, position_units, speed_scale, time_uni
 from .shape import Shape
 
 COUNTS = ("count", "counts", "tick", "ticks")
-PRESSING = {"N": 1.0, "kN": 1e3}  # N
-# Words of English, German, French and Spanish; of a name the first role that it fits counts.
+PRESSING = {"N": 1.0, "kN": 1e3}  # [N] size of each unit of a pressing force
+# Words for each role in English, German, French and Spanish. If a name fits several roles, the
+# first one is used.
 _WORDS = {
     "reference": "ref reference setpoint soll sollwert target desired demand consigne cmd command",
     "time": "t time zeit temps tiempo tempo timestamp stamp clock sec second seconds ms us micros"
@@ -37,7 +38,7 @@ _WORDS = {
     "position": "s x q phi theta pos position angle winkel weg lage enc encoder counts cnt angulo"
     " ist",
 }
-# Words in names of columns that are not motion and not a drive.
+# Words in the names of columns that are neither a motion nor a drive.
 _OTHER_WORDS = set(
     "acc accel acceleration beschleunigung qdd ddq temp temperature temperatur status state id err"
     " error mode flag enable enabled".split()
@@ -57,14 +58,20 @@ _UNITS = {
 }
 ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
-_ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}  # units of ROS (REP 103)
-# Sizes [the role's unit] that need no question: the usual range of the largest number in a record.
+# units that ROS prescribes (REP 103)
+_ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}
+# [unit of the key] Usual range of the largest value in a record. The user is not asked about a unit
+# if the value is in this range.
 _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
-_ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}  # names of angles, not of turns
-_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}  # clocks of microcontrollers
+# names that mean an angle, not a number of turns
+_ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}
+# function names of microcontroller clocks, with their units
+_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
-_COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)  # ranges that are not a turn
-_SAME_SCALE = 0.02  # share by which a measured ratio of speeds may differ from that of two units
+# A counter with this range wraps because of its number of bits, not after a turn.
+_COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)
+# largest relative deviation of a measured ratio of speeds from the ratio of two units
+_SAME_SCALE = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +154,9 @@ def guess_columns(
 
 
 def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
-    """Return the column of each role except time, and the columns that only numbers show."""
+    """Return the column of each role except time, and the columns whose role follows only from
+    their numbers.
+    """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
     finite = [*map(_finite, shape.values.T)]
@@ -162,7 +171,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
         and not (_is_counter(shape, j) or _is_other(shape, j))
         and shape.units[j] in (None, *ELECTRIC)
     ]
-    # Without a column that changes, a constant one with a unit of the role is used.
+    # If no column that changes has such a role, a constant column with a unit of the role is used.
     for likely in (("current", "force", "reference", "pressing"), ("position", "velocity")):
         if not set(likely) & set(roles):
             for j in columns:
@@ -170,7 +179,8 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
                     roles.setdefault(role, j)
     guessed = set(rest)
     if rest and not {"position", "velocity"} & set(roles):
-        # The motion is smoother than the drive: its second differences are smaller.
+        # A motion is smoother than a drive. Its second differences are therefore the smallest
+        # relative to its range.
         smoothest = min(
             rest, key=lambda j: np.sqrt(np.mean(np.diff(finite[j], 2) ** 2)) / np.ptp(finite[j])
         )
@@ -186,7 +196,9 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return the roles by name and unit: the first column has it, references come last."""
+    """Return the roles by name and unit. The first column that fits gets the role; references are
+    tried last.
+    """
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -200,7 +212,7 @@ def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int]
     """Return whether an unnamed motion is a velocity or a position."""
     x = shape.values[:, j]
     for k in rest if t is None else ():
-        # A force opposes the speed in both directions in the rows of a sweep.
+        # In a table of steady speeds, a force opposes the speed in both directions.
         y = shape.values[:, roles.get("force", k)]
         whole = np.isfinite(x) & np.isfinite(y)
         v, force = x[whole], y[whole]
@@ -236,9 +248,12 @@ def clocks_of(shape: Shape) -> list[int]:
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
-    if not clocks:  # a clock that does not rise, known by its unit, so that an error names it
+    # If no column of times increases, take one with a unit of time, so that an error names this
+    # column.
+    if not clocks:
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
-    if not clocks:  # stamps that repeat, or that are out of order here and there
+    # Otherwise take a column of times that repeat, or that are out of order in a few places.
+    if not clocks:
         clocks = [j for j in columns if said[j] == "time" and _mostly_rises(shape.values[:, j])][:1]
     if not clocks:
         clocks = [
@@ -308,14 +323,15 @@ def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, C
 def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
     """Return the position with the unit, or the counts in a turn, that the velocity determines."""
     known = VELOCITY[velocity.unit]
-    size = known.si / scale  # SI in one unit of the position
+    size = known.si / scale  # the size of one unit of the position, in SI units
     if position.unit not in COUNTS:
         unit = _unit_of_size(size, POSITION, known.rotational)
         if unit is None:
             return position
         return dataclasses.replace(position, unit=unit, sure=True, doubt="", others=())
     if known.rotational and position.per_turn is None:
-        counts = 2 * np.pi / size  # usually a power of two or a hundred
+        # The counts per turn are usually a power of two or a multiple of 100.
+        counts = 2 * np.pi / size
         powers = [2.0**k for k in range(4, 25)]
         hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
         near = [n for n in powers + hundreds if abs(counts / n - 1) < _SAME_SCALE / 4]
@@ -325,13 +341,14 @@ def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
 
 
 def _unit_of_size(size: float, units: Any, rotational: bool) -> str | None:
-    """Return the unit of that size in SI, or None."""
+    """Return the unit that has this size in SI units, or None."""
     known = {name: unit.si for name, unit in units.items() if unit.rotational == rotational}
     return next((name for name, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
 
 
-# Position over the integral of the velocity, for units that are written together. rad with rad/s
-# and deg with deg/s have the same ratio; the sizes decide between them.
+# Ratio of a position to the integral of its velocity, for pairs of units that often occur together.
+# The pairs rad, rad/s and deg, deg/s have the same ratio, so they are distinguished by the size of
+# the numbers.
 _PAIRS = {
     ("deg", "rad/s"): 180 / np.pi,
     ("deg", "rpm"): 6.0,
@@ -361,7 +378,8 @@ def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turn
     clock = before.clock if before is not None and before.number == j + 1 else None
     if unit is None:
         chosen = _with_unit(role, shape, j, turns)
-        if shape.units[j] in _UNITS[role]:  # the user confirms what the file states
+        # By naming the column, the user confirms the unit that the file states.
+        if shape.units[j] in _UNITS[role]:
             chosen = dataclasses.replace(chosen, sure=True, doubt="")
         return dataclasses.replace(chosen, clock=clock)
     plain, factor, per_turn = _parse_unit(role, name, unit)
@@ -405,7 +423,9 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
         known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
         if known:
             return dataclasses.replace(chosen, unit=known[0])
-        sure = wrap in _COUNTERS_OF_BITS  # A turn has another number of counts.
+        # A counter with this range wraps because of its bits, so its range does not show the counts
+        # of a turn.
+        sure = wrap in _COUNTERS_OF_BITS
         per_turn = None if sure else wrap
         return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
     if unit is not None and unit in _UNITS[role]:
@@ -442,7 +462,9 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
             and unit == "s"
             and "s" not in time_units(shape.values[:, j]).units
         ):
-            unit = None  # The size of its numbers suits times since 1970, but its steps do not.
+            # The numbers have the size of times since 1970 in seconds, but their steps do not fit
+            # seconds.
+            unit = None
         if unit is None and normalize_unit(name) in TIME and name != "t":
             unit = normalize_unit(name)
         for word, short in _TICKS.items():
@@ -507,7 +529,7 @@ def role_of(shape: Shape, j: int) -> str | None:
     )
     if _OTHER_WORDS & set(words):
         by_name = None
-    # Headers of LabVIEW and oscilloscopes have such names.
+    # LabVIEW and oscilloscopes use such names for the time.
     if {"x"} < set(words) and set(words) <= {"x", "axis", "value"}:
         by_name = "time"
     if unit is None:
@@ -569,14 +591,16 @@ def _rises(values: np.ndarray) -> bool:
 
 
 def _mostly_rises(values: np.ndarray) -> bool:
-    """Return whether it rises on the whole, though stamps repeat or a few are out of order."""
+    """Return whether a column of times increases, except for repeated stamps and a few out of
+    order.
+    """
     x = _finite(values)
     steps = np.diff(x)
     return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)
 
 
 def _is_clock(values: np.ndarray) -> bool:
-    """Return whether it rises in steps that are mostly alike."""
+    """Return whether a column increases in steps that are mostly equal."""
     if not _rises(values):
         return False
     step = np.diff(_finite(values))

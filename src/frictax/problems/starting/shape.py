@@ -23,8 +23,8 @@ from frictax.measurements.reading.columns import existing_file, is_comment, text
 from frictax.measurements.reading.tables import Table, csv_table
 from frictax.measurements.units import named_in, normalize_unit
 
-_DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
-# Units as oscilloscopes and loggers write them out, where they stand alone in a cell.
+_DELIMITERS = (",", ";", "\t", "|", " ")  # the most likely delimiter first
+# Words that oscilloscopes and loggers write for a unit in a cell of its own.
 _WORDS = {
     **dict.fromkeys(("second", "seconds", "sekunde", "sekunden", "secs"), "s"),
     **dict.fromkeys(("millisecond", "milliseconds", "msec"), "ms"),
@@ -198,7 +198,8 @@ def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, s
             if delimiter == decimal:
                 continue
             kinds = {i: _kinds(lines[i], delimiter, decimal) for i in looked}
-            # Lines with as many cells, and words in the same columns, are alike.
+            # Lines are of the same kind if they have the same number of cells, and words in the
+            # same columns.
             keys = {i: re.sub("[^w]", ".", k) for i, k in kinds.items() if "n" in k or "g" in k}
             for key, many in collections.Counter(keys.values()).items():
                 first = next(i for i in looked if keys.get(i) == key)
@@ -381,6 +382,6 @@ def _unit_in(name: str) -> str | None:
             name.strip().partition(sign) if sign == "/" else (name.strip().rpartition(sign))
         )
         if found and before.strip() and (unit := _unit(after)) is not None:
-            # A single small letter after an underscore is an index, as in i_m.
+            # A single lower-case letter after an underscore is an index, as in i_m, not a unit.
             return unit if sign in "/," or len(normalize_unit(after)) > 1 or unit in "AVN" else None
     return None

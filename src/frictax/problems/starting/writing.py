@@ -96,7 +96,7 @@ def _file(draft: Draft, folder: Path) -> str:
     shape = draft.shape
     try:
         path = os.path.relpath(draft.file.resolve(), folder.resolve())
-    except ValueError:  # another drive
+    except ValueError:  # The file is on another drive, so there is no relative path.
         path = str(draft.file.resolve())
     lines = [f"file = {toml_text(Path(path).as_posix())}\n"]
     if shape.delimiter != ",":
@@ -185,7 +185,7 @@ def _unit(column: Chosen, draft: Draft) -> tuple[str, str]:
     if column.role == "pressing":
         gain = _number((column.factor or 1.0) * PRESSING[column.unit])
         return f'unit = "{column.unit}", gain = {gain}, to = "1"', ""
-    if column.factor is not None:  # the size of one recorded unit
+    if column.factor is not None:  # The factor is the size of one recorded unit.
         recorded = draft.shape.units[column.number - 1] or "counts"
         return f'unit = "{recorded}", gain = {_number(column.factor)}, to = "{column.unit}"', ""
     return f'unit = "{column.unit}"', ""
@@ -205,7 +205,7 @@ def _number(value: float) -> str:
 
 
 _BUNDLED = Path(__file__).parent / "bundled"
-# Bundled files in data/.
+# Files of the examples that are stored in data/, outside the package.
 _SHIPPED = {"screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")}
 EXAMPLES = ("motor", "screw_drive")
 
@@ -224,7 +224,8 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
             f" {', '.join(EXAMPLES)}."
         )
     sources = [path for path in (_BUNDLED / name).iterdir() if path.is_file()]
-    data = Path(__file__).parents[4] / "data"  # a wheel has these files among the others
+    # An installed package has these files among the bundled ones.
+    data = Path(__file__).parents[4] / "data"
     sources += [data / file for file in _SHIPPED.get(name, ()) if (data / file).is_file()]
     sources.sort()
     texts = {path.name: path.read_text(encoding="utf-8") for path in sources}
