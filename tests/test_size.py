@@ -36,7 +36,7 @@ LINES = {
     "programs": 1_000,
     "report": 6_900,
     "signals": 650,
-    "": 2_450,
+    "": 2_470,
 }
 MOST_PARAMETERS = 8
 WIDE = 0  # functions with more parameters
