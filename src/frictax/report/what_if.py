@@ -83,6 +83,19 @@ def write_what_if(
     return write_page(path, lambda: what_if_text(run, free, title), overwrite=overwrite)
 
 
+def samples_with_drives(ts: np.ndarray, drives: Iterable[Sampled]) -> np.ndarray:
+    """Return the times of a run and of the samples of its drives, at which steps end too. Times
+    that differ by rounding are one time.
+    """
+    rounding, grid = 1e-9 * (ts[-1] - ts[0]), ts
+    for signal in drives:
+        times = np.asarray(signal.times)
+        times = times[(times > ts[0]) & (times < ts[-1])]
+        nearest = grid[np.minimum(np.searchsorted(grid, times - rounding), grid.size - 1)]
+        grid = np.union1d(grid, times[np.abs(nearest - times) > rounding])
+    return grid
+
+
 def what_if_text(
     run: Trajectory, free: str | Iterable[str] | None = None, title: str | None = None
 ) -> str:
@@ -98,14 +111,7 @@ def what_if_text(
         if isinstance(signal, Sampled)
     }
     ts, outputs = np.asarray(run.ts), default_outputs(machine)
-    # A step ends at each sample of a drive, too. Times that differ by rounding are one time.
-    rounding = 1e-9 * (ts[-1] - ts[0])
-    grid = ts
-    for signal in drives.values():
-        times = np.asarray(signal.times)
-        times = times[(times > ts[0]) & (times < ts[-1])]
-        nearest = grid[np.minimum(np.searchsorted(grid, times - rounding), grid.size - 1)]
-        grid = np.union1d(grid, times[np.abs(nearest - times) > rounding])
+    grid = samples_with_drives(ts, list(drives.values()))
     own = np.searchsorted(grid, ts)  # the samples of the run in the grid
     seen = np.full((len(outputs), grid.size), np.nan)
     for row, name in zip(seen, outputs, strict=True):
