@@ -127,6 +127,7 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python experiments/benchmarks/p4.py
 	$(BIN)/python experiments/benchmarks/p4_process.py
 	$(BIN)/python experiments/benchmarks/p6.py
+	$(BIN)/python experiments/benchmarks/p7.py
 	$(BIN)/python experiments/benchmarks/fleet.py
 	$(BIN)/python experiments/benchmarks/coupled.py
 	$(BIN)/python experiments/benchmarks/first_answer.py
