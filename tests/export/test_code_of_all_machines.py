@@ -53,8 +53,6 @@ def test_its_code_compiles_without_a_warning(
         machine = BUILT[name]()
     except FileNotFoundError as missing:
         pytest.skip(f"the records of {name} are not here: {missing}")
-    if not isinstance(machine, fx.Mechanism | fx.AbstractHybridSystem):
-        pytest.skip(f"{name} builds no machine alone")
     # The number of steps needs a simulation, which other tests compare.
     monkeypatch.setattr(code_of_machine, "_steps", lambda *_: (1, 0.0, np.ones(1)))
     code = MachineCode(machine, T, fx.OnSamples(), {}, None)

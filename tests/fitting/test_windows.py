@@ -59,8 +59,10 @@ def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
     if goes_on:
         prepared = dataclasses.replace(prepared, goes_on=np.arange(prepared.measured.shape[0]) > 0)
     prepared = jax.tree_util.tree_map(jnp.asarray, prepared)  # as where it is compiled
+    # With error control the steps depend on the range of the run so far, which is 0 at each window.
+    equal_steps = fx.OnSamples(tolerance=None)
     problem = dataclasses.replace(
-        problem, prepared=(prepared,), objective=objective, engine=fx.OnSamples()
+        problem, prepared=(prepared,), objective=objective, engine=equal_steps
     )
 
     def left(x: jax.Array) -> tuple[jax.Array, jax.Array]:
