@@ -85,8 +85,12 @@ def run_of_frictax(machine: Any, substeps: int, outputs: list[str]) -> Run:
     options = fx.OnSamples(tolerance=None, substeps=substeps)
     if isinstance(machine, fx.Mechanism):
         run = fx.simulate(machine, T, options)
-        names = [name.rpartition(".") for name in outputs]
-        columns = [np.asarray(getattr(run[part], variable)) for part, _, variable in names]
+        states = dict(zip(run.system.states(), np.asarray(run.ys).T, strict=True))
+        names = [(name, *name.rpartition(".")) for name in outputs]
+        columns = [
+            states[name] if name in states else np.asarray(getattr(run[part], variable))
+            for name, part, _, variable in names
+        ]
         return Run(np.stack(columns, axis=1), int(run.path.count), 0)
     y0, mode0 = machine.start(jnp.asarray(T[0]))
     path = fx.walk(machine, y0, mode0, jnp.asarray(T), options=options)

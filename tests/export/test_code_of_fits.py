@@ -77,7 +77,7 @@ def test_intervals_of_a_fit_are_min_and_max() -> None:
     estimate = found["friction.f_pos.F_Coulomb"]
     number = next(n for n in code.numbers if n.name == estimate.path)
     assert (number.lower, number.upper) == (estimate.lower, estimate.upper)
-    assert f'{{"{estimate.path}", "N", ' in c_text(code)
+    assert f', "{estimate.path}", "N", ' in c_text(code)
     assert values_of(c_text(code)).size == len(code.numbers)
 
 

@@ -28,7 +28,7 @@ def check_size(path: Path, size: int | float, remedy: str) -> None:
 def check_mat(path: Path) -> None:
     """Raise `ValueError` if a MAT-file becomes too large, or has too many variables and cells."""
     remedy = "If it is yours, read it by `scipy.io.loadmat` and hand its arrays to `Record`."
-    # A matrix or cell takes up to 1 kB of memory, whatever its content.
+    # A matrix or cell takes up to 1 kB of memory in addition to its content.
     size, matrices, largest = 0, 0, 300_000
     for part in _mat_parts(path):
         size += len(part)

@@ -254,6 +254,7 @@ def _check(engine: Any, inputs: Any, outputs: Any) -> None:
 
 
 def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
+    """Raise `UnknownName` unless all names are variables of the machine; `first`: its start [s]."""
     known = variable_names(_system(machine, named=True), jnp.asarray(first))
     for name in names:
         if name not in known:

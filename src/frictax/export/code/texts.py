@@ -397,10 +397,8 @@ def _acting(code: MachineCode, name: str, read: str, since: str) -> str:
 
 def _delays(code: MachineCode, array: str, width: str) -> list[str]:
     """Return the calls that delay the outputs of a whole run."""
-    names = list(code.outputs)
-    places = [
-        (names.index(c[8:]), code.instruments[c]) for c in code.delayed if c[:8] == "outputs."
-    ]
+    columns = {f"outputs.{name}": column for column, name in enumerate(code.outputs)}
+    places = [(columns[c], code.instruments[c]) for c in code.delayed if c in columns]
     return [
         f"  fx_delay(n,ts,{array},{width},{column},p[{at + 3}],p[{at + 2}]);"
         for column, at in places

@@ -212,7 +212,7 @@ FUNCTION(GetFMUState)(void *c, void **s) {
 }
 FUNCTION(SetFMUState)(void *c, void *s) { return memcpy(NOW, s, sizeof(values)), OK; }
 FUNCTION(FreeFMUState)(void *c, void **s) { return free(*s), *s = NULL, OK; }
-/* What the model does not offer is an error, whatever the arguments are. */
+/* Functions that the model does not offer return an error for all arguments. */
 #define NOT(name) FUNCTION(name)() { return FX(Error); }
 #if FMI == 2
 EXPORT const char *fmi2GetTypesPlatform(void) { return "default"; }
