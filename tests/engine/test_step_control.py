@@ -1,6 +1,6 @@
 """Steps on samples are divided where their error is too large.
 
-All machines here are one mass on a spring with viscous and dry friction, on one grid: its numbers
+Most machines here are one mass on a spring with viscous and dry friction, on one grid: its numbers
 make it slow, fast or stiff beside the samples.
 """
 
@@ -242,3 +242,44 @@ def test_a_run_that_no_other_run_can_be_compared_with_says_so(monkeypatch):
     monkeypatch.setattr(simulation, "simulate_once", ends_early)
     with pytest.warns(UserWarning, match=r"could not be checked.*engine=Adaptive\(\)"):
         fx.simulate(machine(MACHINES["fast spring"]), T)
+
+
+def hanging(force: float) -> fx.Mechanism:
+    """Two masses on springs, at rest under a force."""
+    return fx.Mechanism(
+        wall=fx.Fixed(),
+        a=fx.Mass(m=0.37, s=force / 3e5),
+        b=fx.Mass(m=0.7, s=1.7 * force / 3e5),
+        upper=fx.Spring("wall", "a", c=3e5),
+        lower=fx.Spring("a", "b", c=3e5 / 0.7),
+        load=fx.Force("b", force),
+    )
+
+
+@pytest.mark.parametrize("force", [10.0, 12345.6])
+def test_rounding_of_forces_on_a_machine_at_rest_divides_no_step(force, recwarn):
+    run = fx.simulate(hanging(force), np.linspace(0.0, 1.0, 1001), fx.OnSamples())
+    assert np.any(np.ptp(run.ys, axis=0) > 0)
+    assert int(run.steps) == 1000
+    assert run.error < 1e-4
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("unit", [2e-9, 1e-10])
+def test_a_motion_of_less_than_a_nanometre_is_right_or_said_to_be_inaccurate(unit):
+    block = fx.Mechanism(
+        wall=fx.Fixed(),
+        mass=fx.Mass(m=1.0),
+        spring=fx.SpringDamper("wall", "mass", c=900.0, d=3.0),
+        friction=fx.SupportFriction("mass", f_pos=[[0, 0.2 * unit], [1, 0.25 * unit]], peak=1.3),
+        drive=fx.Force("mass", fx.Sine(amplitude=9.0 * unit, f=1.3)),
+    )
+    ts = np.linspace(0.0, 2.0, 101)
+    exact = fx.simulate(block, ts, fx.Adaptive(rtol=1e-10, atol=1e-12 * unit)).ys
+    with pytest.warns(UserWarning, match="Shorter steps change a state of the simulation by 0.00"):
+        run = fx.simulate(block, ts, fx.OnSamples())
+    assert np.all(np.abs(run.ys - exact) < 1e-3 * np.ptp(exact, axis=0))
+    # Without further runs the error is stated.
+    alone = simulation.simulate_once(block, jnp.asarray(ts), fx.OnSamples())
+    error = np.max(np.abs(alone.ys - exact) / np.ptp(exact, axis=0))
+    assert 1e-3 < error < alone.error

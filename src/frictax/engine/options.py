@@ -199,7 +199,8 @@ class OnSamples(Pickled, eqx.Module):
       implicit steps of order 2.
     - `tolerance`: the largest estimated error of a step, relative to the range of each state so
       far. A step with a larger error is divided into 2, 4, 8, ... up to 4096 parts. None for steps
-      without error control. In 32 bits at least 1.2e-5.
+      without error control. In 32 bits at least 1.2e-5. While a state has moved by less than 1e-9
+      of its unit, the error is relative to 1e-5 of the unit (in 32 bits 1e-6 and 1e-2).
     - `substeps`: the least number of steps from one sample to the next.
     - `max_steps`: how many parts a run may take in divided steps.
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have.

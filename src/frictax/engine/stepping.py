@@ -9,13 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from frictax.parameters import Number
 
 _FEW = 32  # longest vector computed entry by entry, so that XLA can fuse the arithmetic
-# [unit of a state] smallest distance of a state that counts as its range; floor of error scales
-ABSOLUTE_FLOOR = 1e-9
+_REST = 1e-9  # [unit of a state] a state that never moved farther is at rest; in 32 bits 1e-6
 # Bosh3 method of P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the
 # second and third stage, weights of these stages, weights of the step.
 _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
@@ -79,21 +79,51 @@ def stack_entries(parts: Sequence[Array], like: Array) -> Array:
     return jnp.stack(parts) if like.shape[0] <= _FEW else parts[0]
 
 
+def is_at_rest(ranges: Any) -> Any:
+    """Return which states never moved by more than 1e-9 of their units; in 32 bits 1e-6."""
+    return ranges < _smallest_range(ranges)
+
+
+def is_rounding(ranges: Any) -> Any:
+    """Return which states never moved by more than 1e-12 of their units; in 32 bits 1e-9."""
+    return ranges < 1e-3 * _smallest_range(ranges)
+
+
+def scale_at_rest(ranges: Any) -> float:
+    """Return the scale of the error of a state at rest: 1e-5 of its unit; in 32 bits 1e-2.
+
+    Rounding of large forces moves such a state, and shorter steps do not change that.
+    """
+    return 1e4 * _smallest_range(ranges)
+
+
 def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
-    """Return 1 over the scales of the errors: the ranges, with a floor."""
-    return [
-        1.0 / jnp.maximum(r, 1e-8 * jnp.abs(x) + ABSOLUTE_FLOOR)
-        for r, x in zip(ranges, y, strict=True)
-    ]
+    """Return 1 over the scales of the errors. The scale of a state that moves is its range, with a
+    floor.
+    """
+
+    def scale(r: Array, x: Array) -> Array:
+        moving = jnp.maximum(r, 1e-8 * jnp.abs(x) + _smallest_range(r))
+        return jnp.where(is_at_rest(r), scale_at_rest(r), moving)
+
+    return [1.0 / scale(r, x) for r, x in zip(ranges, y, strict=True)]
+
+
+def _smallest_range(numbers: Any) -> float:
+    return _REST if numbers.dtype == np.float64 else 1e3 * _REST
 
 
 def relative_error(errors: list[Array], ranges: list[Array], y: list[Array]) -> Number:
-    """Return twice the sum of the estimated `errors` over the scale, the maximum over the
-    states.
+    """Return twice the sum of the estimated `errors` over the scale, the maximum over the states.
+
+    If a state at rest moved by more than its error, and by more than 1e-3 of what counts as rest,
+    its scale is its range: rounding did not move it.
     """
     worst = jnp.zeros(())
-    for error, inverse in zip(errors, inverse_scales(ranges, y), strict=True):
-        worst = jnp.maximum(worst, jnp.max(error * inverse))
+    for error, r, inverse in zip(errors, ranges, inverse_scales(ranges, y), strict=True):
+        is_motion = is_at_rest(r) & ~is_rounding(r) & (error < r)
+        relative = jnp.where(is_motion, error / jnp.where(is_motion, r, 1.0), error * inverse)
+        worst = jnp.maximum(worst, jnp.max(relative))
     return 2 * worst
 
 

@@ -90,8 +90,10 @@ def solve_in_span(
         c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
         for c, row in matrix.items()
     }
-    z = dict.fromkeys(rows, zero)
+    # The residual is that of x: the terms of the residual of z may be 1e4 times as large.
+    x = dict.fromkeys(rows, zero)
     for _ in range(3):
-        remains = {c: right[c] - sum(x * z[d] for d, x in matrix[c].items()) for c in rows}
-        z = {c: z[c] + step for c, step in solve_sparse(regular, [remains])[0].items()}
-    return {c: sum((span[d][c] * z[d] for d in rows if c in span[d]), zero) for c in rows}
+        remains = {c: right[c] - sum(g * x[d] for d, g in rows[c].items()) for c in rows}
+        z = solve_sparse(regular, [remains])[0]
+        x = {c: x[c] + sum((span[d][c] * z[d] for d in rows if c in span[d]), zero) for c in rows}
+    return x

@@ -17,7 +17,7 @@ from frictax.parameters.arrays import constant
 from ..implicit import rosenbrock2_differences, take_step
 from ..options import OnSamples
 from ..reused import Reused
-from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error
+from ..stepping import bosh3, entries, inverse_scales, is_at_rest, relative_error
 
 PARTS = 4096  # largest number of parts of a step; the shortest part of a step of 1 s is 0.24 ms
 
@@ -166,7 +166,7 @@ def inverse_scales_of_part(
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [
-        jnp.where(r < ABSOLUTE_FLOOR, parts.astype(a.dtype) * jnp.abs(b - a), r)
+        jnp.where(is_at_rest(r), parts.astype(a.dtype) * jnp.abs(b - a), r)
         for r, a, b in zip(control.ranges, y, y1, strict=True)
     ]
     return inverse_scales(widen_ranges(scales, y1, start), y)
