@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 
 import frictax as fx
+import machines
 from frictax.export.code.machine import MachineCode
 from frictax.export.fmu.description import base_units, structured_name
 from frictax.export.fmu.package import find_compilers, pack_fmu, to_fmu
+
+from .test_code import bristles, lossy_gear
 
 T = np.linspace(0.0, 4.0, 801)
 PULL = 18.0 * np.sin(2.5 * T) + 6.0 * np.sin(7.0 * T)
@@ -73,6 +76,9 @@ def code_of(kind: str) -> MachineCode:
         "linear": (STRAIGHT, {"drive.f": "linear"}),
         "sine": (SINE, {}),
         "ball": (Ball(), {}),
+        "two blocks": (machines.two_blocks(), {}),
+        "lossy gear": (lossy_gear(), {}),
+        "LuGre": (bristles(fx.LuGre(1e4, 1e2)), {}),
     }[kind]
     return MachineCode(machine, T, fx.OnSamples(), inputs, None)
 
@@ -218,6 +224,31 @@ def test_model_exchange_has_the_accurate_run_and_its_events(version: str) -> Non
     np.testing.assert_array_equal(
         found["mass.mode"][changes + 1], np.asarray(run.events.mode_after[: events.size]).ravel()
     )
+
+
+@needs_importer
+@slow
+@pytest.mark.parametrize(
+    ("kind", "tolerance"), [("two blocks", 1e-8), ("lossy gear", 1e-8), ("LuGre", 1e-10)]
+)
+def test_other_machines_have_the_accurate_run_within_the_tolerance_of_the_solver(
+    kind: str, tolerance: float
+) -> None:
+    """The error of CVode itself is about 100 tolerances, for a fast bristle 10000."""
+    fmpy = pytest.importorskip("fmpy")
+    machine = code_of(kind).machine
+    run = fx.simulate(machine, jnp.asarray(T), fx.Adaptive(rtol=1e-11, atol=1e-13))
+    file = unit_file(kind, "2.0")
+    rates = [v.name for v in fmpy.read_model_description(file).modelVariables]
+    states = [name[4:-1] for name in rates if name.startswith("der(")]
+    found = fmpy.simulate_fmu(
+        file, fmi_type="ModelExchange", solver="CVode", relative_tolerance=tolerance,
+        output_interval=0.005, stop_time=4.0, output=states,
+    )  # fmt: skip
+    at_samples = np.searchsorted(found["time"], T + 1e-9) - 1
+    outputs = np.stack([found[name][at_samples] for name in states], axis=1)
+    errors = np.max(np.abs(outputs - run.ys), axis=0) / np.ptp(run.ys, axis=0)
+    assert np.all(errors < 1e-6), dict(zip(states, errors, strict=True))
 
 
 @needs_importer
