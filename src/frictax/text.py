@@ -24,8 +24,8 @@ def align_columns(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[st
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A number with its standard error and interval as text in `unit`, whose value in SI is `size`.
-    Unknown numbers are empty.
+    """A number, its standard error and its interval as texts in `unit`; one `unit` is `size` in SI.
+    The text of an unknown number is empty.
     """
 
     value: str
@@ -49,8 +49,8 @@ def format_estimate(
 ) -> Shown:
     """Round a number, its standard error and its interval to the second figure of the error.
 
-    The unit is the SI `unit` with a suitable prefix, or the unit `fixed` with its value in SI. For
-    a unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
+    The unit is the SI `unit` with a suitable prefix, or `fixed`: a unit and its value in SI. For a
+    unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
     typed into a model.
 
     >>> row = format_estimate(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))

@@ -131,8 +131,8 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 def _stretches(
     n: int, width: int, most: int
 ) -> tuple[Int[np.ndarray, "k w"], Float[np.ndarray, "w w"]]:
-    """Return the indices of at most `most` windows, evenly spaced or overlapping by half, and the
-    matrix that subtracts the best cubic from the samples of a window.
+    """Return the indices of at most `most` windows, and the matrix that subtracts the best cubic
+    from the samples of a window. The windows are evenly spaced and overlap by at most half.
     """
     first = np.linspace(0, n - width, min(n // width * 2 - 1, most)).astype(int)
     basis = np.linalg.qr(np.linspace(-1.0, 1.0, width)[:, None] ** np.arange(4))[0]

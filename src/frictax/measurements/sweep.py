@@ -85,8 +85,8 @@ class Sweep(SweepVerbs):
     - `breakaway` (n,): true for a row with v = 0 whose `force` is the force at which motion began.
     - `name`, `citation`: for the report; `notes`: which runs were left out, and why.
 
-    **Raises:** `ValueError` for wrong shapes, non-finite values, a row at rest that is not marked
-    as breakaway, a single speed, forces against the sign convention, sigma <= 0.
+    **Raises:** `ValueError` for wrong shapes, non-finite values, sigma <= 0, a single speed, forces
+    against the sign convention, and a row at rest not marked as breakaway.
 
     The fields are in SI:
 

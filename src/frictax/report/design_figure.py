@@ -94,8 +94,9 @@ def write_design_report(
     """Write one self-contained HTML page on a designed experiment: the drive, the expected signals
     of the sensors, the expected errors beside those of other experiments, limits and margins.
 
-    **Arguments:** `title`, `notes` of the page; `check`: the result of `Design.check`; `command`
-    that makes the page again; `overwrite`: whether a former report may be replaced.
+    **Arguments:** `title`, `notes`: texts of the page; `check`: the result of `Design.check`;
+    `command`: command that makes the page again; `overwrite`: whether a former report may be
+    replaced.
 
     **Returns:** the path of the page.
 

@@ -40,9 +40,9 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Panel:
-    """Curves over one another.
+    """Curves that share one vertical axis.
 
-    - `label` of the vertical axis; `title` above the panel, which plotly does not show.
+    - `label`: label of the vertical axis; `title`: text above the panel, not shown by plotly.
     - `height`: relative to the other panels.
     - `band`: half the width of a grey band around zero, None for no band.
     - `layout`: further settings of plotly's vertical axis.
@@ -58,7 +58,7 @@ class Panel:
 
 
 def style() -> AbstractContextManager[None]:
-    """Return the settings for making a figure; the user's settings are restored afterwards."""
+    """Return a context with the settings of figures; its end restores the user's settings."""
     settings: dict[str, Any] = {
         "axes.axisbelow": True,
         "axes.edgecolor": FAINT,
@@ -86,13 +86,13 @@ def style() -> AbstractContextManager[None]:
 
 
 def reproducible_svg() -> AbstractContextManager[None]:
-    """Return the settings for writing an SVG: reproducible names inside, letters as paths."""
+    """Return a context for writing an SVG with reproducible names, and with letters as paths."""
     return matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"})
 
 
 def literal_text(text: str) -> str:
-    """Return `text` for matplotlib to show letter for letter: without mathematics between dollars,
-    and without hiding a name that begins with an underscore.
+    """Escape `text` so that matplotlib shows it unchanged. Otherwise matplotlib reads dollars as
+    mathematics and hides a label that begins with an underscore.
     """
     shown = str(text).replace("$", r"\$")
     return "\u200a" + shown if shown.startswith("_") else shown
@@ -129,8 +129,8 @@ def draw_panels(
 ) -> tuple[Figure, list[Axes]]:
     """Draw panels below each other over one axis.
 
-    `inches`: the height of a panel of relative height 1; `around`: the height of all that is
-    outside of the panels [inch].
+    `inches`: the height of a panel of relative height 1; `around`: the height of everything outside
+    the panels [inch].
     """
     heights = [panel.height for panel in panels]
     figure, drawn = stacked_panels(width, inches * sum(heights) + around, len(panels), heights)

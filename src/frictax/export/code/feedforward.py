@@ -35,9 +35,9 @@ def to_feedforward(
     """Return the friction of a contact as a function in single precision that a controller adds to
     its force in each cycle.
 
-    The force has the sign of the commanded speed and the size of the law at it. Where the axis
-    stands, it is at least the breakaway force. It changes by at most `rate`*dt from its `last`
-    value, so that it does not jump when the command changes its sign.
+    The force has the sign of the commanded speed and the magnitude of the law at that speed. While
+    the axis stands, the force is at least the breakaway force. It changes by at most `rate`*dt from
+    its `last` value, so that it does not jump when the command changes its sign.
 
     **Arguments:**
 

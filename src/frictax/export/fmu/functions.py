@@ -49,9 +49,9 @@ def fmu_source(code: MachineCode, description: Description) -> str:
 def _trace(code: MachineCode, outputs: list[int]) -> Program:
     """Return the functions `fx_start`, `fx_event`, `fx_step`, `fx_now` and `fx_tangent`.
 
-    `u` are the inputs, then their slopes. `fx_event` takes all events at one time. `fx_now` returns
-    the rates, the outputs with the numbers `outputs`, and the margins. `fx_tangent` is the
-    derivative of rates and outputs within a mode.
+    `u`: the inputs, then their slopes. `fx_event` handles all events at one time. `fx_now` returns
+    the rates, the outputs with the indices `outputs`, and the event functions. `fx_tangent` is the
+    directional derivative of rates and outputs within a mode.
     """
 
     def system(p: Any, t: Any, u: Any) -> Any:

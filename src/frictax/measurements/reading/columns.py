@@ -217,8 +217,7 @@ def read_columns(
 
 @dataclasses.dataclass
 class _Scan:
-    """Number of rows `n`; `skipped`: blank and comment lines; `broken`: line -> wrong cell count.
-    """
+    """Number of rows `n`, blank and comment lines `skipped`, and lines of other length `broken`."""
 
     n: int = 0
     skipped: list[int] = dataclasses.field(default_factory=list)

@@ -1,6 +1,6 @@
 """Objects of a fit as JSON and arrays, and back without running code.
 
-A class of frictax or diffrax is written by its name. Of the user's classes and functions only the
+A class of frictax or diffrax is written by its name. For the user's classes and functions only the
 names are written; the reader has to provide the objects.
 """
 

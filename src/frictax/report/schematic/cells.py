@@ -52,7 +52,7 @@ class Label:
 
     @property
     def edges(self) -> np.ndarray:
-        """How far the upper edges of the lines, and the end of the label, are below the top."""
+        """Distance below the top of the upper edge of each line, and of the end of the label."""
         # A line is 1.28 times as high as its letters.
         return np.cumsum([0.0, *(1.28 * size for _, size in self.lines)])
 
@@ -320,7 +320,7 @@ def off_axis(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
 
 
 def pack(cells: Sequence[Cell], gap: Mapping[Band, Length]) -> list[Length]:
-    """Return where cells side by side lie, each as far left as the others allow.
+    """Return the positions of cells side by side, each as far left as its neighbours allow.
 
     >>> def cell(band, half):
     ...     return Cell({band: (half, half)}, lambda axes, x, row: None)
@@ -342,7 +342,7 @@ GAP = {Band.ABOVE: 10.0, Band.CORE: 9.0, Band.BELOW: 10.0}  # [pt] between neigh
 
 
 def compose(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
-    """Join cells at these distances from one point into one cell."""
+    """Join cells into one cell. `places`: distance of each cell from a common point."""
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
         for cell, dx in zip(cells, places, strict=True):
