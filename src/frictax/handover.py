@@ -20,8 +20,8 @@ class Verb:
     """A method whose code is a function of another package, with the object as first argument.
 
     The class contains only the name of the function and imports it when the method is used, as
-    pandas does with plotting backends. Therefore imports point one way, and modules that are slow
-    to import are loaded only when they are needed.
+    pandas does with plotting backends. Therefore packages do not import each other in a circle, and
+    modules that are slow to import are loaded only when they are needed.
 
     **Argument:** `target`, module and function, such as
     ``"frictax.report.record_figure:draw_record"``. The method has the docstring and signature of

@@ -239,7 +239,7 @@ class Workers:
     """Worker threads, by default one for each processor. Most of the time is spent compiling and
     running compiled code, during which other threads can run Python.
 
-    It is used as a context. A key ends the context at once: waiting jobs are cancelled, and running
+    Use it as a context. A key ends the context at once: waiting jobs are cancelled, and running
     jobs stop before their next compiled call. After any other error the context waits for running
     jobs.
     """

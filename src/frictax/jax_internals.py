@@ -4,9 +4,9 @@ JAX changes its internals without notice. No other file imports them, so this is
 for a new version. tests/test_jax_internals.py lists and tries each of them. Three of them differ
 between JAX 0.7.2 and 0.12. This file hides the differences:
 
-- A linearization rule gets `is_vjp` first from 0.8 on. From 0.11.1 on it also returns structured
-  residuals, and its linear function gets them.
-- A rule for dead code gets a flag for each argument from 0.12 on.
+- From 0.8 on a linearization rule gets `is_vjp` as its first argument. From 0.11.1 on it also
+  returns structured residuals, and its linear function gets them.
+- From 0.12 on a rule for dead code gets a flag for each argument.
 - `enable_x64` moved from `jax.experimental` to `jax` in 0.8.
 """
 

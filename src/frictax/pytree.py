@@ -77,8 +77,8 @@ class Pickled:
 
 
 def readable(thing: Any) -> str:
-    """Return a pytree as text in the form of equinox. Numbers show their values, arrays their type
-    and shape.
+    """Return a pytree as text in the form of equinox. Numbers show their values, and arrays show
+    their type and shape.
 
     >>> import jax.numpy as jnp
     >>> readable((jnp.float32(0.1), jnp.zeros(3, jnp.float32)))

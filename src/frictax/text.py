@@ -175,7 +175,7 @@ def prefix_unit(
 
 
 def amount(value: float, unit: str, fixed: tuple[str, float] | None = None) -> str:
-    """Return a value and its unit with a suitable prefix, or in `fixed`: a unit, its SI value.
+    """Return a value with a suitable unit prefix, or in the unit `fixed` (its name and SI value).
 
     >>> amount(0.004, "m"), amount(0.004, "m", ("cm", 0.01)), amount(1.5, "1")
     ('4 mm', '0.4 cm', '1.5')

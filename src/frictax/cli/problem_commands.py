@@ -65,7 +65,7 @@ def identify(options: Identify) -> None:
     validation, report.
 
     Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
-    `fx.load_fit` reads; all of them or none.
+    `fx.load_fit` reads. All files are written, or none.
     """
     problem, out, overwrite = options.problem, options.out, options.overwrite
     how = {"allow_code": options.allow_code, "tolerance": options.tolerance}
@@ -131,8 +131,8 @@ class Table:
 
 @with_options
 def estimates_table(options: Table) -> None:
-    """Print the table of all identified machines: law, parameters with intervals, residuals,
-    validation; from their result.json.
+    """Print a table of all identified machines from their result.json: law, parameters with
+    intervals, residuals, validation.
     """
     from frictax.problems import overview, write_overview
 

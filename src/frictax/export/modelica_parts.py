@@ -257,7 +257,7 @@ class Sheet:
         return next(c for c in (*contacts, *self.layout.bristles) if c.part == index)
 
     def starts(self, name: str, variables: tuple[str, ...]) -> list[str]:
-        """Return the start values of a body; they are fixed if its motion is a coordinate."""
+        """Return the start values of a body, fixed if its motion is an independent coordinate."""
         index = self.machine.names.index(name)
         bodies = [i for i, part in enumerate(self.machine.parts) if isinstance(part, BODIES)]
         given = ", fixed=true" if bodies.index(index) in self.layout.coordinates else ""

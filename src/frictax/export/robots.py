@@ -50,7 +50,8 @@ class JointFriction:
     lugre: tuple[float, ...] | None = None
 
     def mujoco(self, joint: str = "joint") -> str:
-        """Return a joint of MuJoCo, whose `frictionloss` resists motion and holds softly at rest.
+        """Return a joint of MuJoCo. Its `frictionloss` resists motion; at rest it permits slow
+        creep.
 
         For a contact with a bristle, return a motor without torque for the element ``<actuator>``,
         which needs MuJoCo 3.8 or later.

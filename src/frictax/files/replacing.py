@@ -169,7 +169,7 @@ def _fill(
     sync: bool = True,
     mode: int | None = None,
 ) -> None:
-    """Write `content`, with `mode` or else with mode and owner of the file that it replaces."""
+    """Write `content` with permissions `mode`, by default mode and owner of the replaced file."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", "xmlcharrefreplace")
     if mode is None and target.exists():
         before = target.stat()

@@ -289,8 +289,8 @@ def _times(
     table: Table, clock: Column, role: str, gaps: bool, found: list[str]
 ) -> tuple[np.ndarray, str | None]:
     """Return the times of a clock and their unit. Jumps of a counter are removed, and nanoseconds
-    of another column are added. The first is subtracted from times since 1970, so that they keep
-    their digits.
+    of another column are added. Times since 1970 are made relative to the first one, so that they
+    keep their digits.
     """
     name = table.name(clock.name)
     read = table.column(clock.name, role, gaps)
@@ -344,7 +344,7 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
 
 
 def _unit_of(column: Column, table: Table) -> str | None:
-    """Return a column's unit after its gain: the given one, or that in its cells or in its name."""
+    """Return a column's unit after its gain: as given, or from its cells, or from its name."""
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
 

@@ -123,7 +123,7 @@ def _channel_units(
 ) -> dict[str, units.Unit]:
     """Return the unit of each channel: the declared one, or SI.
 
-    If a part has an output phi, w, tau or one in a rotational unit, its other outputs rotate too.
+    If an output of a part is phi, w, tau or in a rotational unit, its others are rotational too.
     """
     choices = {name: units.VARIABLES[variable(name)] for name in outputs}
     found = {

@@ -247,8 +247,8 @@ def held_means(
 def nearest_line(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:
-    """Return the values at the kept times whose linear interpolation is nearest, in least squares
-    over time, to that of all samples.
+    """Return values at the kept times. Their linear interpolation is the best fit, in least squares
+    over time, to the linear interpolation of all samples.
 
     The total impulse, its moment about any time, and straight lines between kept times stay exact.
     The impulse up to each kept time does not: values that keep it alternate from sample to sample.

@@ -22,7 +22,7 @@ _SLIPS = {
 
 
 def record_notices(record: Any) -> tuple[Notice, ...]:
-    """Return all notices of a `Record`, those on time first. Declared units are not checked."""
+    """Return all notices of a `Record`, those on time first. Declared units are not doubted."""
     t, units, declared = record.t, record.units, record.declared
     found = [*_time(record, not record.turning_ticks)]
     for name in record.turning_ticks:
@@ -54,7 +54,7 @@ def record_notices(record: Any) -> tuple[Notice, ...]:
 
 
 def gaps(t: np.ndarray) -> np.ndarray:
-    """Return the samples that are followed by a gap of more than five median steps."""
+    """Return the indices of samples that are followed by a gap of more than five median steps."""
     step = np.diff(t)
     return np.flatnonzero(step > GAP * np.median(step))
 

@@ -22,12 +22,12 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     than 20 samples.
 
     Cubics are fitted in short windows, and the median of their residuals is the estimate. The
-    motion of a machine is smooth from sample to sample except at a few kinks, and noise is not. The
-    windows become wider while the residuals grow no faster than autocorrelated noise. If the width
-    doubles, residuals of a random walk grow by 2**0.5, the error of a cubic by 2**4. The result is
-    at least the rounding error of the sensor, 1/12**0.5 of its step. It is too large if five
-    samples of the motion are not a cubic, and too small if a filter has smoothed the errors. The
-    windows stop growing when the result reaches `enough`.
+    motion of a machine is smooth from sample to sample except at a few kinks, and noise is not
+    smooth. The windows become wider while the residuals grow no faster than autocorrelated noise.
+    If the width doubles, residuals of a random walk grow by 2**0.5, the error of a cubic by 2**4.
+    The result is at least the rounding error of the sensor, 1/12**0.5 of its step. It is too large
+    if five samples of the motion are not a cubic, and too small if a filter has smoothed the
+    errors. The windows stop growing when the result reaches `enough`.
 
     >>> t = np.linspace(0.0, 1.0, 1001)
     >>> noise = np.random.default_rng(0).standard_normal(1001)
@@ -141,7 +141,7 @@ def _stretches(
 
 def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
     """Return the integrated autocorrelation time [samples], at least 1: 1 + 2 sum of the
-    autocorrelations. So many samples carry the information of one independent sample.
+    autocorrelations. This number of samples carries the information of one independent sample.
 
     >>> import numpy as np
     >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)

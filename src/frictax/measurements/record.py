@@ -66,12 +66,12 @@ class Record(RecordVerbs):
       output; None if it is not known.
     - `units`: dict from channel, or ``"time"``, to the unit of its numbers; SI by default. The last
       word of an output's name is its variable (s, v, a, f; phi, w, tau). A unit of another quantity
-      is refused. The variables s, v, a, f may also belong to a rotation.
+      is an error. The variables s, v, a, f may also belong to a rotation.
     - `hold`, `name`, `citation`.
 
-    The fields are read-only arrays in SI. `units` is the unit of each channel, for tables and
-    pictures; `declared`, the channels with a given unit; `notes`, doubts about the columns that
-    were read; `hold_is_chosen`, whether `hold` follows from the inputs.
+    The fields are read-only arrays in SI. `units`: unit of each channel, for tables and pictures;
+    `declared`: channels whose unit was given; `notes`: doubts about the columns that were read;
+    `hold_is_chosen`: whether `hold` was found from the inputs.
 
     **Raises:** `ValueError` for wrong lengths, text, NaN, times that decrease or repeat, an output
     that never changes, units of another quantity, sd <= 0. The property `warnings` lists suspicious

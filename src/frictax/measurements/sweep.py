@@ -86,7 +86,7 @@ class Sweep(SweepVerbs):
     - `name`, `citation`: for the report; `notes`: which runs were left out, and why.
 
     **Raises:** `ValueError` for wrong shapes, non-finite values, sigma <= 0, a single speed, forces
-    against the sign convention, and a row at rest not marked as breakaway.
+    against the sign convention, and rows at rest without breakaway.
 
     The fields are in SI:
 
@@ -426,7 +426,7 @@ def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
 
 
 def _recognise_column(columns: Sequence[str], role: str) -> str | None:
-    """Return the name of the column for `role`, found by unit or name; None if it is optional."""
+    """Return the name of the column for `role`, or None if an optional one is missing."""
     kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
     by_unit = [c for c in columns if _unit_in(c, kinds) is not None]
     words = {c: set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", c).lower())) for c in columns}

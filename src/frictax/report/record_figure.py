@@ -1,5 +1,5 @@
 """Pictures of a record, and of a fit to records: measured and simulated motion, and the ends of all
-starts. Also the curves that a fit compares, with their derivatives by the estimates.
+starts. Also the curves that a fit compares, with their derivatives with respect to the estimates.
 """
 
 import dataclasses

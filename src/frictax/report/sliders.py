@@ -29,7 +29,7 @@ from .style import FAINT, FORWARD, Curve, Panel
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Range:
-    """How far one estimate can be moved from its value: `lower` <= 0 <= `upper` [SI].
+    """The range of a slider relative to the value of its estimate: `lower` <= 0 <= `upper` [SI].
 
     `off`: largest error of the linear approximation at these ends, relative to the allowed error.
     `off` is above 1 if no step with an allowed error was found.
@@ -269,7 +269,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
 
 
 def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:
-    """Turn slopes (n, p) into changes (n, k) by each slider at its farther end."""
+    """Convert slopes (n, p) to changes (n, k), caused by each slider at its farther end."""
     if not moving:
         return slopes[:, :0]
     return np.stack([slopes[:, k] * r.size for k, r in moving], axis=1)

@@ -1,6 +1,6 @@
-"""The style of all figures, and curves in panels over one axis as data.
+"""The style of all figures, and classes for curves in panels with a common horizontal axis.
 
-`draw_panels` draws them by matplotlib, `plotly_json.plot_panels` by plotly.
+`draw_panels` draws these panels by matplotlib, `plotly_json.plot_panels` by plotly.
 """
 
 import dataclasses
@@ -25,9 +25,9 @@ CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
-    """y over x. A curve without a name is not in the legend; nan breaks a line.
+    """A curve of y over x. Without a name it is not in the legend; nan breaks a line.
 
-    `width`: of a line, or the diameter of points [pt].
+    `width`: width of a line, or diameter of points [pt].
     """
 
     x: np.ndarray
@@ -43,7 +43,7 @@ class Panel:
     """Curves that share one vertical axis.
 
     - `label`: label of the vertical axis; `title`: text above the panel, not shown by plotly.
-    - `height`: relative to the other panels.
+    - `height`: height relative to the other panels.
     - `band`: half the width of a grey band around zero, None for no band.
     - `layout`: further settings of plotly's vertical axis.
     """
@@ -118,7 +118,7 @@ def canvas(width: float, height: float) -> Figure:
 def stacked_panels(
     width: float, height: float, count: int, ratios: list[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure [inch] of panels below each other over one axis."""
+    """Return a figure [inch] of panels below each other with a common horizontal axis."""
     figure = canvas(width, height)
     panels = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=ratios)
     return figure, list(np.ravel(panels))
@@ -127,7 +127,7 @@ def stacked_panels(
 def draw_panels(
     panels: Sequence[Panel], x_label: str, *, width: float, inches: float, around: float
 ) -> tuple[Figure, list[Axes]]:
-    """Draw panels below each other over one axis.
+    """Draw panels below each other with a common horizontal axis.
 
     `inches`: the height of a panel of relative height 1; `around`: the height of everything outside
     the panels [inch].

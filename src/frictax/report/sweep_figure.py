@@ -218,5 +218,5 @@ def noise_of_rows(found: FitResult) -> np.ndarray:
 
 
 def comparisons(comparison: Any) -> list[Comparison]:
-    """Return one comparison, several, or no comparison as a list."""
+    """Return a list of one comparison, of several, or of none."""
     return [comparison] if isinstance(comparison, Comparison) else list(comparison or ())

@@ -128,8 +128,8 @@ def to_arviz(drawn: Posterior) -> Any:
     """Return the draws for the plots and diagnostics of ArviZ: an `InferenceData` before ArviZ 1.0,
     an `xarray.DataTree` since.
 
-    - `posterior`: each estimate by its path over (chain, draw), with ``attrs["units"]``; a table
-      is one variable. `sample_stats`: statistics of the sampler.
+    - `posterior`: each estimate by its path over (chain, draw), with ``attrs["units"]``; the
+      entries of an array are one variable. `sample_stats`: statistics of the sampler.
     - `observed_data`: the measured channels as ``<record>: <channel>`` over time, in SI units;
       `constant_data`: the inputs.
 

@@ -44,7 +44,7 @@ def call_formats(form: str, names: str, arguments: int = 1) -> dict[str, str]:
 
 
 class Language(abc.ABC):
-    """Prints the functions of a `Program`. A subclass says how a statement looks."""
+    """A printer of the functions of a `Program`. A subclass defines the form of statements."""
 
     name: ClassVar[str]
     types: dict[str, str]
@@ -127,7 +127,7 @@ class Language(abc.ABC):
 
     @abc.abstractmethod
     def special(self, operation: str, arguments: Sequence[Any], kind: str) -> Text | None:
-        """Return an expression that is not a sign or a function with a format."""
+        """Return the text of an operation without sign or format; None for other operations."""
 
     # -- statements
 

@@ -67,7 +67,7 @@ def kind_of(x: Any) -> str:
 
 
 def array_of(atoms: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
-    """Return an array with these entries in the order of C."""
+    """Return an array with these entries in C order."""
     out = np.empty(len(atoms), object)
     out[:] = atoms
     return out.reshape(tuple(shape))
@@ -266,7 +266,7 @@ class Lowering:
     # -- entries at places that are known only in a run
 
     def entry(self, value: np.ndarray, index: Any) -> Atom:
-        """Return the entry of `value`, in the order of C, at an index."""
+        """Return the entry of `value` at an index in C order."""
         atoms = list(value.reshape(-1))
         first = atoms[0]
         if isinstance(index, Literal):
@@ -290,7 +290,7 @@ class Lowering:
         return self.b.load(array, index)
 
     def choose(self, which: Any, cases: Sequence[Any]) -> Any:
-        """Return one of several atoms by a number."""
+        """Return the atom of `cases` that the number `which` selects."""
         if which.kind == TRUTH:
             return self.let("select", which, cases[1], cases[0])
         out = cases[-1]
@@ -307,7 +307,7 @@ class Lowering:
         )
 
     def offset(self, shape: Sequence[int], indices: dict[int, Any]) -> Any:
-        """Return the index in the order of C of the entry at the `indices` of some axes."""
+        """Return the C-order index of the entry at the `indices` of some axes."""
         out: Any = ZERO
         for axis, index in indices.items():
             step = self.let("mul", whole_number(math.prod(shape[axis + 1 :])), index)
@@ -522,7 +522,7 @@ def _dot(low, eqn, values, *, dimension_numbers, **_) -> np.ndarray:
 
 
 def _place(low: Lowering, whole_shape: Any, part_shape: Any, starts: Any) -> list[Any]:
-    """Return the indices in the order of C of the entries of a part that begins at `starts`."""
+    """Return the C-order indices of the entries of a part that begins at `starts`."""
     free = {
         k: low.clip(start[()], n - m)
         for k, (start, n, m) in enumerate(zip(starts, whole_shape, part_shape, strict=True))

@@ -1,4 +1,4 @@
-"""Scalar statements between a program of JAX and a language.
+"""Scalar statements: the form of a program between JAX and a programming language.
 
 A `Builder` folds constants and shares equal subexpressions while it appends statements.
 `live_statements` removes what no output needs.
@@ -78,7 +78,7 @@ class Statement:
 
 
 class Let(Statement):
-    """variable = operation(arguments). Operation "load" reads an entry of an array."""
+    """The statement variable = operation(arguments). Operation "load" reads an array's entry."""
 
     def __init__(self, variable: Variable, operation: str, arguments: Iterable[Any]) -> None:
         super().__init__(list(arguments), [variable])
@@ -86,7 +86,7 @@ class Let(Statement):
 
 
 class Set(Statement):
-    """Give a variable a new value; `late`: at the end of a turn of a loop."""
+    """A statement that gives a variable a new value; `late`: at the end of a turn of a loop."""
 
     def __init__(self, variable: Variable, value: Atom, late: bool = False) -> None:
         super().__init__([value], [variable])
@@ -94,7 +94,7 @@ class Set(Statement):
 
 
 class Store(Statement):
-    """array[index] = value"""
+    """The statement array[index] = value."""
 
     def __init__(self, array: Array, index: Atom, value: Atom) -> None:
         super().__init__([index, value], [array])
@@ -106,7 +106,7 @@ class If(Statement):
 
 
 class Loop(Statement):
-    """Repeat the block until a `Break`, or `count` times."""
+    """A loop that repeats its block until a `Break`, or `count` times."""
 
     def __init__(self, body: list[Statement], count: int | None = None) -> None:
         super().__init__([], [], [body])
@@ -119,7 +119,7 @@ class Break(Statement):
 
 
 class Call(Statement):
-    """Call a function. Its results are written to variables; None for a result that is not read."""
+    """A call of a function. Its results are written to variables; None: a result is not read."""
 
     def __init__(self, function: "Function", arguments: list[Any], results: list[Any]) -> None:
         super().__init__(arguments, results)

@@ -179,8 +179,8 @@ def to_c(
       to the next, or ``"linear"`` between them. All other drives are part of the code.
     - `outputs`: names of variables; by default all positions, speeds and friction forces.
 
-    **Raises:** `ValueError` if the machine does not reach the last sample, differs by more than
-    1e-3 from the accurate run, or has an operation that C lacks.
+    **Raises:** `ValueError` if the run does not reach the last sample, differs by more than 1e-3
+    from the accurate run, or needs an operation that C lacks.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 1.0, 101)

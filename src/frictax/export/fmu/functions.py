@@ -1,4 +1,6 @@
-"""The C of an FMU: functions of the machine, traced from frictax's own engine, and those of FMI."""
+"""The C code of an FMU: functions of the machine, traced from frictax's own engine, and those of
+FMI.
+"""
 
 import json
 from pathlib import Path
@@ -23,7 +25,7 @@ EARLY = 1e-9  # [time] an importer may stop this much before a time event, as FM
 
 
 def fmu_source(code: MachineCode, description: Description) -> str:
-    """Return the C of the FMU, which is the same for both versions of FMI."""
+    """Return the C code of the FMU, which is the same for both versions of FMI."""
     language, at = C(), description.at
     literals = lambda values: ", ".join(language.literal(float(x), REAL) for x in values)  # noqa: E731
     sizes = {"STATES": code.states, "MODES": code.modes, "INPUTS": len(code.inputs)}

@@ -40,9 +40,9 @@ class Cells:
 
     - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 since
       the first cell), "codes" (0x1F) or "words" (`values` are NaN).
-    - `values`, NaN or NaT for missing numbers; `wrong`: other cells without a value, such as "ERR
+    - `values`: NaN or NaT for missing numbers; `wrong`: other cells without a value, such as "ERR
       timeout" among numbers.
-    - `unit` behind each number, or None.
+    - `unit`: the unit after each number, or None.
     - `note`: end of a sentence on how the column was read, "" for plain numbers.
     """
 

@@ -59,7 +59,7 @@ class Row:
 
 
 def network(mechanism: Any) -> Network:
-    """Return which parts join which bodies."""
+    """Return the network of a machine: its bodies, and the parts that join or move them."""
     parts = dict(mechanism.named_parts())
     bodies = [name for name, part in parts.items() if isinstance(part, (*BODIES, HeatCapacitor))]
     attached: dict[str, list[str]] = {name: [] for name in bodies}

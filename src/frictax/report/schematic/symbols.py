@@ -1,5 +1,5 @@
-"""The symbols of a schematic as engineers draw them, and the cells of its bodies. A cell contains a
-body, and the drives and friction that act on it alone. Friction is orange, drives are green.
+"""The symbols of a schematic as engineers draw them, and the cells of its bodies. The drives and
+the friction that act on one body only belong to its cells. Friction is orange, drives are green.
 """
 
 import dataclasses
