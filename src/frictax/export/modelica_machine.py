@@ -292,9 +292,9 @@ def to_modelica(
     The drives are the inputs of the record as they act on the machine. If the objective uses
     measured states, the model starts from them. A comment at the top names the record, the
     objective and the fitted values with their intervals, unless a `comment` is given. A record of
-    more than `rows` samples is read from a file, which `write_modelica` writes too. `start_time`
-    and `stop_time` [s] are those of the record by default. `machine_text` describes the other
-    options.
+    more than `rows` samples is read from a file, which `write_modelica` writes too. By default,
+    `start_time` and `stop_time` [s] are the first and the last time of the record. `machine_text`
+    describes the other options.
 
     **Raises:** `KeyError` for an unknown record; `ValueError` for a machine that Modelica cannot
     read.

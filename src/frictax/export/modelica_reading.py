@@ -79,8 +79,8 @@ _BRISTLE = {"sigma_0": "sigma_0", "sigma_1": "sigma_1", "z_start": "z", "z_ba": 
 
 
 def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]:
-    """Read the parameters in Modelica text: a model by `to_modelica`, a component with modifiers, a
-    list of modifiers, or a parameter record.
+    """Read the parameters in Modelica text: a model that `to_modelica` wrote, a component with
+    modifiers, a list of modifiers, or a parameter record.
 
     The values have the names of frictax. A component called ``friction`` gives ``"friction.peak"``,
     and `frictax.parameters.replace` puts all of them into a machine with such parts. Modifiers
@@ -89,7 +89,7 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
     - A table (``f_pos=[0, 5; 1, 3]``) is a `Table`, a source of a drive is its signal, and
       ``s(start=0.2)`` is ``"mass.s"``.
     - Values are in SI units, as in Modelica; `displayUnit` changes nothing. A value is a number, an
-      array, arithmetic of numbers, or the name of a parameter that stands before it.
+      array, arithmetic of numbers, or the name of an earlier parameter.
     - The names of versions 3.2.3 to 4.1.0 of the Modelica Standard Library are known.
 
     **Arguments:** `text`; `folder`: the folder of the file with a drive's long table.

@@ -1,7 +1,7 @@
 """Velocity and acceleration from a measured position, without a shift in time.
 
 A fit does not need these derivatives. They show the friction curve of a record, find where the
-machine stands still, and give start values.
+machine is at rest, and give start values.
 """
 
 import dataclasses

@@ -55,8 +55,9 @@ class Record(RecordVerbs):
     An input is named by the part that it drives (``"drive"``), an output by the variable that it
     measures (``"mass.s"``). Inputs are interpolated linearly between samples. With ``hold=True``
     they are held until the next sample, as by a digital controller. Without `hold`, inputs are held
-    if each that changes has at most five levels and changes in fewer than a fifth of its samples.
-    The notice `levels-held` reports this. Time need not be uniform. A free decay has no inputs.
+    if each has at most five levels and changes in fewer than a fifth of the samples; constant
+    inputs do not count. The notice `levels-held` reports this. Time need not be uniform. A free
+    decay has no inputs.
 
     **Arguments:**
 
@@ -339,8 +340,7 @@ class Record(RecordVerbs):
         the same at every kept time. An interpolated input becomes the nearest polyline, in least
         squares, with corners at the kept times. Its total impulse and the moment of the impulse are
         the same. Samples after the last kept one are dropped. Outputs are not averaged, because a
-        fit compares them with a simulation at their own times. Therefore their noise does not
-        decrease.
+        fit compares them with a simulation at their own times. Their noise stays the same.
 
         >>> import frictax as fx
         >>> record = fx.Record(

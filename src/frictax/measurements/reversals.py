@@ -12,7 +12,7 @@ def rises(
     """Return how fast friction `f` changes after each reversal of the position `s` in full sliding.
 
     Each row is one reversal. Column i: distance over which friction changes by the fraction
-    `shares[i]` of its change from one limit to the other. Last column: half of that change.
+    `shares[i]` of its change up to the next reversal. Last column: half of that total change.
     """
     path = s.tolist()
     reach = 0.05 * float(np.ptp(s))

@@ -168,7 +168,7 @@ class Sweep(SweepVerbs):
 
         - `velocity`, `force`, `sigma`, `breakaway`: names of columns, or their numbers from 1. The
           column `breakaway` contains 1 or 0; the velocity may be missing in a row with 1.
-        - ``where={"drive": 1}`` keeps the rows with these values; `direction` keeps those of one
+        - ``where={"drive": 1}`` keeps the rows with these values; `direction` keeps rows of one
           direction.
         - `sign`: -1 for a force recorded as acting on the body.
         - `skip`: number of lines before the column names; ``header=False`` for a file without
@@ -219,7 +219,7 @@ class Sweep(SweepVerbs):
 
         Columns that are not given are found by their names. The name of `velocity` ends in a unit
         of speed in brackets or is one of ``velocity``, ``speed``, ``omega``, ``v``, ``w``. The same
-        holds for `force` (``force``, ``torque``, ``tau``, ``f``, ``M``). ``sigma`` and
+        applies to `force` (``force``, ``torque``, ``tau``, ``f``, ``M``). ``sigma`` and
         ``breakaway`` have these names. A unit that is not given is read from
         ``frame.attrs["units"]`` or from the name (``speed [rpm]``, ``speed_rpm``). Otherwise it is
         rad/s and N.m, or m/s and N if the other unit belongs to a translation.

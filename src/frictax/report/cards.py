@@ -156,7 +156,7 @@ def structures_html(made: StructureComparison) -> str:
 
 
 def study_html(study: ResidualStudy) -> str:
-    """Show the patterns of the residuals: strong findings in words, the others by name."""
+    """Show the patterns of the residuals: strong findings in words, weak findings by name."""
     strong = [f for f in study.findings if f.strong]
     weak = dict.fromkeys(f.name for f in study.findings if not f.strong)
     title = f"Residuals: {len(strong)} of {len(study.findings)} findings are strong"
@@ -200,7 +200,9 @@ def missing_html(missing: Missing) -> str:
 
 
 def design_html(made: Design) -> str:
-    """Show a designed experiment: its drive, and the expected errors beside other experiments."""
+    """Show a designed experiment: its drive, and the expected errors in this and in other
+    experiments.
+    """
     drive = curve(made.t, made.excitation, f"{made.drive} over time", size=(300, 50))
     return card(dataclasses.replace(made._summary(), picture=drive))
 
@@ -325,7 +327,7 @@ def strip(
 
 
 def legend(modes: Iterable[Mode]) -> Markup:
-    """Return the names of the modes beside their colours."""
+    """Return the names of the modes, each after a sample of its colour."""
     here = set(modes)
     swatches = [
         Markup("{} {}").format(strip([(mode, 0.0, 1.0)], (0.0, 1.0), word, size=(14, 10)), word)

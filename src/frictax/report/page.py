@@ -205,8 +205,8 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
     """Return the files inside a page: the result as JSON, and for each record or sweep a CSV with
     the measurement and the prediction, in SI units.
 
-    Long files are compressed. A file beyond the size of a page is left out, and the text beside the
-    result names it. `motions`: dict from record to its free run.
+    Long files are compressed. A file that is too large for the page is left out, and the text on
+    `result.json` names it. `motions`: dict from record to its free run.
     """
     out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
     room, absent = 300_000, []  # [bytes] of the files of all records of a page

@@ -1,4 +1,4 @@
-"""Interactive plots of a fitted machine: records beside simulated motion, friction over speed,
+"""Interactive plots of a fitted machine: records with the simulated motion, friction over speed,
 profile likelihoods, and the ends of all starts.
 """
 

@@ -131,7 +131,7 @@ class Channel:
 
     @property
     def residual(self) -> Float[np.ndarray, " n"]:
-        """Measured minus fitted; nan where the fit does not compare them."""
+        """Measured minus fitted; nan in rows that the fit does not compare."""
         return np.where(self.counts, self.measured - self.fitted, np.nan)
 
     def rms(self, rows: Float[np.ndarray, " n"]) -> float:
@@ -218,8 +218,8 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     """Draw, for each measured output, the measurement (grey) with the prediction of the fitted
     machine (blue), and the residual below.
 
-    The runs are those of the fit's objective: one for a free run, one for each window of `Windows`.
-    The grey band is two standard deviations of the noise.
+    Runs are as in the fit's objective: one run for `FreeRun`, one for each window of `Windows`. The
+    grey band is two standard deviations of the noise.
 
     **Arguments:** `label` of the record, the first unless given; `width` of the figure [inch].
 

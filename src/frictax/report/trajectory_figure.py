@@ -109,7 +109,7 @@ def draw_trajectory(
 def _variables(
     run: Trajectory, parts: Iterable[str] | str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the variables of the parts to draw, and those of the parts whose motion is drawn.
+    """Return the variables of the parts to draw, and of the parts whose motion is drawn.
 
     Variables of a rotating part get the names of a sliding part, such as s for phi.
     """

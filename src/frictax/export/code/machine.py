@@ -109,8 +109,8 @@ class NumberTree:
 class MachineCode:
     """A machine whose numbers are one vector `p`.
 
-    - `numbers`: the entries of `p`, as `Number`: its parameters, the numbers of its drives, and
-      those of its instruments.
+    - `numbers`: the entries of `p`, as `Number`: its parameters, and the numbers of its drives and
+      instruments.
     - `outputs`: names and units of the variables that the code returns, as their sensors show them.
     - `inputs`: for each input of the caller "held" or "linear", and the indices in `p` of its first
       time and of its first value.
@@ -321,7 +321,7 @@ def _numbers_of(channel: str, instrument: Instrument, unit: str) -> list[Number]
 
 
 def _times(machine: Any, ts: Any) -> np.ndarray:
-    """Return the times of the samples: `ts`, or those of the longest measured drive."""
+    """Return the times of the samples: `ts`, or the times of the longest measured drive."""
     if ts is None:
         is_signal = lambda x: isinstance(x, AbstractSignal)  # noqa: E731
         signals = jax.tree.leaves(machine, is_leaf=is_signal)

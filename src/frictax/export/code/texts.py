@@ -169,8 +169,8 @@ def to_c(
     - `machine`: a `Mechanism`, an `AbstractHybridSystem`, or a fit. A fitted machine is driven as
       in its first record, and its outputs are those that its sensors show. The intervals of its
       parameters are `min` and `max` in the table.
-    - `ts`, shape (n,): times of the samples [s]; by default those of the record or of the longest
-      measured drive.
+    - `ts`, shape (n,): times of the samples [s]; by default the times of the record, or of the
+      longest measured drive.
     - `engine`: the method and its tolerance. The code takes equal steps without error control. The
       number of steps per sample is as small as possible, up to 64. The states at `ts` must differ
       from an accurate run by at most 100 times the tolerance, relative to the range of each state.
@@ -179,8 +179,8 @@ def to_c(
       to the next, or ``"linear"`` between them. All other drives are part of the code.
     - `outputs`: names of variables; by default all positions, speeds and friction forces.
 
-    **Raises:** `ValueError` if the run does not reach the last sample, differs by more than 1e-3
-    from the accurate run, or needs an operation that C lacks.
+    **Raises:** `ValueError` if the run ends before the last sample, differs by more than 1e-3 from
+    the accurate run, or needs an operation that C lacks.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 1.0, 101)

@@ -93,7 +93,7 @@ def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usu
 
 
 def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarray:
-    """Return the mean step of the `beside` samples on both sides of each jump, without jumps."""
+    """Return the mean step of `beside` samples on both sides of each jump; jumps do not count."""
     calm = np.delete(np.arange(step.size), jumps)
     if not calm.size:
         return np.zeros(jumps.size)
@@ -126,7 +126,8 @@ def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray
     """Return the samples of an unwrapped column before which it jumps: samples were lost, or the
     counter was reset.
 
-    A jump is at least a quarter of the range, and more than three times the steps beside it.
+    A jump is at least a quarter of the range, and more than three times the steps before and after
+    it.
     """
     there = np.flatnonzero(np.isfinite(values))
     step = np.diff(np.asarray(values, dtype=float)[there])

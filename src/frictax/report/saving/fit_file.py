@@ -1,7 +1,7 @@
 """A fit in one file: a zip archive of `fit.json` and arrays (`.npy`), with a checksum at its end.
 
-The archive's comment holds the format and the SHA-256 of all bytes before the checksum. A damaged
-file is therefore detected before its content is read.
+The archive's comment contains the format and the SHA-256 of all bytes before the checksum. A
+damaged file is therefore detected before its content is read.
 """
 
 import hashlib
@@ -38,9 +38,10 @@ _LARGEST = 3e8  # [bytes] of all arrays of a file, each counted wherever it occu
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write the fit to one file, from which `load_fit` restores every number bit for bit.
 
-    The file is a zip archive: `fit.json` and arrays that numpy reads (``np.load(path)``). It holds
-    the machine, the records, the estimates and their errors. It does not hold code, only the names
-    of classes and functions of the user. Therefore a file from an unknown source may be opened.
+    The file is a zip archive: `fit.json` and arrays that numpy reads (``np.load(path)``). The file
+    contains the machine, the records, the estimates and their errors. It does not contain code,
+    only the names of classes and functions of the user. Therefore a file from an unknown source may
+    be opened.
 
     **Raises:** `FileExistsError` for an existing file, unless `overwrite`; `OSError` if the file
     cannot be written; `ValueError` for an object that cannot be stored. An existing file is

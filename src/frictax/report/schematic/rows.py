@@ -103,7 +103,7 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
     """Return the rows of each set of joined bodies, in the order of the machine's parts.
 
     The longest chain of the remaining joints is the next row, until all joints are shown. Of
-    equally long chains, take the one with the most joints from first to second end. Then prefer a
+    equally long chains, take the chain with the most joints from first to second end. Then prefer a
     chain that begins at a wall or at a body that is drawn already.
     """
     joints: dict[Any, tuple[Link, ...]] = {}
