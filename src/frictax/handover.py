@@ -17,14 +17,15 @@ from frictax.interrupts import defer_interrupt
 
 
 class Verb:
-    """A method whose function is in a room above and takes the object as its first argument.
+    """A method whose code is a function of another package, with the object as first argument.
 
-    The room below contains only the name of the function and imports it when the method is used, as
-    pandas does with plotting backends. Therefore imports point one way, and modules that are slow
-    to import are loaded only when they are needed.
+    The class contains only the name of the function and imports it when the method is used, as
+    pandas does with plotting backends. Therefore packages do not import each other in a circle, and
+    modules that are slow to import are loaded only when they are needed.
 
     **Argument:** `target`, module and function, such as
-    ``"frictax.report.record_figure:draw_record"``. Docstring and signature are the function's.
+    ``"frictax.report.record_figure:draw_record"``. The method has the docstring and signature of
+    the function.
 
     >>> class Length(float):
     ...     in_words = Verb("frictax.text:amount")
@@ -53,9 +54,9 @@ class _Package(types.ModuleType):
 
 
 def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
-    """Return the public names of a package by room, each room with its first sentence.
+    """Return the public names of a package by subpackage, each with its first sentence.
 
-    **Arguments:** the package's `globals()`; name -> the module that defines it.
+    **Arguments:** `package`: its `globals()`; `homes`: dict from name to its module.
     """
     import ast
 

@@ -34,7 +34,7 @@ _asked: contextvars.ContextVar["_Stop | None"] = contextvars.ContextVar("asked",
 
 
 class _Stop:
-    """The request to stop some workers, or the workers that these are part of."""
+    """A request to stop a group of workers. It is also set if an enclosing group must stop."""
 
     def __init__(self) -> None:
         self.above, self.here = _asked.get(), threading.Event()
@@ -56,11 +56,12 @@ class _Helper(threading.Thread):
 
 
 class Keys(contextlib.ContextDecorator):
-    """A context, or decorator of a function, in which no key is lost.
+    """A context manager, or decorator of a function, in which no key is lost.
 
     Python drops an exception that is raised during garbage collection, which is frequent with jax.
     Compiled code of jax that calls Python converts the exception to another error. This context
-    stores the key. The next call that checks raises it again, at the latest the end of the context.
+    stores the key. The next call that checks for a key raises it again, at the latest the end of
+    the context.
     """
 
     pressed = False
@@ -190,7 +191,7 @@ def _wait(job: Future) -> None:
 
 
 def call_interruptibly(function: Callable[..., Any], *args: Any) -> Any:
-    """Return the result of `function`, called such that a key stops the main thread at once.
+    """Call `function` in a helper thread, so that a key stops the main thread at once.
 
     This is for long calls outside Python. After a key the call continues to its end, and its result
     is lost.
@@ -204,7 +205,7 @@ def call_interruptibly(function: Callable[..., Any], *args: Any) -> Any:
 
 @contextlib.contextmanager
 def nested_work() -> Iterator[None]:
-    """Mark the work in this context as part of other work, if there is any: see `may_keep`."""
+    """Mark the work in this context as part of the enclosing work, if any; see `may_keep`."""
     before = _depth.set(_depth.get() + 1)
     try:
         yield
@@ -213,8 +214,8 @@ def nested_work() -> Iterator[None]:
 
 
 def may_keep() -> bool:
-    """Return whether the result of interrupted work goes to the user, and not to other work that
-    would continue with it. If so, returning this result answers the key.
+    """Return whether the result of interrupted work goes to the user, not to enclosing work that
+    continues with it. If so, mark the key as answered: it is not raised again.
     """
     is_users = _depth.get() <= 1
     if is_users:
@@ -238,7 +239,7 @@ class Workers:
     """Worker threads, by default one for each processor. Most of the time is spent compiling and
     running compiled code, during which other threads can run Python.
 
-    It is used as a context. A key ends the context at once: waiting jobs are cancelled, and running
+    Use it as a context. A key ends the context at once: waiting jobs are cancelled, and running
     jobs stop before their next compiled call. After any other error the context waits for running
     jobs.
     """
@@ -334,9 +335,9 @@ def _at_exit_once() -> None:
 
 
 def _at_exit() -> None:
-    """Wait for running calls at the exit of the process, after an uncaught interrupt for 0.3 s.
+    """At exit, wait for running calls; after an uncaught interrupt wait at most 0.3 s.
 
-    Before Python 3.14 a thread that returns to an interpreter after its end aborts the process.
+    Before Python 3.14 a thread that returns to an interpreter that has ended aborts the process.
     """
     start = time.monotonic()
     try:

@@ -1,12 +1,12 @@
 """The internals of JAX and equinox that frictax uses, which may change with any new version.
 
 JAX changes its internals without notice. No other file imports them, so this is the file to change
-for a new version. tests/test_jax_internals.py lists and tries each of them. Three differ between
-JAX 0.7.2 and 0.12. Callers see one form:
+for a new version. tests/test_jax_internals.py lists and tries each of them. Three of them differ
+between JAX 0.7.2 and 0.12. This file hides the differences:
 
-- A linearization rule gets `is_vjp` first from 0.8 on. From 0.11.1 on it also returns structured
-  residuals, and its linear function gets them.
-- A rule for dead code gets a flag for each argument from 0.12 on.
+- From 0.8 on a linearization rule gets `is_vjp` as its first argument. From 0.11.1 on it also
+  returns structured residuals, and its linear function gets them.
+- From 0.12 on a rule for dead code gets a flag for each argument.
 - `enable_x64` moved from `jax.experimental` to `jax` in 0.8.
 """
 
@@ -85,8 +85,8 @@ class Operation(Primitive):
     def def_dead_code(self, rule: _Rule) -> _Rule:
         """Set the rule that removes values which nothing uses.
 
-        It maps a list of flags (which values are used) and the equation to a list of flags (which
-        arguments are used) and the remaining equation, or None.
+        Its arguments are a list of flags (which values are used) and the equation. It returns a
+        list of flags (which arguments are used) and the remaining equation, or None.
         """
 
         def eliminate(used: list[bool], *rest) -> Any:
@@ -123,12 +123,12 @@ def replace_file_cache(cache: Callable[[str], Any]) -> None:
 
 
 def without_compilation_cache() -> contextlib.AbstractContextManager[Any]:
-    """Leave programs that this thread compiles inside out of JAX's own cache."""
+    """Return a context in which JAX's own cache stores no programs of this thread."""
     return _config.persistent_cache_min_compile_time_secs(math.inf)
 
 
 def enable_x64(on: bool) -> contextlib.AbstractContextManager[Any]:
-    """Set whether this thread computes with 64 or with 32 bits inside."""
+    """Return a context in which this thread computes with 64 bits, or 32 if `on` is false."""
     there: Any = jax
     if not hasattr(jax, "enable_x64"):
         there = importlib.import_module("jax.experimental")
@@ -145,7 +145,7 @@ def strip_locations(lowered: Any) -> None:
 
 
 def waits_for_compiler(frame: Any) -> bool:
-    """Return whether the Python `frame` is that in which JAX waits for XLA's compiler."""
+    """Return whether the Python `frame` is the frame in which JAX waits for XLA."""
     return frame is not None and frame.f_globals.get("__name__") == _compiler.__name__
 
 

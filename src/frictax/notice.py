@@ -11,10 +11,11 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Notice:
-    """One thing to mind about a result. Print it for its sentence, with the remedy.
+    """A remark on a result. ``print(notice)`` shows it as a sentence, with the remedy.
 
     - `code`: a key of `TEXTS`, which never changes its meaning; docs/notices.md lists them all.
-    - `subject`: the parameter, channel, drive or record that it is about; "" for none or several.
+    - `subject`: the parameter, channel, drive or record that the notice is about; "" for none or
+      several.
     - `numbers`: the values in the sentence, by name; in SI unless the sentence has another unit. If
       a result repeats a notice of its record, `in_record` names the record.
 
@@ -39,7 +40,7 @@ class Notice:
         return said if record is None else f"Record {record!r}: {said}"
 
     def of_record(self, label: str) -> "Notice":
-        """Return the notice as one of the record `label` among others."""
+        """Return a copy of the notice whose sentence names the record `label`."""
         return dataclasses.replace(self, numbers={**self.numbers, "in_record": label})
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from frictax.text import printable
 class ProgressLine(str):
     """A line on the progress of long work: the argument of a function given as `progress`.
 
-    It is a text with three attributes: `what` is done, its `share` (0 to 1), and the time `left`
-    [s]. Share and time are None if they are not known. The share never decreases, and it is 1 in
-    the last line.
+    It is a text with three attributes: `what` is being done, the finished `share` (0 to 1), and the
+    remaining time `left` [s]. Share and time are None if they are not known. The share never
+    decreases, and it is 1 in the last line.
 
     With `progress=True` the lines go to the error stream. A terminal shows one line that is
     updated. A notebook shows a line below the cell, which disappears at the end. A file gets a line
@@ -59,10 +59,10 @@ Progress = Callable[[ProgressLine], Any]
 
 
 class Work:
-    """A piece of long work whose lines go to `say`; false without `say`.
+    """Long work that reports its progress to the function `say`; false if `say` is None.
 
-    It can be called with a line, so that the lines of a part, such as an inner fit, become lines of
-    the whole.
+    It can be called with a `ProgressLine`. Therefore an inner computation, such as a fit, can
+    report as part of the whole.
     """
 
     def __init__(self, say: Progress | None, clock: Callable[[], float] | None = None) -> None:
@@ -76,8 +76,8 @@ class Work:
         return self.say is not None
 
     def __call__(self, what: str, share: float | None = None, left: float | None = None) -> None:
-        """Report the work done and its share. Without `left`, the remaining time follows from the
-        speed so far.
+        """Report what is being done and the finished share. Without `left`, the remaining time
+        follows from the speed so far.
         """
         with self.lock:  # The lock makes sure that only one thread reports at a time.
             if self.say is None:
@@ -96,7 +96,7 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """Return the remaining time [s]. Before the first reported fraction, programs compile."""
+        """Return the remaining time [s]. Time before the first share is not counted."""
         now = self.clock()
         if self.share is None:
             self.first = now, share
@@ -104,7 +104,7 @@ class Work:
         return (now - began) * (1.0 - share) / (share - before) if share > before else None
 
     def count(self, done: int, of: int, what: str) -> None:
-        """Report that `done` parts `of` all are done."""
+        """Report that `done` parts are finished; `of` is the number of all parts."""
         self(f"{done} of {of} {what}", done / of)
 
     def break_off(self) -> None:
@@ -122,8 +122,8 @@ class Work:
             self(self.what, 1.0)
 
     def parts(self, weights: Mapping[str, float]) -> dict[str, "Work"]:
-        """Return the parts of this work by name. The share of a part is proportional to its weight.
-        A name that begins with a space is not printed.
+        """Return the parts of this work by name. Each part counts in the share in proportion to its
+        weight. A name that begins with a space is not printed.
         """
         shares, lock = dict.fromkeys(weights, 0.0), threading.Lock()
         total = sum(weights.values())

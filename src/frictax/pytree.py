@@ -22,10 +22,10 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     """Make a frozen dataclass a pytree of its fields except those that are `static()`. A class with
     only static fields compares by value.
 
-    It is for values that functions of a fit exchange. An `equinox.Module` checks every field and
-    wraps every method at its use, which took a third of the time of a small fit.
-    `jax.tree_util.register_dataclass` creates objects by ``__init__``, which checks arguments,
-    although JAX passes placeholders.
+    Use it for values that the functions of a fit exchange. An `equinox.Module` checks every field
+    and wraps every method at its use, which took a third of the time of a small fit.
+    `jax.tree_util.register_dataclass` calls ``__init__``, which checks arguments, but JAX also
+    passes placeholders.
     """
     # Objects can be compared if all of their fields are declared by `static()`.
     comparable = all(
@@ -58,10 +58,10 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
 
 class Pickled:
-    """A dataclass that prints after `pickle` as before.
+    """A dataclass whose printed text is the same after `pickle` as before.
 
-    Printing omits a field that *is* the default of its class, and `pickle` makes an equal object.
-    Therefore such a field is not pickled, and gets the default again.
+    Printing omits a field whose value *is* the default object. `pickle` makes another, equal
+    object. Therefore such a field is not pickled, and gets the default again.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,8 +77,8 @@ class Pickled:
 
 
 def readable(thing: Any) -> str:
-    """Return a pytree as text in the form of equinox. Numbers show their values, arrays their type
-    and shape.
+    """Return a pytree as text in the form of equinox. Numbers show their values, and arrays show
+    their type and shape.
 
     >>> import jax.numpy as jnp
     >>> readable((jnp.float32(0.1), jnp.zeros(3, jnp.float32)))

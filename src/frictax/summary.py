@@ -13,8 +13,8 @@ class Summary:
     """The printed form of a result.
 
     - `title`; `above`: sentences between the title and the table.
-    - `table`: its head and its rows; `sides`: "l" or "r" for each column; `chosen`: the first cell
-      of the row to emphasise.
+    - `table`: head and rows of the table; `sides`: alignment of each column, "l" or "r"; `chosen`:
+      the first cell of the row to emphasise.
     - `sentences` and `notices` below the table; `picture`: HTML for a notebook.
     """
 
@@ -28,7 +28,7 @@ class Summary:
     chosen: str | None = None
 
     def text(self) -> str:
-        """Return the summary as lines; a notice follows an exclamation mark."""
+        """Return the summary as lines; each notice begins with an exclamation mark."""
         head, rows = self.table
         return "\n".join(
             [
@@ -42,7 +42,7 @@ class Summary:
 
 
 class Summarised:
-    """A result that shows its summary: printed, and as the last value of a notebook's cell."""
+    """A result that shows its summary when it is printed or ends a notebook cell."""
 
     _summary: Any  # the method or `Verb` that returns the `Summary`
 

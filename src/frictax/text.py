@@ -24,8 +24,8 @@ def align_columns(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[st
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A number with its standard error and interval as text in `unit`, whose value in SI is `size`.
-    Unknown numbers are empty.
+    """A number, its standard error and its interval as texts in `unit`; one `unit` is `size` in SI.
+    The text of an unknown number is empty.
     """
 
     value: str
@@ -49,8 +49,8 @@ def format_estimate(
 ) -> Shown:
     """Round a number, its standard error and its interval to the second figure of the error.
 
-    The unit is the SI `unit` with a suitable prefix, or the unit `fixed` with its value in SI. For
-    a unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
+    The unit is the SI `unit` with a suitable prefix, or `fixed`: a unit and its value in SI. For a
+    unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
     typed into a model.
 
     >>> row = format_estimate(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))
@@ -175,7 +175,7 @@ def prefix_unit(
 
 
 def amount(value: float, unit: str, fixed: tuple[str, float] | None = None) -> str:
-    """Return a value and its unit with a suitable prefix, or in `fixed`: a unit, its SI value.
+    """Return a value with a suitable unit prefix, or in the unit `fixed` (its name and SI value).
 
     >>> amount(0.004, "m"), amount(0.004, "m", ("cm", 0.01)), amount(1.5, "1")
     ('4 mm', '0.4 cm', '1.5')

@@ -35,7 +35,7 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
     Python's garbage collection starts after 100 000 new objects instead of 700
     (`gc.set_threshold`). Otherwise it takes a fifth of the time of tracing, because JAX makes many
-    objects. The collection stays off if it is off. It also skips all existing objects
+    objects. If the collection is off, it stays off. It also skips all existing objects
     (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a small fit.
 
     **Arguments:**
@@ -43,12 +43,12 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     - `once`: for a script that runs each program once, such as a fit of one small record. LLVM's
       optimisations are off (``--xla_backend_optimization_level=0``): a fit compiles in two thirds
       of the time and runs three times as long.
-    - `keep_memory`: for repeated results of a hundred megabytes and more, as of `jax.vmap` over a
-      thousand machines. The memory of one result is reused for the next, which otherwise takes as
-      long as the derivatives. The process may keep all memory that it ever used. On Linux with
-      glibc; it has no effect elsewhere.
+    - `keep_memory`: for repeated results of a hundred megabytes and more, such as those of
+      `jax.vmap` over a thousand machines. The memory of one result is reused for the next.
+      Otherwise requesting memory takes as long as the derivatives. The process may keep all memory
+      that it ever used. It works on Linux with glibc and has no effect elsewhere.
 
-    Call it before jax computes anything. It adds to the environment variable `XLA_FLAGS`
+    Call `fast_loops` before jax computes anything. It adds to the environment variable `XLA_FLAGS`
     ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
     ``--xla_cpu_use_fusion_emitters=false`` and
     ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps existing values of
@@ -91,11 +91,11 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
 
 def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
-    """Let glibc keep up to `size` bytes of freed memory; with `of_arrays` also that of large
-    arrays, which otherwise returns to the system one by one.
+    """Let glibc keep up to `size` bytes of freed memory; with `of_arrays` also the memory of large
+    arrays, which otherwise returns to the system at once.
 
-    With less, as by default, each array of a fit is requested from the system again, which takes a
-    fifth of the time of a fit. Another C library is not changed.
+    By default glibc keeps less. Then a fit requests memory from the system for each array, which
+    takes a fifth of its time. Other C libraries are not changed.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):  # Another C library lacks it.
         mallopt = ctypes.CDLL(None).mallopt

@@ -37,7 +37,7 @@ def _leave(number: int, frame: Any) -> None:
 
 
 def _unraisable(what: Any) -> None:
-    """Hide the message of Ctrl-C during garbage collection. It is raised again, see
+    """Hide the message of Ctrl-C during garbage collection. Ctrl-C is raised again, see
     `frictax.interrupts`.
     """
     if not issubclass(what.exc_type, KeyboardInterrupt):

@@ -40,7 +40,7 @@ app.add_typer(data_commands.app, name="data")
 
 
 class Command(NamedTuple):
-    """A command with the examples of its help, and what ends it with exit code 1."""
+    """A command, the examples in its help, and the `failures` that end it with exit code 1."""
 
     function: Callable[..., None]
     examples: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Command(NamedTuple):
 
     @property
     def epilog(self) -> str | None:
-        """The end of its help."""
+        """The text at the end of the command's help."""
         if not self.failures:
             return "\n\n".join(self.examples) or None
         codes = (

@@ -18,7 +18,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A name of `frictax da
 
 @app.command("list")
 def list_() -> None:
-    """List the records: name, size, licence, whether it is here, source."""
+    """List the records: name, size, licence, source, and folder on this computer."""
     from frictax import data
 
     with plain_errors():
@@ -47,7 +47,7 @@ def fetch(
         ),
     ] = None,
 ) -> None:
-    """Get a record from its home, and print its folder."""
+    """Download a record from its home, and print its folder."""
     from frictax import data
 
     with plain_errors():
@@ -69,7 +69,7 @@ def fetch(
 
 @app.command()
 def path(name: Name) -> None:
-    """Print the folder of a record that is here."""
+    """Print the folder of a record on this computer."""
     from frictax import data
 
     with plain_errors():

@@ -11,7 +11,7 @@ from .working import plain_errors, progress, show
 
 
 class Target(enum.StrEnum):
-    """What a fit is exported to."""
+    """The formats to which a fit is exported."""
 
     FMU = "fmu"
     C = "c"
@@ -59,8 +59,8 @@ class Export:
 @with_options
 def export(options: Export) -> None:
     """Write an identified machine as an FMU, or as C, JavaScript or structured text (IEC 61131-3)
-    that simulates it with its stick and slip events. Of a sweep, write its law as a function for a
-    controller.
+    that simulates it with its stick and slip events. For the fit of a sweep, write the law as a
+    function for a controller.
     """
     to, friction = options.to, options.friction
     inputs = dict[str, str]()

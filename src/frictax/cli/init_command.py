@@ -36,7 +36,7 @@ def _number(what: str, *names: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """The record, its machine, and which of its samples are used."""
+    """The record, the kind of its machine, and the choice of its samples."""
 
     record: Path | None = argument(
         "FILE.csv", "A text file of a motion, or of steady speeds.", default=None
@@ -73,7 +73,7 @@ class Columns:
 
 @dataclasses.dataclass(frozen=True)
 class Constants:
-    """Constants of a machine that its record does not have."""
+    """Constants of a machine that are not in its record."""
 
     torque_constant: float | None = _number(
         "Torque [N.m/A], or force [N/A], per ampere, of a current in mA too.",
@@ -115,8 +115,8 @@ def init(reading: Reading, columns: Columns, constants: Constants, writing: Writ
     """Write a problem file for a measured record, to be checked and identified.
 
     The command reads names and numbers, and recognises the quantity of each column. It asks at most
-    five questions on facts that file and options lack. It writes the machine, its free
-    parameters and an objective. An option that is given and not used ends the command.
+    five questions on facts that file and options lack. It writes the machine, its free parameters
+    and an objective. An option without effect ends the command.
     """
     example, out, overwrite = writing.example, writing.out, writing.overwrite
     asked = {**vars(reading), **vars(columns), **vars(constants)}
@@ -154,7 +154,7 @@ def init(reading: Reading, columns: Columns, constants: Constants, writing: Writ
 
 
 def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = True) -> list[str]:
-    """Return the commands to run next; a sweep is not simulated."""
+    """Return the commands to run next, without `simulate` for a sweep."""
     name = shlex.quote(str(folder)) + (" --allow-code" if allow_code else "")
     commands = {
         f"simulate {name}": "compare the machine and its start values with the record",
@@ -167,7 +167,7 @@ def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = T
 
 
 def _draft(record: Path, given: dict[str, Any]) -> "Draft":
-    """Return the draft that the file and the options give."""
+    """Return the draft of a problem from the record file and the options."""
     from frictax.problems.starting import CONSTANTS, MACHINES, ROLES, Options, draft_of
     from frictax.text import suggestion
 
@@ -188,7 +188,7 @@ def _draft(record: Path, given: dict[str, Any]) -> "Draft":
 
 
 def _decide(draft: "Draft", yes: bool) -> "Draft":
-    """Return the draft without open questions: by the options, by answers, or by its guesses."""
+    """Settle the open questions of a draft by the user's answers or by its guesses."""
     if not yes and _can_ask():
         return _ask(draft)
     lack = draft.lacking()

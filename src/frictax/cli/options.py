@@ -24,7 +24,7 @@ class Law(enum.StrEnum):
 
 
 class Direction(enum.StrEnum):
-    """The rows of a sweep that are used."""
+    """The direction of motion of the rows of a sweep that are used."""
 
     BOTH = "both"
     POSITIVE = "positive"
@@ -67,7 +67,8 @@ def option(
 ) -> Any:
     """Return a field of a group: an option below the heading `panel`, with a `default`.
 
-    It is called like its field unless `names` are given. An empty `metavar` is that of typer.
+    The option has the name of its field unless `names` are given. If `metavar` is empty, typer
+    chooses the placeholder.
     """
     how = {"help": help, "rich_help_panel": panel, "metavar": metavar or None, **more}
     return dataclasses.field(default=default, metadata={"names": names, "how": how})
@@ -153,7 +154,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclasses.dataclass(frozen=True)
 class SweepFile:
-    """A text file with a sweep, and how it is read."""
+    """The text file with a sweep, and the options to read it."""
 
     sweep: Path = argument(
         "SWEEP.csv", "A text file: a line of column names, then one row for each steady speed."

@@ -65,7 +65,7 @@ def identify(options: Identify) -> None:
     validation, report.
 
     Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
-    `fx.load_fit` reads; all of them or none.
+    `fx.load_fit` reads. All files are written, or none.
     """
     problem, out, overwrite = options.problem, options.out, options.overwrite
     how = {"allow_code": options.allow_code, "tolerance": options.tolerance}
@@ -131,8 +131,8 @@ class Table:
 
 @with_options
 def estimates_table(options: Table) -> None:
-    """Print the table of all identified machines: law, parameters with intervals, residuals,
-    validation; from their result.json.
+    """Print a table of all identified machines from their result.json: law, parameters with
+    intervals, residuals, validation.
     """
     from frictax.problems import overview, write_overview
 
@@ -274,9 +274,10 @@ class DesignRun:
 
 @with_options
 def design(options: DesignRun) -> None:
-    """Design an excitation for the machine of a problem file, within the limits of its [design].
+    """Design an excitation for the machine of a problem file, within the limits of its section
+    [design].
 
-    Prints the expected standard errors of its record, and those of a chirp and a staircase of
+    Prints the expected standard errors for the designed record, and for a chirp and a staircase of
     speeds. Writes the table for the drive.
     """
     out, report, check = options.out, options.report, options.check
@@ -328,8 +329,8 @@ class Report:
 
 @with_options
 def report(options: Report) -> None:
-    """Print a fit that was saved (`result.fit` of `frictax identify`, or `found.save(...)`), and
-    write its report; or that of a fleet's table (`fleet.parquet`). Nothing is fitted again.
+    """Print a saved fit (`result.fit` of `frictax identify`, or `found.save(...)`) and write its
+    report, without a new fit. The table of a fleet (`fleet.parquet`) can be given instead.
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
@@ -386,7 +387,7 @@ def fleet(options: FleetRun) -> None:
     """Fit the machine of a problem file to each of thousands of records, and write a table with a
     row for each: values, errors, intervals, notices.
 
-    The first fitted record of the problem says how files are read, its [fit] how they are fitted.
+    Files are read like the first fitted record of the problem, and fitted by its section [fit].
     """
     out, jobs = options.out, options.jobs
     if jobs is not None and jobs < 1:

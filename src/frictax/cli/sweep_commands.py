@@ -150,12 +150,12 @@ def fit_sweep_file(data: SweepFile, laws: Laws, choice: FitChoice, outputs: Outp
 
 @with_options
 def compare(data: SweepFile, choice: FitChoice, outputs: ComparisonOutputs) -> None:
-    """Fit Coulomb, Stribeck (exponents 1 and 2) and table laws to a sweep and say which one it asks
-    for.
+    """Fit Coulomb, Stribeck (exponents 1 and 2) and table laws to a sweep and print which one fits
+    best.
 
-    By the small-sample AIC among laws whose terms are all identifiable, with BIC and the
-    leave-one-out error beside it. Measured machines are rarely symmetric: compare
-    `--each-direction`, or one `--direction`.
+    The criterion is the small-sample AIC among laws whose terms are all identifiable. BIC and the
+    leave-one-out error are printed too. Measured machines are rarely symmetric: give
+    `--each-direction` or `--direction`.
     """
     json, overwrite = outputs.json, outputs.overwrite
     with _with_sweep(data, choice, Outputs(json=json, overwrite=overwrite)) as (sweep, doing):

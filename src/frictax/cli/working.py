@@ -24,18 +24,18 @@ DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a text, its control characters written out."""
+    """Print a text with escaped control characters."""
     typer.echo(printable(text), err=err)
 
 
 def print_error(sentence: str) -> None:
-    """Print a sentence on the error stream, if it takes any."""
+    """Print a sentence on the error stream; ignore the error of a closed stream."""
     with contextlib.suppress(OSError):
         say(f"frictax: {sentence}", err=True)
 
 
 def end(sentence: str, code: int = USAGE) -> NoReturn:
-    """Print why on the error stream, and leave with that exit code."""
+    """Print a sentence on the error stream, and end with the exit code `code`."""
     if code == INTERRUPTED:
         note_key_answered()
     print_error(sentence)
@@ -46,7 +46,7 @@ def end(sentence: str, code: int = USAGE) -> NoReturn:
 def plain_errors(options: bool = True) -> Iterator[None]:
     """End with one sentence for a user's mistake, without a traceback.
 
-    `options`: whether the arguments of the library are options of the command.
+    `options`: whether to replace argument names in messages by option names.
     """
     try:
         yield
@@ -75,7 +75,7 @@ _OPTIONS = (
 
 
 def as_option_names(sentence: str) -> str:
-    """Return a sentence of the library with its arguments as options.
+    """Replace argument names in a message of the library by the names of options.
 
     >>> as_option_names("Give delimiter=';', or check `velocity_unit`.")
     "Give --delimiter ';', or check --velocity-unit."
@@ -99,7 +99,7 @@ def progress() -> Iterator[Work]:
 
 
 def keys_are_raised() -> None:
-    """Let a key or SIGTERM raise an exception, so that files are written whole or not at all."""
+    """Let Ctrl-C or SIGTERM raise an exception, so that files are written whole or not at all."""
     from frictax.cli import _leave
 
     if signal.getsignal(signal.SIGINT) is _leave:
@@ -109,7 +109,7 @@ def keys_are_raised() -> None:
 
 
 def keep_compiled() -> None:
-    """Store compiled programs for the next run, where no other user can write; see
+    """Store compiled programs for the next run, in a folder to which only this user can write; see
     `frictax.programs.store`.
     """
     import jax
@@ -124,7 +124,7 @@ def keep_compiled() -> None:
 
 
 def conditions(texts: list[str]) -> dict[str, str]:
-    """Return column -> value from texts COLUMN=VALUE."""
+    """Return a dict from column to value, from texts COLUMN=VALUE."""
     where: dict[str, str] = {}
     for text in texts:
         column, equals, value = text.partition("=")
@@ -140,7 +140,7 @@ def conditions(texts: list[str]) -> dict[str, str]:
 
 
 def is_stdout(path: Path | None) -> bool:
-    """Return whether only JSON goes to the standard output."""
+    """Return whether the path is "-": only JSON goes to the standard output."""
     return path is not None and str(path) == "-"
 
 
@@ -155,14 +155,14 @@ def write_json(path: Path, text: str, overwrite: bool) -> None:
 
 
 def show(*parts: Any) -> None:
-    """Print tables and texts on the standard output, with an empty line between. Without a terminal
-    they are 160 characters wide.
+    """Print tables and texts on the standard output, with an empty line between them. If the output
+    is not a terminal, lines have up to 160 characters.
     """
     from rich.console import Console
     from rich.text import Text
 
     class PlainConsole(Console):
-        """A console that writes out the control characters of what is printed."""
+        """A console that escapes control characters in printed texts."""
 
         def render(self, renderable: Any, options: Any = None) -> Iterator[Any]:
             for segment in super().render(renderable, options):

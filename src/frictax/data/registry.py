@@ -138,8 +138,8 @@ def fetch(
     stores nothing, and a second call downloads the missing files.
 
     **Arguments:** `folder`: the folder above ``name/``; by default the record in FRICTAX_DATA if it
-    is there, otherwise this user's cache folder. `tell`: called with the number of bytes that are
-    stored and the number of all bytes.
+    is there, otherwise this user's cache folder. `tell`: called with the number of stored bytes and
+    the total number.
 
     **Raises:** `KeyError` for a name that is not in the registry; `OSError` if the server cannot be
     reached or the folder cannot be written; `ValueError` if a downloaded file differs from the

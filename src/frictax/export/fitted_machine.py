@@ -14,9 +14,9 @@ from frictax.mechanism import Mechanism
 
 
 class FittedMachine(NamedTuple):
-    """A fitted machine with the inputs of the record `label`, which starts as measured.
+    """A fitted machine with the inputs and the measured start of the record `label`.
 
-    `setup` has its instruments. `ts` are the times of the record, None for a sweep.
+    `setup`: the instruments of the machine; `ts`: times of the record [s], None for a sweep.
     """
 
     machine: Any
@@ -26,7 +26,7 @@ class FittedMachine(NamedTuple):
 
     @classmethod
     def of(cls, found: FitResult, label: str | None = None) -> "FittedMachine":
-        """Return the machine in the record `label`, by default in the first motion."""
+        """Return the machine as in the record `label`, by default the first record of a motion."""
         records = dict(zip(found.records, found.problem.prepared, strict=True))
         motions = [name for name, p in records.items() if not isinstance(p, PreparedSweep)]
         label = label if label is not None else motions[0] if motions else next(iter(records))

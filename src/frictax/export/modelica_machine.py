@@ -28,7 +28,8 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     A symmetric translational Stribeck law of exponent 1 without a peak becomes the four
     coefficients of `MassWithStopAndFriction`, whose breakaway factor is 1.001. Every other law
     becomes a table of `SupportFriction` or `BearingFriction`, with its error in a comment. These
-    elements mirror one table. Of two laws, the second is written as a comment.
+    elements use one table for both directions. If there are two laws, the second is written as a
+    comment.
 
     **Arguments:** `tolerance`: error of the table relative to the largest force.
     """
@@ -146,16 +147,16 @@ def machine_text(
 
     **Arguments:**
 
-    - `name` of the model, not a word of Modelica; `comment`: a text, or lines, at its top.
+    - `name`: name of the model, not a keyword of Modelica; `comment`: a text, or lines, at its top.
     - `self_contained`: whether all elements are written out, so that the text needs no library.
-    - `start_time`, `stop_time`, `interval` [s] and `accuracy` of the experiment.
+    - `start_time`, `stop_time`, `interval` [s], `accuracy`: settings of the experiment.
     - `tolerance`: error of a law's table relative to the law at rest; `v_max` [m/s or rad/s]: the
       last speed in the table of a law of your own.
-    - `rows`: with the library, a longer `Sampled` is read from the file of the parameter `tables`,
-      see `write_machine`.
+    - `rows`: with the library, a `Sampled` with more rows is read from the file that the parameter
+      `tables` names, see `write_machine`.
 
-    **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read, and
-    for a name that is not an identifier.
+    **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read, and for
+    a name that is not an identifier.
 
     **Source:** Modelica Language Specification 3.6; the elements' modes: M. Otter, H. Elmqvist, S.
     E. Mattsson, CACSD 1999.
@@ -222,8 +223,8 @@ def write_machine(
 ) -> list[Path]:
     """Write the model into `folder`, with the file of its long tables; return the paths.
 
-    `options` as of `machine_text`. The model contains the name of that file without its folder: run
-    it there, or set its parameter `tables`.
+    `options`: those of `machine_text`. The model contains the name of the file without its folder.
+    Run the model in `folder`, or set its parameter `tables`.
 
     **Raises:** `FileExistsError` if a file exists and `overwrite` is false; nothing is written
     then.
@@ -285,15 +286,15 @@ def to_modelica(
     name: str = "Machine",
     **options: Unpack[ModelicaOptions],
 ) -> str:
-    """Return the identified machine as a runnable model with the inputs of `record`, by default of
-    the first motion. Of a sweep, return the modifier of its curve, see `sweep_modifier`.
+    """Return the identified machine as a runnable model with the inputs of `record`, by default the
+    first record of a motion. For a fitted sweep, return its modifier, see `sweep_modifier`.
 
     The drives are the inputs of the record as they act on the machine. If the objective uses
     measured states, the model starts from them. A comment at the top names the record, the
     objective and the fitted values with their intervals, unless a `comment` is given. A record of
-    more than `rows` samples is read from a file, which `write_modelica` writes too. `start_time`
-    and `stop_time` [s] are those of the record by default. `machine_text` describes the other
-    options.
+    more than `rows` samples is read from a file, which `write_modelica` writes too. By default,
+    `start_time` and `stop_time` [s] are the first and the last time of the record. `machine_text`
+    describes the other options.
 
     **Raises:** `KeyError` for an unknown record; `ValueError` for a machine that Modelica cannot
     read.
@@ -338,7 +339,7 @@ def identified_modifiers(
 def _fitted_machine(
     found: FitResult, label: str | None, options: TextOptions
 ) -> tuple[Any, TextOptions]:
-    """Return the fitted machine with the inputs of a record, and the options with its times."""
+    """Return the fitted machine with the inputs of a record, and options with its times."""
     fitted = FittedMachine.of(found, label)
     settings: dict[str, Any] = {"comment": _comment(found, fitted.label)}
     if fitted.ts is not None:

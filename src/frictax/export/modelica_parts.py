@@ -136,7 +136,7 @@ _SIGNALS = (Constant, Pulse, Ramp, Sine, Step, Trapezoid)
 class Sheet:
     """The Modelica text of a machine while it is written.
 
-    `tables`: tables for a file, by name; `own`: components of elements of `elements.mo`.
+    `tables`: tables for the file, by name; `own`: components whose element is in `elements.mo`.
     """
 
     machine: Mechanism
@@ -192,7 +192,7 @@ class Sheet:
         self.equations.append(f"  connect({a}, {b});")
 
     def flange(self, flange: Flange, end: str = "flange_b", turns: bool = False) -> str:
-        """Return the connector of a flange; `end` is that of a body without a length."""
+        """Return the connector of a flange; `end` is the connector for a body without length."""
         part = self.machine.parts[flange.part]
         name = self.machine.names[flange.part]
         if isinstance(part, Fixed):
@@ -241,13 +241,13 @@ class Sheet:
         self.connect(f"{name}.{output}", to)
 
     def turns(self, *flanges: Flange | None) -> bool:
-        """Return whether the part of a flange turns."""
+        """Return whether the part of one of the flanges rotates."""
         parts = [self.machine.parts[f.part] for f in flanges if f is not None]
         return any(map(is_rotational, parts))
 
     @property
     def jumps(self) -> bool:
-        """Whether a velocity may jump."""
+        """True if a velocity may jump."""
         kinds = Position | MassWithStopAndFriction
         return any(isinstance(part, kinds) for part in self.machine.parts)
 
@@ -257,7 +257,7 @@ class Sheet:
         return next(c for c in (*contacts, *self.layout.bristles) if c.part == index)
 
     def starts(self, name: str, variables: tuple[str, ...]) -> list[str]:
-        """Return the start values of a body; they are fixed if its motion is a coordinate."""
+        """Return the start values of a body, fixed if its motion is an independent coordinate."""
         index = self.machine.names.index(name)
         bodies = [i for i, part in enumerate(self.machine.parts) if isinstance(part, BODIES)]
         given = ", fixed=true" if bodies.index(index) in self.layout.coordinates else ""

@@ -79,22 +79,22 @@ _BRISTLE = {"sigma_0": "sigma_0", "sigma_1": "sigma_1", "z_start": "z", "z_ba": 
 
 
 def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]:
-    """Read the parameters in Modelica text: a model by `to_modelica`, a component with modifiers, a
-    list of modifiers, or a parameter record.
+    """Read the parameters in Modelica text: a model that `to_modelica` wrote, a component with
+    modifiers, a list of modifiers, or a parameter record.
 
-    The values have the names of frictax. A component called ``friction`` gives
-    ``"friction.peak"``, and `frictax.parameters.replace` puts all of them into a machine with such
-    parts. Modifiers without a component give ``"peak"``, which a class takes as its argument.
+    The values have the names of frictax. A component called ``friction`` gives ``"friction.peak"``,
+    and `frictax.parameters.replace` puts all of them into a machine with such parts. Modifiers
+    without a component give ``"peak"``, which a class takes as its argument.
 
     - A table (``f_pos=[0, 5; 1, 3]``) is a `Table`, a source of a drive is its signal, and
       ``s(start=0.2)`` is ``"mass.s"``.
     - Values are in SI units, as in Modelica; `displayUnit` changes nothing. A value is a number, an
-      array, arithmetic of numbers, or the name of a parameter that stands before it.
+      array, arithmetic of numbers, or the name of an earlier parameter.
     - The names of versions 3.2.3 to 4.1.0 of the Modelica Standard Library are known.
 
-    **Arguments:** `text`; `folder`: where the file is in which a long table of a drive is.
+    **Arguments:** `text`; `folder`: the folder of the file with a drive's long table.
 
-    **Returns:** path -> number, array, `Table` or signal, in the order of the text.
+    **Returns:** a dict from path to number, array, `Table` or signal, in the order of the text.
 
     **Raises:** `ValueError`, one sentence with the line, for a name that is not a parameter of an
     element in frictax.
@@ -337,8 +337,8 @@ class _Reader:
                 self._skip_to_semicolon()
 
     def _parse_declaration(self) -> None:
-        """``final parameter Real peak = 1.1 "...";``, ``Mass mass(m=2) "...";`` or a class with
-        modifiers and without a name.
+        """Parse ``final parameter Real peak = 1.1 "...";``, ``Mass mass(m=2) "...";`` or a class
+        with modifiers and without a name.
         """
         first, is_parameter = self.now, False
         while self.has(
@@ -470,7 +470,7 @@ class _Reader:
         return _Modifier(name, inner, value, line)
 
     def _parse_expression(self) -> Any:
-        """Numbers with + and -, * and /, ^."""
+        """Parse arithmetic of numbers with +, -, *, / and ^."""
         self._enter_brackets()
         value = self._parse_sign()
         while self.has("+", "-", ".+", ".-"):
@@ -533,7 +533,7 @@ class _Reader:
         return _Word(path)
 
     def _parse_matrix(self, token: _Token) -> np.ndarray:
-        """``[0, 5; 1, 3]``."""
+        """Parse ``[0, 5; 1, 3]``."""
         rows: list[list[Any]] = [[]]
         while True:
             rows[-1].append(self._parse_expression())
@@ -545,7 +545,7 @@ class _Reader:
         return _numbers(token, rows)
 
     def _parse_array(self, token: _Token) -> np.ndarray:
-        """``{{0, 5}, {1, 3}}``."""
+        """Parse ``{{0, 5}, {1, 3}}``."""
         entries: list[Any] = []
         while not self.has("}"):
             entries.append(self._parse_expression())
@@ -557,7 +557,7 @@ class _Reader:
     # -- meaning of declarations
 
     def _add_parameters(self, modifiers: Iterable[_Modifier]) -> None:
-        """Add parameters of the text itself: of a record, or a list of modifiers."""
+        """Add parameters without a component, from a record or a list of modifiers."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
                 self._add_nested([one])  # friction(peak=1.2): of a component of its own
@@ -570,7 +570,7 @@ class _Reader:
                 self.values[_RENAMED.get(name, name)] = _check_value(name, value, one.line)
 
     def _add_nested(self, modifiers: Iterable[_Modifier], above: str = "") -> None:
-        """Modifiers of components inside a model, ``guide(friction(peak=1.2))``, by path."""
+        """Add nested modifiers of components, ``guide(friction(peak=1.2))``, by path."""
         for one in modifiers:
             path = f"{above}{one.name}"
             if one.name in _STARTS and one.attribute("start") is not None:
@@ -703,7 +703,7 @@ class _Reader:
 
 @functools.cache
 def _known_classes() -> frozenset[str]:
-    """Return the last words of the classes that are read."""
+    """Return the last words of the names of classes that are read."""
     parts = (_PARTS, _SIGNALS, _SAME, _TABLES, _BESIDE)
     return frozenset(name for names in parts for name in names)
 

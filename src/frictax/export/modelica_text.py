@@ -43,7 +43,7 @@ def identifier(name: str, taken: Any = ()) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return the name from which `identifier` made its argument; another name stays.
+    """Return the name from which `identifier` made `name`; other names do not change.
 
     >>> plain_name("mass"), plain_name("block_"), plain_name("gr_u00f6_u00dfe")
     ('mass', 'block', 'größe')
@@ -97,7 +97,8 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
     """Return rows [speed, force] from 0 to `v_max`, and the largest error of straight lines between
     them.
 
-    A node is added at the largest error until it is below `tolerance` times the largest force.
+    Nodes are added at the largest error until the error is below `tolerance` times the largest
+    force, up to 200 nodes.
 
     >>> import frictax as fx
     >>> rows, error = sample(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), v_max=2.0)
@@ -128,7 +129,7 @@ def law_table(
     """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a comment
     on them.
 
-    `tolerance` is relative to the law at rest; of a law of the user's own, to its largest value.
+    `tolerance` is relative to the law at rest, or to the largest value of a law of the user's own.
 
     The library extrapolates the last two rows. For the laws of frictax this is right at all speeds,
     because the rows end where the Stribeck curve has become a line. A law of the user's own is

@@ -37,8 +37,8 @@ _NO_BRISTLE = "Lost: the bristle. Motion before sliding is not modelled."
 class JointFriction:
     """The `friction` [N or N.m] and the `damping` [N.s/m or N.m.s/rad] nearest to a law.
 
-    - `lost`: a sentence on each property of the law that they do not represent.
-    - `lugre`, of a contact with a bristle: sigma_0, sigma_1, F_C, F_S, v_S and the viscous
+    - `lost`: a sentence on each property of the law that `friction` and `damping` cannot represent.
+    - `lugre`, for a contact with a bristle: sigma_0, sigma_1, F_C, F_S, v_S and the viscous
       coefficient, the arguments of MuJoCo's ``dcmotor``.
     """
 
@@ -50,7 +50,8 @@ class JointFriction:
     lugre: tuple[float, ...] | None = None
 
     def mujoco(self, joint: str = "joint") -> str:
-        """Return a joint of MuJoCo, whose `frictionloss` resists motion and holds softly at rest.
+        """Return a joint of MuJoCo. Its `frictionloss` resists motion; at rest it permits slow
+        creep.
 
         For a contact with a bristle, return a motor without torque for the element ``<actuator>``,
         which needs MuJoCo 3.8 or later.
@@ -82,9 +83,9 @@ class JointFriction:
 def joint_friction(
     found: FitResult, contact: str | None = None, v_max: float | None = None
 ) -> JointFriction:
-    """Return the level and the slope, both >= 0, nearest to a fitted friction, and lost features.
+    """Return the dry level and the damping, both >= 0, that fit a friction best, and lost features.
 
-    They minimise the sum of squares over speeds from 0 to `v_max`.
+    Both minimise the sum of squared errors over speeds from 0 to `v_max`.
 
     **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`;
     `v_max` [m/s or rad/s]: by default the highest speed of the sweep. A machine needs it.
@@ -153,8 +154,8 @@ def to_mujoco(
 ) -> str:
     """Return a MuJoCo joint with the friction of a fit, see `joint_friction`.
 
-    `name`: the contact in the fit of a machine, the joint in that of a sweep. `joint`: the joint
-    for a machine.
+    `name`: name of the contact for a fitted machine, of the joint for a fitted sweep. `joint`: name
+    of the joint for a fitted machine.
     """
     contact, joint = (None, name or joint) if found.of_sweep else (name, joint)
     return joint_friction(found, contact, v_max).mujoco(joint)

@@ -31,9 +31,9 @@ _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os,
 
 @contextlib.contextmanager
 def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
-    """Hold the lock `path`, which is made and removed again.
+    """Hold a lock in this context: create the file `path`, and remove it at the end.
 
-    **Arguments:** `what` is written meanwhile, such as "fleet.parquet"; `remedy`: what another
+    **Arguments:** `what`: name of the locked file, such as "fleet.parquet"; `remedy`: what another
     process can do instead of waiting, such as "name another file".
 
     **Raises:** `FileExistsError` with one sentence if another process has the lock;

@@ -14,9 +14,9 @@ def unsafe_part(folder: Path) -> tuple[Path, str] | None:
     """Return the first folder or link on the way to `folder` through which another user could put
     files into it, and the rule that it breaks; None if `folder` is safe, or not there.
 
-    Each folder on the way belongs to this user or to root, and other users cannot write to it. An
-    exception are folders such as /tmp, in which users cannot change the files of others. The rule
-    also applies to the folders on the way of links. Windows does not have these modes, so every
+    Each folder on a safe path belongs to this user or to root, and other users cannot write to it.
+    Above `folder`, folders such as /tmp, in which users cannot change the files of others, are also
+    safe. The rule also applies to the paths of links. Windows does not have these modes, so every
     folder passes.
     """
     if not _HAS_OWNERS:

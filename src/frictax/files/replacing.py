@@ -27,8 +27,8 @@ def write_whole(
 ) -> None:
     """Write one file. If this fails or is killed, the old file remains.
 
-    **Arguments:** `sync`: whether the content must survive a power failure; `mode` of the file, by
-    default that of the old file.
+    **Arguments:** `sync`: whether the content must survive a power failure; `mode`: permissions of
+    the file, by default those of the old file.
 
     **Raises:** `FileExistsError` if the file exists and `replace` is false; `OSError` with one
     sentence if the file cannot be written.
@@ -55,7 +55,7 @@ def write_whole(
 
 
 def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
-    """Write several files of one folder: all of them or none, see the head of this module.
+    """Write several files of one folder, all or none, also if the process is killed.
 
     **Raises:** `FileExistsError` if one of them exists and `replace` is false; `OSError` with one
     sentence if they cannot be written.
@@ -116,10 +116,10 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
 
 
 def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
-    """Complete or undo the writing of a killed process in `folder`, and remove its parts.
+    """Complete or undo the writing of a killed process in `folder`, and remove its temporary files.
 
-    **Arguments:** `reading`: the caller only reads. Then a folder that cannot be written raises
-    nothing, and the function waits for a process that is renaming files at this moment.
+    **Arguments:** `reading`: whether the caller only reads. Then a folder that cannot be written
+    raises no error, and the function waits for a process that is renaming files at this moment.
 
     **Raises:** `OSError` if files of the user cannot be put in place.
     """
@@ -169,7 +169,7 @@ def _fill(
     sync: bool = True,
     mode: int | None = None,
 ) -> None:
-    """Write `content`, with `mode` or else with mode and owner of the file that it replaces."""
+    """Write `content` with permissions `mode`, by default mode and owner of the replaced file."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", "xmlcharrefreplace")
     if mode is None and target.exists():
         before = target.stat()
@@ -358,7 +358,7 @@ def _one_sentence(current: list[Path]) -> Iterator[None]:
 def check_target(path: str | Path, what: str) -> Path:
     """Return the file to write, with links followed, or raise the reason in one sentence.
 
-    **Arguments:** `what` is to be written there, such as "the report".
+    **Arguments:** `what`: the thing to be written, such as "the report", for messages.
 
     **Raises:** `IsADirectoryError`, `FileNotFoundError`, `NotADirectoryError`, `FileExistsError` or
     `PermissionError`.
@@ -390,7 +390,7 @@ def check_target(path: str | Path, what: str) -> Path:
 
 
 def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
-    """Files of these names may be written into the folder `--out`, which need not be there yet.
+    """Check that files called `names` can be written into `folder`, which may not exist yet.
 
     **Raises:** `FileExistsError` with one sentence.
     """
@@ -411,7 +411,7 @@ def made_folder(folder: Path) -> Iterator[None]:
     """Create a folder and those above it for the work in this context. If the work fails, remove
     created folders that are empty.
 
-    **Raises:** `NotADirectoryError` with one sentence if it is a file.
+    **Raises:** `NotADirectoryError` with one sentence if `folder` is a file.
     """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file. Name another folder with --out.")

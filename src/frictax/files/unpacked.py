@@ -11,9 +11,9 @@ _COMPRESSED, _MATRIX = 15, 14  # type numbers of elements in a MAT-file
 
 
 def check_size(path: Path, size: int | float, remedy: str) -> None:
-    """Raise `ValueError` if a file of this name takes too much memory when it is unpacked.
+    """Raise `ValueError` if the file `path` takes too much memory when it is unpacked.
 
-    **Arguments:** `size` [bytes] that it takes; `remedy`: how it can be read nevertheless.
+    **Arguments:** `size`: unpacked size [bytes]; `remedy`: another way to read the file.
     """
     # 300 MB of numbers and texts take 1 GB of memory while they are read. A file of more than 75 MB
     # may grow by a factor of four.
@@ -65,8 +65,8 @@ def _mat_parts(path: Path) -> Iterator[bytes]:
 
 
 def check_parquet(path: Path) -> None:
-    """Raise `ValueError` if the columns of a Parquet file become too large: numbers by their count,
-    texts by their lengths.
+    """Raise `ValueError` if the columns of a Parquet file become too large. The size of numbers
+    follows from their count, the size of texts from their lengths.
     """
     try:
         import pyarrow as pa  # pyright: ignore[reportMissingImports]

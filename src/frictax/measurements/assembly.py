@@ -21,7 +21,7 @@ _ENDINGS = ("ms", "us", "mm", "cm", "um", "deg", "rpm", "kN", "mA")
 
 
 class ColumnOptions(TypedDict, total=False):
-    """The columns of a record in a table, and how they are read; see `Record.from_csv`."""
+    """Options that name and describe the columns of a table; see `Record.from_csv`."""
 
     time: str | int | Column | None
     rate: float | int | None
@@ -46,8 +46,8 @@ class Columns:
 
 
 def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
-    """Return the arguments of a record: times, channels and their declared units, standard
-    deviations, whether inputs are held, and words for messages.
+    """Return the arguments of `RecordArguments` as a dict: times, channels, declared units,
+    standard deviations, whether inputs are held, and names of rows and channels for messages.
     """
     clock, drives, measured = _named_columns(table, outputs, given)
     every = [*drives.values(), *measured.values()]
@@ -149,7 +149,7 @@ def _named_columns(
 def _read_clock(
     table: Table, clock: Column | None, given: Columns, gaps: bool, found: list[str]
 ) -> tuple[Table, np.ndarray | None, str | None]:
-    """Return the rows of `where` and `part`, their times and the unit of the times."""
+    """Return the table of the rows that `where` and `part` choose, their times and the unit."""
     few = 0.01  # largest fraction of rows that may repeat a time, or begin a part, by accident
     if given.where:
         table = table.where(given.where)
@@ -207,7 +207,7 @@ def _read_clock(
 
 
 def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
-    """Return a column with one value in each part, and its value in the first part."""
+    """Return the name of a column that distinguishes the parts, and its value in the first."""
     for j, name in enumerate(table.header):
         cells = table.read(j)
         cells = cells if table.chosen is None else cells[table.chosen]
@@ -222,7 +222,7 @@ def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any
 def _read_channel(
     table: Table, kind: str, name: str, column: Column, gaps: bool, found: list[str]
 ) -> Channel:
-    """Return a channel, unwrapped if necessary; remaining jumps are noted in `found`."""
+    """Return a channel, unwrapped if its `Column` asks for it. Add remaining jumps to `found`."""
     role = f"{kind[:-1]} {name!r}"
     values = _numbers_of(table, column, role, table.column(column.name, role, gaps))
     position = name.rpartition(".")[2] in VELOCITY_OF
@@ -289,7 +289,8 @@ def _times(
     table: Table, clock: Column, role: str, gaps: bool, found: list[str]
 ) -> tuple[np.ndarray, str | None]:
     """Return the times of a clock and their unit. Jumps of a counter are removed, and nanoseconds
-    of another column are added. Times since 1970 count from the first one, to keep their digits.
+    of another column are added. Times since 1970 are made relative to the first one, so that they
+    keep their digits.
     """
     name = table.name(clock.name)
     read = table.column(clock.name, role, gaps)
@@ -343,12 +344,12 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
 
 
 def _unit_of(column: Column, table: Table) -> str | None:
-    """Return a column's unit after its gain: as given, or by its cells, or by its name."""
+    """Return a column's unit after its gain: as given, or from its cells, or from its name."""
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
 
 def _contradiction(column: Column, table: Table) -> Iterator[str]:
-    """Yield a sentence if the column's name contains another unit than the user gives."""
+    """Yield a sentence for each doubt on a column's unit, such as another unit in its name."""
     name = table.name(column.name)
     cells = table.unit(column.name)
     if cells is not None and column.unit is not None and normalize_unit(column.unit) != cells:

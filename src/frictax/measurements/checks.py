@@ -28,8 +28,8 @@ class RecordArguments:
     """The arguments of a `Record`, not yet checked.
 
     - `declared`: unit of each channel and of ``"time"``.
-    - `place`, `labels`: source of a row and of a channel, for messages.
-    - `notes`: doubts of the reader.
+    - `place`: function from row index to the name of the row; `labels`: source of each channel.
+    - `notes`: doubts about the columns that were read.
     """
 
     t: Any
@@ -123,7 +123,7 @@ def _channel_units(
 ) -> dict[str, units.Unit]:
     """Return the unit of each channel: the declared one, or SI.
 
-    A part with a phi, w, tau or a declared rad also turns in its undeclared s, v, a, f.
+    If an output of a part is phi, w, tau or in a rotational unit, its others are rotational too.
     """
     choices = {name: units.VARIABLES[variable(name)] for name in outputs}
     found = {
@@ -190,7 +190,7 @@ def _channels(what: str, given: Any) -> dict[str, Any]:
 
 def variable(name: str) -> str:
     """Return the variable that an output measures, which is the last word of its name. The outputs
-    of an own machine have no part before it and may have a number behind it.
+    of a user's machine have no part before the variable, and may have a number after it.
     """
     part, last = units.split_channel(name)
     if part.isdigit() and name.endswith(part):
@@ -221,7 +221,7 @@ def check_names(what: str, given: Mapping[str, Any], names: list[str]) -> None:
 
 
 def check_unit_of_dates(label: str, values: Any, unit: str | None) -> None:
-    """Raise an error if dates or durations have a unit: they become seconds."""
+    """Raise an error if dates or durations have a unit other than s: they become seconds."""
     if _holds_dates(values) and unit not in (None, "s"):
         raise ValueError(
             f"{label} holds dates or durations, which become seconds, so it takes no unit, got"
@@ -243,7 +243,7 @@ def _holds_dates(values) -> bool:
 
 
 def numbers(label: str, values: Any) -> np.ndarray:
-    """Return one row of real numbers; dates become seconds since the first."""
+    """Return `values` as one row of real numbers; dates become seconds since the first date."""
     what = f"{label} must be one row of numbers, got"
     if np.ma.is_masked(values):
         hidden = int(np.sum(np.ma.getmaskarray(values)))
@@ -316,7 +316,7 @@ def check_times(t: np.ndarray, place: Place) -> None:
 
 
 def check_channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -> None:
-    """Raise an error unless the channel is as long as the time and finite."""
+    """Raise an error unless the channel has one finite value, of at most 1e100, for each time."""
     if values.size != t.size:
         hint = (
             "A constant goes into `gain` or the machine."
@@ -384,7 +384,7 @@ def _deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
 
 
 def read_only(value: Any) -> Any:
-    """Return `value` with read-only copies of its arrays: a record is what was measured."""
+    """Return `value` with read-only copies of its arrays, to protect measured data."""
     if isinstance(value, dict):
         return {key: read_only(item) for key, item in value.items()}
     if isinstance(value, tuple):

@@ -17,7 +17,7 @@ from .reading.tables import Table
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """The recorded times, the `size` of their unit [s], and the `name` of their column."""
+    """A clock: recorded `times`, `size` of their unit [s], and `name` of their column."""
 
     times: np.ndarray
     size: float
@@ -27,7 +27,7 @@ class Clock:
 @dataclasses.dataclass(frozen=True)
 class Channel:
     """One recorded channel: `kind` is "inputs" or "outputs"; `sd` is one number, one for each
-    sample, or None; `clock` is its own clock, or None for that of the record.
+    sample, or None; `clock` is the channel's own clock, or None for the clock of the record.
     """
 
     name: str
@@ -54,8 +54,8 @@ def resample_channels(
 ) -> Made:
     """Return the channels at the times of the base clock.
 
-    With `drop`, rows with missing numbers are left out. If channels have `own` clocks, a row in
-    which all channels of a clock are empty does not belong to that clock.
+    With `drop`, rows with missing numbers are left out. With `own`, channels may have their own
+    clocks. Then a row in which all channels of a clock are empty does not belong to that clock.
     """
     shared = [c for c in channels if c.clock is None]
     if not (drop or own):
@@ -101,7 +101,7 @@ def resample_channels(
 def _rows(
     table: Table, clock: Clock, channels: list[Channel], drop: bool, own: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the complete rows of a clock, and a note on the incomplete ones."""
+    """Return the indices of the complete rows of a clock, and a note on incomplete rows."""
     columns = {f"column {clock.name!r}": clock.times}
     columns |= {f"channel {c.name!r}": c.values for c in channels}
     columns |= {
@@ -144,9 +144,9 @@ def _rows(
 def _resample(
     table: Table, channel: Channel, t: Float[np.ndarray, " n"], hold: bool, drop: bool
 ) -> tuple[tuple[np.ndarray, Any], np.ndarray, list[str]]:
-    """Return values and standard deviation of a channel with its own clock at the times `t` [s],
-    its own times [s], and a note on each loss. The impulse of an input stays the same; an output is
-    interpolated linearly.
+    """Resample a channel with its own clock to the times `t` [s]. Return its values and standard
+    deviation, the times of its clock [s], and notes on gaps. The impulse of an input stays the
+    same; an output is interpolated linearly.
     """
     assert channel.clock is not None
     kept, notes = _rows(table, channel.clock, [channel], drop, True)
@@ -198,7 +198,7 @@ _EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def epoch_unit(times: np.ndarray) -> str | None:
-    """Return the unit of times since 1970, by their size; None for other times.
+    """Return the unit of times since 1970, found from their size; None for other times.
 
     >>> [epoch_unit(np.array([x])) for x in (1.7e18, 1.7e15, 1.7e12, 1.7e9, 12.5)]
     ['ns', 'us', 'ms', 's', None]
@@ -214,8 +214,8 @@ def epoch_unit(times: np.ndarray) -> str | None:
 
 
 def mean_rate(times: np.ndarray) -> float:
-    """Return the samples per unit of time, from a line through all time stamps. This is the rate of
-    a clock with repeated stamps. It is rounded to three digits if this changes it little.
+    """Return the samples per unit of time: the slope of a line through all time stamps, which may
+    repeat. The rate is rounded to three digits if this changes it by less than 0.2 %.
 
     >>> mean_rate(0.002 * (np.arange(400) // 2))
     1000.0
@@ -230,8 +230,8 @@ def mean_rate(times: np.ndarray) -> float:
 def held_means(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:
-    """Return the mean of a held input over each new interval. Its impulse up to every kept time
-    stays the same.
+    """Return the mean of a held input over each interval between kept times. The impulse up to
+    every kept time stays the same.
 
     >>> held_means(
     ...     np.array([0.0, 1.0, 2.0, 3.0, 4.0]),
@@ -247,13 +247,13 @@ def held_means(
 def nearest_line(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:
-    """Return the values at the kept times whose linear interpolation is nearest, in least squares
-    over time, to that of all samples.
+    """Return values at the kept times. Their linear interpolation is the best fit, in least squares
+    over time, to the linear interpolation of all samples.
 
-    The total impulse and its moment about any time stay exact, and so does a straight line between
-    kept times. Values with the exact impulse up to every kept time would alternate from sample to
-    sample. The values solve the tridiagonal system ∫h_j u = Σ_k ∫h_j h_k u_k for the hat functions
-    h of the kept times.
+    The total impulse, its moment about any time, and straight lines between kept times stay exact.
+    The impulse up to each kept time does not: values that keep it alternate from sample to sample.
+    The values solve the tridiagonal system ∫h_j u = Σ_k ∫h_j h_k u_k for the hat functions h of the
+    kept times.
 
     >>> nearest_line(np.arange(5.0), 2 * np.arange(5.0), np.array([0, 2, 4])).round(12)
     array([0., 4., 8.])

@@ -22,7 +22,7 @@ _SLIPS = {
 
 
 def record_notices(record: Any) -> tuple[Notice, ...]:
-    """Return all notices of a `Record`, time first. Declared units are not doubted."""
+    """Return all notices of a `Record`, those on time first. Declared units are not doubted."""
     t, units, declared = record.t, record.units, record.declared
     found = [*_time(record, not record.turning_ticks)]
     for name in record.turning_ticks:
@@ -54,7 +54,7 @@ def record_notices(record: Any) -> tuple[Notice, ...]:
 
 
 def gaps(t: np.ndarray) -> np.ndarray:
-    """Return the samples that are followed by a gap of more than five median steps."""
+    """Return the indices of samples that are followed by a gap of more than five median steps."""
     step = np.diff(t)
     return np.flatnonzero(step > GAP * np.median(step))
 
@@ -107,7 +107,7 @@ def _saturation(
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Return whether the signal does not slow down before or after samples begin...end."""
+    """Return whether the signal reaches or leaves samples begin...end without slowing down."""
     step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
         if width > end - begin:
@@ -127,7 +127,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Return whether the signal moves away from the first of these samples at its usual speed."""
+    """Return whether `x` leaves x[0] at its usual speed: `typical` change per `width` samples."""
     if x.size < 2 * width:
         return False
     near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])
@@ -262,7 +262,7 @@ def are_held(inputs: Iterable[np.ndarray]) -> bool:
     """Return whether a record without `hold` has held inputs: each input that changes jumps between
     levels.
 
-    Linear interpolation would spread a jump over a whole sample, half of it too early.
+    Linear interpolation spreads a jump over a sampling interval. Half of it comes too early.
 
     >>> relay = np.repeat([1.0, -1.0, 1.0], 10)
     >>> are_held([relay]), are_held([np.sin(np.arange(30))]), are_held([np.ones(30)])

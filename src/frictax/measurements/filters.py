@@ -1,7 +1,7 @@
 """Velocity and acceleration from a measured position, without a shift in time.
 
-A fit compares simulations with the measurement and does not need them. They show the friction
-curve of a record, find where it stands still, and give start values.
+A fit does not need these derivatives. They show the friction curve of a record, find where the
+machine is at rest, and give start values.
 """
 
 import dataclasses
@@ -29,15 +29,15 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     then take central differences.
 
     The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff).
-    Differences over a step dt lower it by another (2*pi*f*dt)^2/6 in `v` and (2*pi*f*dt)^2/12 in
-    `a`. Within about 1/cutoff of either end the filter has only one side of the signal. Therefore
-    `v` and `a` are less accurate there.
+    Differences over a step dt lower the gain further, by the fraction (2*pi*f*dt)^2/6 in `v` and
+    (2*pi*f*dt)^2/12 in `a`. Within about 1/cutoff of either end the filter has only one side of the
+    signal. Therefore `v` and `a` are less accurate there.
 
-    Times that are not uniform: a cubic spline leads to a grid of the mean step and back.
+    If times are not uniform, cubic splines interpolate to a grid with the mean step and back.
 
     **Arguments:** `t` (n,) [s], increasing; `x` (n,); `cutoff` [Hz], between 1/duration and half
-    the sampling rate: several times the fastest motion of interest, below the noise; `order` of the
-    filter.
+    the sampling rate. Choose several times the frequency of the fastest motion of interest.
+    `order`: order of the filter.
 
     **Returns:** a `Smoothed` on the same times.
 

@@ -21,13 +21,13 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     """Return the standard deviation of the noise of evenly sampled `x`, in its unit; nan for fewer
     than 20 samples.
 
-    Cubics are fitted to short stretches, and the median of their residuals is taken. The motion of
-    a machine is smooth from sample to sample except at a few kinks, and noise is not. The stretches
-    become wider while the residuals grow no faster than autocorrelated noise: at twice the width a
-    random walk grows by 2**0.5, the error of a cubic by 2**4. The result is at least the rounding
-    error of the sensor, 1/12**0.5 of its step. It is too large if five samples of the motion are
-    not a cubic, and too small if a filter has smoothed the errors. The search for wider stretches
-    ends at `enough`.
+    Cubics are fitted in short windows, and the median of their residuals is the estimate. The
+    motion of a machine is smooth from sample to sample except at a few kinks, and noise is not
+    smooth. The windows become wider while the residuals grow no faster than autocorrelated noise.
+    If the width doubles, residuals of a random walk grow by 2**0.5, the error of a cubic by 2**4.
+    The result is at least the rounding error of the sensor, 1/12**0.5 of its step. It is too large
+    if five samples of the motion are not a cubic, and too small if a filter has smoothed the
+    errors. The windows stop growing when the result reaches `enough`.
 
     >>> t = np.linspace(0.0, 1.0, 1001)
     >>> noise = np.random.default_rng(0).standard_normal(1001)
@@ -65,7 +65,7 @@ def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
 
 def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
     """Return the standard deviation of the white part of the noise of `x`: the residuals of cubics
-    on the shortest stretches, to which the motion hardly contributes.
+    in the shortest windows, to which the motion hardly contributes.
     """
     if x.size < 20:
         return float("nan")
@@ -73,7 +73,7 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
 
 
 def white_share(correlation: Any) -> Any:
-    """Return the square of `white_noise_of` for first-order noise with variance 1.
+    """Return the expected square of `white_noise_of` for first-order noise with variance 1.
 
     The squared residual of a cubic on five samples x is ((1, -4, 6, -4, 1) x)**2 / 70. The noise is
     e[i] = c*e[i-1] + w[i] with white w and the `correlation` c of neighbours.
@@ -83,13 +83,13 @@ def white_share(correlation: Any) -> Any:
 
 
 def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative: int) -> float:
-    """Return the cutoff frequency [Hz] of a filter with the best `derivative` of `x`; infinite
+    """Return the low-pass cutoff [Hz] for the most accurate n-th `derivative` of `x`; infinite
     without noise.
 
     A filter passes noise below its cutoff f and removes motion above it. Both errors are sums over
-    the power spectrum of x with the weight f**2 for each derivative. The result minimises the sum
-    of the noise and a third of the motion. The noise is assumed to be white. `t` [s] increases; `x`
-    has any unit.
+    the power spectrum of x with the weight f**(2 * derivative). The result minimises the passed
+    noise plus a third of the removed motion. The noise is assumed to be white. `t` [s] increases;
+    `x` has any unit.
 
     >>> t = np.linspace(0.0, 4.0, 2001)
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)
@@ -131,8 +131,8 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 def _stretches(
     n: int, width: int, most: int
 ) -> tuple[Int[np.ndarray, "k w"], Float[np.ndarray, "w w"]]:
-    """Return the indices of at most `most` windows, evenly spaced or overlapping by half, and the
-    matrix that subtracts the best cubic from the samples of a window.
+    """Return the indices of at most `most` windows, and the matrix that subtracts the best cubic
+    from the samples of a window. The windows are evenly spaced and overlap by at most half.
     """
     first = np.linspace(0, n - width, min(n // width * 2 - 1, most)).astype(int)
     basis = np.linalg.qr(np.linspace(-1.0, 1.0, width)[:, None] ** np.arange(4))[0]
@@ -141,7 +141,7 @@ def _stretches(
 
 def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
     """Return the integrated autocorrelation time [samples], at least 1: 1 + 2 sum of the
-    autocorrelations. So many samples carry the information of one independent sample.
+    autocorrelations. This number of samples carries the information of one independent sample.
 
     >>> import numpy as np
     >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)
@@ -161,10 +161,10 @@ def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ticks:
-    """An output that has one sample for each step of a position.
+    """A position with one sample per encoder step.
 
-    - `step` of the position [SI]; `counts` (n - 1,): the steps between samples, more than one where
-      ticks are lost.
+    - `step`: one step of the encoder [SI]; `counts` (n - 1,): number of steps between samples,
+      more than one if ticks are lost.
     - `speed` (n,): the speed at each tick [SI], > 0 in either direction.
     - `noise`: the standard deviation of the times [s].
     """
@@ -176,10 +176,11 @@ class Ticks:
 
 
 def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks | None:
-    """Return the ticks of a position `x` [SI] at the times `t` [s]; None if `x` is sampled.
+    """Return the ticks of a position `x` [SI] at the times `t` [s]; None if `x` is sampled by a
+    clock.
 
     Positions of ticks differ by equal steps in one direction, at uneven times. A few ticks may be
-    lost. Then a double step takes twice as long, whereas a sampled encoder has even times.
+    lost. Then a double step takes twice as long. If the encoder is sampled, the times are even.
 
     >>> n = np.arange(200)
     >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that decays
@@ -250,7 +251,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
 
 
 def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
-    """Return the samples after which every output has lost more than a few ticks."""
+    """Return the indices of samples that are followed by more than five steps in all outputs."""
     return np.flatnonzero(np.min([one.counts for one in ticks.values()], axis=0) > GAP)
 
 
@@ -266,10 +267,10 @@ def _windows(
 def find_glitches(
     t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return the glitches of `x` at the times `t` [s], and what their neighbours show there.
+    """Return the indices of the glitches of `x` and the values there interpolated from neighbours.
 
-    A glitch is one sample far off the cubic through its six neighbours, which themselves lie on it.
-    A kink or a step is not a glitch, since its neighbours do not lie on one cubic.
+    A glitch is one sample far off the cubic through its six neighbours, which lie close to this
+    cubic. A kink or a step is not a glitch, since its neighbours do not lie on one cubic.
     """
     none = np.zeros(0, int), np.zeros(0)
     if t.size < 100:

@@ -16,18 +16,18 @@ class Column:
 
     **Arguments:**
 
-    - `name` of the column, or its number from 1; for a MAT-file in MATLAB's notation: ``log.t``,
-      ``log{2}``, ``M(:,3)``.
-    - `unit` of the recorded numbers: mm, deg, rpm, kN, ms, ...; by default the unit in brackets at
-      the end of the name ("Position [mm]"), or SI. With `gain` and `to` any unit is possible (V,
-      counts).
+    - `name`: name of the column, or its number from 1; for a MAT-file in MATLAB's notation:
+      ``log.t``, ``log{2}``, ``M(:,3)``.
+    - `unit`: unit of the recorded numbers: mm, deg, rpm, kN, ms, ...; by default the unit in
+      brackets at the end of the name ("Position [mm]"), or SI. With `gain` and `to` any unit is
+      possible (V, counts).
     - `gain` [`to` per `unit`]: for example 35.15 N/V of an amplifier and its motor, or 2*pi/4096
       rad per count of an encoder.
-    - `per_turn`: counts of an encoder in a turn of 360 deg, instead of `gain` and `to`.
+    - `per_turn`: counts of an encoder per turn of 360 deg, instead of `gain` and `to`.
     - `sign`: -1 reverses the direction.
-    - `to`: the unit after the gain.
-    - `sd`, in `unit`: standard deviation of the measurement, a number or the name of a column with
-      one for each row. For outputs only.
+    - `to`: the unit of the values after multiplication by the gain.
+    - `sd`, in `unit`: standard deviation of the measurement, a number, or the name of a column with
+      a value in each row. For outputs only.
     - `time`: the column of this channel's own clock: a name, a number or a `Column` with its unit.
       An input is resampled to the times of the record with the same impulse, an output is
       interpolated. The record keeps the time that all clocks have in common.
@@ -144,7 +144,7 @@ class Column:
 
 
 def columns_of(what: str, given: Any) -> dict[str, Column]:
-    """Return the columns named in a mapping. A text stands for a `Column` of that name."""
+    """Return a dict from name to `Column`. A name or a number becomes a `Column`."""
     example = 'inputs={"drive": "F"}' if what == "inputs" else 'outputs={"mass.s": "q"}'
     if not isinstance(given, Mapping):
         raise ValueError(
@@ -154,7 +154,7 @@ def columns_of(what: str, given: Any) -> dict[str, Column]:
 
 
 def column_of(what: str, given: Any) -> Column:
-    """Return a `Column`. A name or a number stands for one."""
+    """Return `given` if it is a `Column`; a name or a number becomes a `Column`."""
     if isinstance(given, Column):
         return given
     if not isinstance(given, str | int) or isinstance(given, bool):

@@ -54,28 +54,29 @@ class Record(RecordVerbs):
 
     An input is named by the part that it drives (``"drive"``), an output by the variable that it
     measures (``"mass.s"``). Inputs are interpolated linearly between samples. With ``hold=True``
-    they are held until the next sample, as by a digital controller. Without `hold`, inputs that
-    jump between at most five levels, in fewer than a fifth of the samples, are held, and the notice
-    `levels-held` says so. Time need not be uniform. A free decay has no inputs.
+    they are held until the next sample, as by a digital controller. Without `hold`, inputs are held
+    if each has at most five levels and changes in fewer than a fifth of the samples; constant
+    inputs do not count. The notice `levels-held` reports this. Time need not be uniform. A free
+    decay has no inputs.
 
     **Arguments:**
 
     - `t` (n,), increasing [s]; dates become seconds since the first.
-    - `inputs`, `outputs`: part -> (n,), variable -> (n,).
-    - `sd`: variable -> standard deviation > 0, a number or (n,), in the unit of that output; None
-      if it is not known.
-    - `units`: channel, or ``"time"``, -> the unit in which it is given; SI by default. The last
-      word of an output's name is its variable (s, v, a, f; phi, w, tau). A unit of another
-      quantity is refused. The variables s, v, a, f may also belong to a rotation.
+    - `inputs`: dict from part to (n,); `outputs`: dict from variable to (n,).
+    - `sd`: dict from variable to its standard deviation > 0, a number or (n,), in the unit of that
+      output; None if it is not known.
+    - `units`: dict from channel, or ``"time"``, to the unit of its numbers; SI by default. The last
+      word of an output's name is its variable (s, v, a, f; phi, w, tau). A unit of another quantity
+      is an error. The variables s, v, a, f may also belong to a rotation.
     - `hold`, `name`, `citation`.
 
-    The fields are read-only arrays in SI. `units` is the unit of each channel, for tables and
-    pictures; `declared`, the channels with a given unit; `notes`, doubts about the columns that
-    were read; `hold_is_chosen`, whether `hold` follows from the inputs.
+    The fields are read-only arrays in SI. `units`: unit of each channel, for tables and pictures;
+    `declared`: channels whose unit was given; `notes`: doubts about the columns that were read;
+    `hold_is_chosen`: whether `hold` was found from the inputs.
 
     **Raises:** `ValueError` for wrong lengths, text, NaN, times that decrease or repeat, an output
-    that never changes, units of another quantity, sd <= 0. The property `warnings`, which
-    ``print(record)`` shows, lists what is possible but suspicious.
+    that never changes, units of another quantity, sd <= 0. The property `warnings` lists suspicious
+    data; ``print(record)`` shows it.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 201)
@@ -147,13 +148,14 @@ class Record(RecordVerbs):
 
         **Arguments:**
 
-        - `rate` of the samples [Hz], if no column contains the time.
+        - `rate`: sampling rate [Hz], if no column contains the time.
         - `skip`: number of lines before the column names; ``header=False`` for a file without
-          column names; `delimiter`, ``" "`` for any number of spaces; `decimal`.
+          column names; `delimiter`: one character, ``" "`` for any number of spaces; `decimal`: the
+          decimal sign.
         - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with
           another number of cells, and repeated times, if these are few; `notes` counts them.
         - ``where={"drive": 1}`` keeps the rows with these values.
-        - `part`: number, from 1, of the part to read if the clock starts again within the file.
+        - `part`: which part to read, from 1, if the clock starts again within the file.
 
         Lines that begin with ``#`` are comments. The text may be in UTF-8, in UTF-16 with a byte
         order mark, or in a Windows code page. A workbook (.xlsx, with the extra `excel`) and a JSON
@@ -244,7 +246,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def ticks(self) -> dict[str, Ticks]:
-        """Outputs with one sample for each step of a position, at uneven times."""
+        """`Ticks` of each output that has one sample per encoder step, at uneven times."""
         found = {
             name: find_ticks(self.t, y)
             for name, y in self.outputs.items()
@@ -254,7 +256,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def turning_ticks(self) -> tuple[str, ...]:
-        """Outputs with one sample for each step of a position that reverses."""
+        """Names of outputs with one sample per encoder step, if the motion reverses."""
         paths = {
             name: np.concatenate([[0.0], np.cumsum(np.abs(np.diff(y)))])
             for name, y in self.outputs.items()
@@ -264,15 +266,15 @@ class Record(RecordVerbs):
 
     @cached_property
     def glitches(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Glitches of each output: single samples far from their neighbours, and the values that
-        the neighbours show there.
+        """Glitches of each output: indices of single samples far from their neighbours, and the
+        values there interpolated from the neighbours.
         """
         return {name: find_glitches(self.t, y) for name, y in self.outputs.items()}
 
     @property
     def gaps(self) -> Int[np.ndarray, " k"]:
-        """Samples that are followed by a gap of more than five median steps, or of more than five
-        steps of the position for ticks.
+        """Indices of samples that are followed by a gap: more than five median time steps, or for
+        ticks more than five encoder steps.
         """
         return lost_ticks(self.ticks) if self.ticks else gaps(self.t)
 
@@ -294,13 +296,13 @@ class Record(RecordVerbs):
     def trim(
         self, start: float | None = None, end: float | None = None, *, reset: bool = False
     ) -> "Record":
-        """Return the samples with start <= t <= end [s]. Each bound can be left out, or lie beyond
-        the record.
+        """Return a record of the samples with start <= t <= end [s]. Each bound can be left out, or
+        lie beyond the record.
 
-        Times stay as they were, so that they can still be looked up in the source; with
-        ``reset=True`` they begin at 0.
+        Times do not change, so that they can be found in the source; with ``reset=True`` they begin
+        at 0.
 
-        **Raises:** `ValueError` where fewer than four samples are left.
+        **Raises:** `ValueError` if fewer than four samples remain.
         """
         low, high = -np.inf if start is None else start, np.inf if end is None else end
         for what, bound in (("start", low), ("end", high)):
@@ -331,14 +333,14 @@ class Record(RecordVerbs):
         )
 
     def decimate(self, n: int) -> "Record":
-        """Return each n-th sample of time and outputs, without a filter. The inputs keep their
-        impulse.
+        """Return a record of each n-th sample of time and outputs, without a filter. The inputs
+        keep their impulse.
 
         A held input becomes its mean over each new interval: the impulse (integral over time) is
-        the same at every kept time. An input joined by straight lines becomes the nearest one, in
-        least squares, with corners at the kept times: whole impulse and its moment are the same.
-        Samples after the last kept one are dropped. Outputs are not averaged, as a simulation is
-        compared with them at their own times: what noise they have, they keep.
+        the same at every kept time. An interpolated input becomes the nearest polyline, in least
+        squares, with corners at the kept times. Its total impulse and the moment of the impulse are
+        the same. Samples after the last kept one are dropped. Outputs are not averaged, because a
+        fit compares them with a simulation at their own times. Their noise stays the same.
 
         >>> import frictax as fx
         >>> record = fx.Record(
@@ -394,7 +396,7 @@ class Record(RecordVerbs):
 
 
 def replace_fields(record: Record, **fields: Any) -> Record:
-    """Return the record with other `fields`, which are not checked."""
+    """Return a copy of the record with the given `fields` replaced, without checks."""
     kept = {field.name: getattr(record, field.name) for field in dataclasses.fields(Record)}
     return _set(object.__new__(Record), kept | fields)
 
@@ -406,7 +408,7 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
 
 
 def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -> Record:
-    """Return the record of the columns of a table; `name`: used if the record has no name."""
+    """Return a record from the columns of a table; `name`: the name if none is given."""
     about = {"name": given.pop("name", None), "citation": given.pop("citation", "")}
     if about["name"] is None:
         about["name"] = name
@@ -418,7 +420,7 @@ def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
-    """Return the checked record at the kept samples: a part of a record may stand still."""
+    """Return the record of the `kept` samples; raise an error if an output does not change."""
     outputs = {name: y[kept] for name, y in record.outputs.items()}
     sd = {
         name: s[kept] if isinstance(s, np.ndarray) and s.ndim else s
@@ -443,7 +445,7 @@ def headline(record: Record) -> str:
 
 
 def span(values: np.ndarray, unit: units_.Unit) -> str:
-    """Return the least and the greatest value as text.
+    """Return the smallest and the largest value, with their unit, as text.
 
     >>> from frictax.measurements.units import force_unit
     >>> span(np.array([1.0, -20.0]), force_unit("kN"))

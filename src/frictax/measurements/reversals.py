@@ -9,8 +9,10 @@ from jaxtyping import Float
 def rises(
     s: Float[np.ndarray, " n"], f: Float[np.ndarray, " n"], shares: Sequence[float]
 ) -> Float[np.ndarray, "r k"]:
-    """Return, for each reversal in full sliding, the distances after which friction has changed by
-    `shares` of its change from one limit to the other; the last column is half of that change.
+    """Return how fast friction `f` changes after each reversal of the position `s` in full sliding.
+
+    Each row is one reversal. Column i: distance over which friction changes by the fraction
+    `shares[i]` of its change up to the next reversal. Last column: half of that total change.
     """
     path = s.tolist()
     reach = 0.05 * float(np.ptp(s))

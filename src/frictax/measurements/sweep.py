@@ -26,7 +26,7 @@ Direction = Literal["both", "positive", "negative"]
 
 
 class ForceOptions(TypedDict, total=False):
-    """The options of each way to make a sweep; see `Sweep`."""
+    """The options that all constructors of `Sweep` have; see `Sweep`."""
 
     sigma_known: bool
     sign: Checked[Literal[1, -1]]
@@ -80,13 +80,13 @@ class Sweep(SweepVerbs):
 
     - `velocity` (n,), in `velocity_unit`: m/s, mm/s, ... or rad/s, deg/s, rpm, ...
     - `force` (n,), in `force_unit`: N, mN, kN, ... or N.m, mN.m, ...; multiplied by `sign`.
-    - `sigma` (n,) > 0, in `force_unit`: relative accuracies of the rows. The scale of the noise is
-      estimated from the residuals. With `sigma_known` they are standard deviations.
-    - `breakaway` (n,): true for a row with v = 0 whose `force` is the one at which motion began.
+    - `sigma` (n,) > 0, in `force_unit`: standard deviations of the rows up to a common factor,
+      which is estimated from the residuals. With `sigma_known` the factor is 1.
+    - `breakaway` (n,): true for a row with v = 0 whose `force` is the force at which motion began.
     - `name`, `citation`: for the report; `notes`: which runs were left out, and why.
 
-    **Raises:** `ValueError` for wrong shapes, non-finite values, a row at rest that is not marked
-    as breakaway, a single speed, forces against the sign convention, sigma <= 0.
+    **Raises:** `ValueError` for wrong shapes, non-finite values, sigma <= 0, a single speed, forces
+    against the sign convention, and rows at rest without breakaway.
 
     The fields are in SI:
 
@@ -167,8 +167,9 @@ class Sweep(SweepVerbs):
         **Arguments:**
 
         - `velocity`, `force`, `sigma`, `breakaway`: names of columns, or their numbers from 1. The
-          column `breakaway` contains 1 or 0; its rows may have no velocity.
-        - ``where={"drive": 1}`` keeps the rows with these values; `direction` keeps one direction.
+          column `breakaway` contains 1 or 0; the velocity may be missing in a row with 1.
+        - ``where={"drive": 1}`` keeps the rows with these values; `direction` keeps rows of one
+          direction.
         - `sign`: -1 for a force recorded as acting on the body.
         - `skip`: number of lines before the column names; ``header=False`` for a file without
           column names. Lines that begin with ``#`` are comments.
@@ -216,14 +217,16 @@ class Sweep(SweepVerbs):
     ) -> "Sweep":
         """Take a sweep from the columns of a `DataFrame`, as `from_csv` does.
 
-        Columns that are not given are recognised. The name of `velocity` ends in a unit of speed in
-        brackets or is one of ``velocity``, ``speed``, ``omega``, ``v``, ``w``. The same holds for
-        `force` (``force``, ``torque``, ``tau``, ``f``, ``M``). ``sigma`` and ``breakaway`` have
-        these names. A unit that is not given is read from ``frame.attrs["units"]`` or from the name
-        (``speed [rpm]``, ``speed_rpm``). Otherwise it is rad/s and N.m, or m/s and N if the other
-        unit belongs to a translation. ``Sweep.from_pandas(sweep.to_pandas())`` equals `sweep`.
+        Columns that are not given are found by their names. The name of `velocity` ends in a unit
+        of speed in brackets or is one of ``velocity``, ``speed``, ``omega``, ``v``, ``w``. The same
+        applies to `force` (``force``, ``torque``, ``tau``, ``f``, ``M``). ``sigma`` and
+        ``breakaway`` have these names. A unit that is not given is read from
+        ``frame.attrs["units"]`` or from the name (``speed [rpm]``, ``speed_rpm``). Otherwise it is
+        rad/s and N.m, or m/s and N if the other unit belongs to a translation.
+        ``Sweep.from_pandas(sweep.to_pandas())`` equals `sweep`.
 
-        **Raises:** `ValueError` if no column, or more than one, is recognised, and as `Sweep` does.
+        **Raises:** `ValueError` if no column or more than one is found, and for the errors of
+        `Sweep`.
 
         >>> import frictax as fx, pandas as pd
         >>> frame = pd.DataFrame({"speed [rpm]": [30, 60, 120], "torque [mN.m]": [2.0, 3.0, 4.0]})
@@ -282,17 +285,18 @@ class Sweep(SweepVerbs):
         name: str = "sweep",
         citation: str = "",
     ) -> "Sweep":
-        """Average raw runs at steady speed, each a `Record`, to the rows of a sweep.
+        """Average raw runs at steady speed: each `Record` becomes one row of a sweep.
 
         `sigma` of a row is the standard error of its mean force. It allows for autocorrelation: n
-        samples count as n / (1 + 2 sum of their autocorrelations) independent ones.
+        samples count as n / (1 + 2 sum of their autocorrelations) independent samples.
 
-        A run is unsteady for one of three reasons, which `notes` gives. Unsteady runs are left out.
+        Unsteady runs are left out, and `notes` gives the reason. A run is unsteady if one of three
+        conditions is met.
 
-        - Its speed or its force drifts: the straight line through it rises by more than 3 standard
-          errors, which allow for autocorrelation, and by more than 2 % of the mean.
+        - Its speed or its force drifts: a straight line fitted to it changes by more than 2 % of
+          the mean and by more than 3 standard errors, which allow for autocorrelation.
         - The standard deviation of its speed exceeds half of the mean, as in stick-slip.
-        - It carries the information of fewer than 10 independent samples.
+        - Its force carries the information of fewer than 10 independent samples.
 
         **Arguments:**
 
@@ -301,7 +305,7 @@ class Sweep(SweepVerbs):
         - `keep_unsteady`: keep unsteady runs; `notes` still lists them.
         - `sign`: -1 for a force recorded as acting on the body.
 
-        **Raises:** `ValueError` for fewer than two steady runs, and as `Sweep` does.
+        **Raises:** `ValueError` for fewer than two steady runs, and for the errors of `Sweep`.
 
         >>> import frictax as fx, numpy as np
         >>> t, noise = np.arange(500) * 0.01, np.random.default_rng(0).standard_normal((4, 500))
@@ -341,7 +345,7 @@ class Sweep(SweepVerbs):
         )
 
     def select(self, direction: Checked[Direction]) -> "Sweep":
-        """Return the rows of one direction, or all."""
+        """Return the sweep of the rows of one direction, or of all rows."""
         if direction not in ("both", "positive", "negative"):
             raise ValueError(
                 f"`direction` must be 'both', 'positive' or 'negative', got {direction!r}."
@@ -349,23 +353,21 @@ class Sweep(SweepVerbs):
         return self if direction == "both" else getattr(self, direction)()
 
     def positive(self) -> "Sweep":
-        """Return the rows of motion, or breakaway, forward."""
+        """Return the rows with a positive velocity or a positive breakaway force."""
         return self._rows(self.direction > 0, "v > 0")
 
     def negative(self) -> "Sweep":
-        """Return the rows of motion, or breakaway, backward. Velocities and forces stay
-        negative.
-        """
+        """Return the rows with a negative velocity or breakaway force. The signs do not change."""
         return self._rows(self.direction < 0, "v < 0")
 
     @property
     def direction(self) -> Float[np.ndarray, " n"]:
-        """1 for rows forward, -1 for rows backward; a breakaway row goes where its force points."""
+        """Sign of the velocity of each row, or of the force in a breakaway row: 1 or -1."""
         return np.where(self.breakaway, np.sign(self.force), np.sign(self.velocity))
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.velocity.size
 
     @property
@@ -374,7 +376,7 @@ class Sweep(SweepVerbs):
 
     @property
     def rotational(self) -> bool:
-        """Return whether speeds are rad/s and forces N.m, rather than m/s and N."""
+        """True if speeds are in rad/s and forces in N.m; False for m/s and N."""
         return self.velocity_unit.rotational
 
     _repr_html_ = Verb("frictax.report.cards:sweep_html")
@@ -424,7 +426,7 @@ def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
 
 
 def _recognise_column(columns: Sequence[str], role: str) -> str | None:
-    """Return the column of a role by its unit or name; None if an optional role is missing."""
+    """Return the name of the column for `role`, or None if an optional one is missing."""
     kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
     by_unit = [c for c in columns if _unit_in(c, kinds) is not None]
     words = {c: set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", c).lower())) for c in columns}
@@ -536,9 +538,9 @@ class SteadyRun:
 def steady_runs(
     records: Any, velocity: str, force: str, settle: Any
 ) -> tuple[list[SteadyRun], units.Unit, units.Unit]:
-    """Average each record from `settle` [s] after its start. Return the units of both channels too.
+    """Average each record from `settle` [s] after its start. Also return both channels' units.
 
-    **Raises:** `ValueError` for anything else than a record with these channels.
+    **Raises:** `ValueError` if one of `records` is not a `Record` or lacks a channel.
     """
     named = _records_by_name(records)
     if (

@@ -121,8 +121,8 @@ ELSEWHERE = {
 
 
 def split_channel(name: str) -> tuple[str, str]:
-    """Split an output's name into part and variable. A user's machine does not have parts: numbers
-    of its joints, as in ``phi1``, replace them.
+    """Split an output's name into part and variable. Outputs of a user's machine have a joint
+    number instead of a part, as in ``phi1``.
 
     >>> split_channel("mass.s"), split_channel("phi"), split_channel("w2"), split_channel("rod.f0")
     (('mass', 's'), ('', 'phi'), ('2', 'w'), ('rod', 'f0'))
@@ -135,8 +135,8 @@ def split_channel(name: str) -> tuple[str, str]:
 
 
 def related_channel(name: str, of: Mapping[str, str]) -> str | None:
-    """Return the output of another variable of the same body or joint, by a table such as
-    `VELOCITY_OF`; None for a variable that is not in the table.
+    """Return the name of the output that measures another variable of the same body or joint. `of`
+    maps variables, as `VELOCITY_OF` does. The result is None if `of` lacks the variable.
 
     >>> [related_channel(name, VELOCITY_OF) for name in ("arm.phi", "phi1", "arm.f")]
     ['arm.w', 'w1', None]
@@ -220,7 +220,7 @@ def quantity(unit: Unit) -> str:
 
 
 def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
-    """Return the unit called `name`, which must belong to a quantity with one of these SI units.
+    """Return the unit called `name`, whose SI unit must be one of `si_names`.
 
     **Arguments:** `what`: first words of the error message.
 
@@ -298,8 +298,8 @@ def shown_force(unit: Unit, size: float) -> Unit:
 
 
 def display_unit(si_unit: str, force: Unit) -> tuple[str, float]:
-    """Return the printed unit of a parameter, and its size in SI. Forces get the prefix of the
-    table, other units stay SI.
+    """Return the printed unit of a parameter, and its size in SI. Units of a force get the prefix
+    of the unit `force`; other units stay SI.
 
     >>> display_unit("N.m.s/rad", force_unit("mN.m"))
     ('mN.m.s/rad', 0.001)

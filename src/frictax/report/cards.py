@@ -46,7 +46,7 @@ Size = tuple[int, int]  # [pixels] width and height
 
 
 def summary_html(result: Summarised) -> str:
-    """Show the summary that `print` shows."""
+    """Return the HTML of the summary that `print` shows."""
     return card(result._summary())
 
 
@@ -143,20 +143,20 @@ def run_html(run: Trajectory) -> str:
 
 
 def comparison_html(made: Comparison) -> str:
-    """Show laws beside each other, the chosen one in bold."""
+    """Show laws beside each other, the chosen law in bold."""
     title = f"Laws for {_sweep_in_words(made.sweep)}"
     return card(dataclasses.replace(made._summary(), title=title))
 
 
 def structures_html(made: StructureComparison) -> str:
-    """Show structures beside each other, the chosen one in bold, and the doubts about each."""
+    """Show structures beside each other, the chosen structure in bold, and doubts about each."""
     title, doubts = structures_title(made, _some(made.records)), remarks(made)
     shown = dataclasses.replace(made._summary(), title=title)
     return card(dataclasses.replace(shown, sentences=[made.reason], notices=doubts))
 
 
 def study_html(study: ResidualStudy) -> str:
-    """Show the patterns of the residuals: strong findings in words, the others by name."""
+    """Show the patterns of the residuals: strong findings in words, weak findings by name."""
     strong = [f for f in study.findings if f.strong]
     weak = dict.fromkeys(f.name for f in study.findings if not f.strong)
     title = f"Residuals: {len(strong)} of {len(study.findings)} findings are strong"
@@ -200,13 +200,15 @@ def missing_html(missing: Missing) -> str:
 
 
 def design_html(made: Design) -> str:
-    """Show a designed experiment: its drive, and the expected errors beside other experiments."""
+    """Show a designed experiment: its drive, and the expected errors in this and in other
+    experiments.
+    """
     drive = curve(made.t, made.excitation, f"{made.drive} over time", size=(300, 50))
     return card(dataclasses.replace(made._summary(), picture=drive))
 
 
 def card(shown: Summary) -> str:
-    """Return a summary as HTML; rows and notices beyond one screen are counted only."""
+    """Return a summary as HTML; rows and notices beyond one screen are only counted."""
     head, rows = shown.table
     notices, sentences = list(shown.notices), [s for s in (*shown.above, *shown.sentences) if s]
     counted = ((len(rows), _MOST_ROWS, "rows"), (len(notices), _MOST_SENTENCES, "warnings"))
@@ -262,7 +264,7 @@ def _curve(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> M
 def curve(
     x: np.ndarray, y: np.ndarray, says: str, *, level: float | None = None, size: Size = (160, 26)
 ) -> Markup:
-    """Return y over x as a line with gaps where y is not finite; `level`: a dashed line."""
+    """Return a line of y over x, with gaps where y is not finite, and a dashed line at `level`."""
     seen = np.isfinite(x) & np.isfinite(y)
     heights = y[seen] if level is None else np.append(y[seen], level)
     right, up = _scale(x, size[0]), _scale(heights, size[1], upward=True)
@@ -301,8 +303,8 @@ def strip(
     *,
     size: Size = (300, 14),
 ) -> Markup:
-    """Return a coloured band for each mode over time, an empty one where a contact is free. Bands
-    shorter than three pixels may be missing.
+    """Return a coloured band for each mode over time, and an empty band where a contact is free.
+    Bands shorter than three pixels may be missing.
     """
     steps = 120  # steps of colour, each 2.5 pixels wide
     edges = np.linspace(*ends, steps + 1)
@@ -325,7 +327,7 @@ def strip(
 
 
 def legend(modes: Iterable[Mode]) -> Markup:
-    """Return the names of the modes beside their colours."""
+    """Return the names of the modes, each after a sample of its colour."""
     here = set(modes)
     swatches = [
         Markup("{} {}").format(strip([(mode, 0.0, 1.0)], (0.0, 1.0), word, size=(14, 10)), word)
@@ -338,7 +340,7 @@ def legend(modes: Iterable[Mode]) -> Markup:
 def _scale(
     values: np.ndarray, pixels: int, *, upward: bool = False
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function from values to coordinates: the middle if all values are equal."""
+    """Return a function from values to coordinates, which maps equal values to the middle."""
     largest = float(np.max(np.abs(values), initial=0.0)) or 1.0  # Scaled values do not overflow.
     scaled = values / largest if values.size else np.zeros(1)
     low, width = float(np.min(scaled)), float(np.max(scaled) - np.min(scaled))

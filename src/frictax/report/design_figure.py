@@ -29,7 +29,7 @@ from .style import (
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
     """Draw a designed experiment: the drive and the expected signals of the sensors over time, and
-    the relative error of each parameter beside those of other experiments.
+    the relative error of each parameter in this and in other experiments.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -92,10 +92,11 @@ def write_design_report(
     overwrite: bool = True,
 ) -> Path:
     """Write one self-contained HTML page on a designed experiment: the drive, the expected signals
-    of the sensors, the expected errors beside those of other experiments, limits and margins.
+    of the sensors, the expected errors in this and in other experiments, limits and margins.
 
-    **Arguments:** `title`, `notes` of the page; `check`: the result of `Design.check`; `command`
-    that makes the page again; `overwrite`: whether a former report may be replaced.
+    **Arguments:** `title`, `notes`: texts of the page; `check`: the result of `Design.check`;
+    `command`: command that makes the page again; `overwrite`: whether a former report may be
+    replaced.
 
     **Returns:** the path of the page.
 

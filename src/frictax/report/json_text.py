@@ -152,8 +152,8 @@ def found_machine_json(found: FitResult) -> str:
     """Return a fit to records as JSON: estimates, covariance, records, criteria, warnings and every
     parameter of the machine, with units.
 
-    An unknown (nan) or infinite number is null. The order is that of the fit and of the machine:
-    equal fits give equal text.
+    An unknown (nan) or infinite number is null. Entries have the order of the fit and of the
+    machine, so equal fits give equal text.
 
     >>> import frictax as fx, json, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -226,7 +226,7 @@ def found_machine_json(found: FitResult) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return name -> version of frictax, Python and the packages that determine the numbers."""
+    """Return the versions, by name, of frictax, Python and packages that affect the numbers."""
     known = {"frictax": frictax.__version__, "python": platform.python_version()}
     for package in "jax jaxlib diffrax equinox optax optimistix numpy scipy".split():
         with contextlib.suppress(PackageNotFoundError):

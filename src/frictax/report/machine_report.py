@@ -62,8 +62,8 @@ class About:
     """The texts around the results of a page.
 
     - `title`; `notes`: paragraphs below the title; `learnt`: further findings, after the warnings.
-    - `citation` of the records; `sources`: file -> SHA-256; `seed` of the search; `command` that
-      makes the page again.
+    - `citation`: source of the records; `sources`: dict from file to SHA-256; `seed`: seed of the
+      search; `command`: command that makes the page again.
     """
 
     title: str
@@ -103,8 +103,9 @@ def write_report(
     comparison: Comparison | Sequence[Comparison] | StructureComparison | None = None,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a self-contained HTML report: see `write_sweep_report`, which takes a `simulation`, and
-    `write_machine_report`, which takes `uncertainty`, `profiles` and `scores`.
+    """Write a self-contained HTML report. For a fitted sweep see `write_sweep_report`, which takes
+    a `simulation`. For a fitted machine see `write_machine_report`, which takes `uncertainty`,
+    `profiles` and `scores`.
     """
     check_names(write_report, options)
     given: Any = {**options}
@@ -124,8 +125,8 @@ def draw(
     comparison: Comparison | Sequence[Comparison] | None = None,
     width: float = 7.5,
 ) -> Figure:
-    """Draw the data with what was fitted: of a sweep by `draw_sweep`, which takes a `comparison`,
-    of record `label` by `draw_fit`.
+    """Draw the data and the fit. A fitted sweep is drawn by `draw_sweep`, which takes a
+    `comparison`. The record `label` of a fitted machine is drawn by `draw_fit`.
     """
     if found.of_sweep:
         refuse({"label": label}, "the records of a machine", "a law's sweep")
@@ -151,17 +152,17 @@ def write_machine_report(
     The page has a slider for each estimate. When a slider moves, the page simulates all records
     again. If the page cannot simulate, it states the reason, and the curves follow the derivative
     of the fit. Then the range of each slider is tested by simulation. In this range the linear
-    approximation differs by at most half of the rms residual, or by 1 % of the standard deviation
-    of the curve if that is more.
+    approximation differs from the simulation by at most half of the rms residual. If 1 % of the
+    standard deviation of the curve is more, it is the limit.
 
     **Arguments:**
 
     - `comparison`: the result of `compare`, if `found` is its best fit.
-    - `uncertainty` of `found`, by `Guarded()` unless given; `profiles`: results of
+    - `uncertainty`: uncertainty of `found`, by `Guarded()` unless given; `profiles`: results of
       `found.profile(...)`.
     - `scores`: results of `found.free_run(...)` or `found.validate(...)` for records that were not
       fitted.
-    - `title`, `notes`, `command`, `overwrite`, the result and the errors: as of
+    - `title`, `notes`, `command`, `overwrite`, the result and the errors: as for
       `write_sweep_report`.
     """
     check_names(write_machine_report, options)
@@ -204,8 +205,8 @@ def machine_report_text(
     bands and data, motions with their modes, residuals, validation, and how to make the page again.
 
     **Arguments:** `seen`: an `Examination`, or an object with the same fields; `uncertainty`,
-    `profiles` of `found`; `comparison` of structures; `scores` on records that were not fitted;
-    `derived` quantities, the common ones unless given.
+    `profiles`: results for `found`; `comparison`: comparison of structures; `scores`: results for
+    records that were not fitted; `derived`: derived quantities, the common ones unless given.
     """
     moving = sliders(found, uncertainty.estimates)
     plots = dict(moving.figures)
@@ -319,7 +320,7 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
 def _motions(
     runs: Sequence[tuple[str, Record, Motion]], what: str, plots: dict[str, Any]
 ) -> Section:
-    """Return the section of the records beside the free runs of `what`, and add its `plots`."""
+    """Return the section that compares records with free runs of `what`; add its `plots`."""
     blocks: list[tuple[str, Any]] = []
     for i, (label, record, motion) in enumerate(runs):
         shown = motion_plots(record, label, motion, what, len(runs))
@@ -420,8 +421,8 @@ def preview_text(
     """Return one self-contained HTML page: each record, and the run of the machine with its start
     values.
 
-    **Arguments:** `previews`: of `frictax.analysis.replay.free_run`; `title`, `notes` of the page;
-    `command` that makes it again.
+    **Arguments:** `previews`: results of `frictax.analysis.replay.free_run`; `title`, `notes`:
+    texts of the page; `command`: command that makes the page again.
     """
     plots: dict[str, Any] = {}
     runs = [(one.label, one.record, one.motion) for one in previews]

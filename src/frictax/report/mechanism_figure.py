@@ -1,4 +1,4 @@
-"""The schematic of a machine: its parts in rows, with what joins them."""
+"""The schematic of a machine: bodies in rows, with the parts that join them."""
 
 import dataclasses
 import io
@@ -33,7 +33,7 @@ from .style import INK, Picture, reproducible_svg, style
 
 
 def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
-    """Draw a machine's parts with their names and main values, and what joins them.
+    """Draw the parts of a machine with their names, main values and connections.
 
     The longest chain of bodies is the first row, from left to right. Below it each branch, and each
     part that closes a loop, has a row of its own. A name in a dashed box refers to a body in an
@@ -86,7 +86,7 @@ def mechanism_svg(mechanism: Mechanism) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Drawing:
-    """A drawing and its size [pt]; `draw` takes the place of its upper left corner."""
+    """A drawing and its size [pt]; `draw` takes the position of its upper left corner."""
 
     width: Length
     height: Length

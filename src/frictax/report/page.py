@@ -58,7 +58,7 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A section of a page: its anchor, its title, and blocks of a kind and a content.
+    """A section of a page: its anchor, its title, and blocks, which are pairs (kind, content).
 
     | kind | content |
     |---|---|
@@ -153,7 +153,7 @@ def reproduction_section(
     python: str = "",
     sources: Mapping[str, str] | None = None,
 ) -> Section:
-    """Return the section on how to make the page again; `sources`: file -> SHA-256."""
+    """Return the section on how to make the page again; `sources`: SHA-256 by file."""
     blocks: list[tuple[str, Any]] = []
     if command:
         blocks += [("text", "On the command line:")] if python else []
@@ -170,7 +170,7 @@ def reproduction_section(
 def derived_rows(
     found: FitResult, derived: Iterable[Estimate] | None, by: Any = None
 ) -> list[tuple[str, ...]]:
-    """Return the rows of the derived quantities; the common ones if None are given."""
+    """Return the rows of the derived quantities; the common quantities if `derived` is None."""
     return [e.cells for e in (common_estimates(found, by) if derived is None else derived)]
 
 
@@ -182,8 +182,8 @@ def write_page(path: str | Path, text: Callable[[], str], *, overwrite: bool) ->
 
 
 def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
-    """Return the file to which the report will be written, or raise an `OSError` in one sentence:
-    for a check before the computation.
+    """Return the file for the report, or raise an `OSError` with one sentence. Call this function
+    before the computation.
     """
     target = check_target(path, "the report")
     if target.exists():
@@ -205,8 +205,8 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
     """Return the files inside a page: the result as JSON, and for each record or sweep a CSV with
     the measurement and the prediction, in SI units.
 
-    Long files are compressed. A file beyond the size of a page is left out, and the text beside the
-    result names it. `motions`: record -> its free run.
+    Long files are compressed. A file that is too large for the page is left out, and the text on
+    `result.json` names it. `motions`: dict from record to its free run.
     """
     out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
     room, absent = 300_000, []  # [bytes] of the files of all records of a page
@@ -272,8 +272,8 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
-    """Return a figure for a page, and one for a phone, as data addresses: SVG, or PNG if the SVG is
-    longer than 1 MB.
+    """Return a figure for a page, and a narrow figure for a phone, as data URLs: SVG, or PNG if the
+    SVG is longer than 1 MB.
     """
     out = {}
     for name, figure in {"wide": wide, **({} if narrow is None else {"narrow": narrow})}.items():

@@ -40,7 +40,7 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 
 def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the lowest and the highest sample of each of `bins`: this looks like all samples."""
+    """Keep the lowest and the highest sample of each of `bins` parts; a plot looks the same."""
     if x.size <= 2 * bins:
         return x, y
     rows = np.array_split(np.arange(x.size), bins)
@@ -55,8 +55,8 @@ def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.nd
 def plot_panels(
     panels: Sequence[Panel], x_label: str, height: int, *, gap: float = 0.1, **layout: Any
 ) -> dict[str, Any]:
-    """Return panels below each other over one axis. A name that several curves have is one entry of
-    the legend, which shows and hides all of them.
+    """Return a plot of panels below each other with a common horizontal axis. A name that several
+    curves have is one entry of the legend, which shows and hides all of them.
     """
     traces, axes, shapes = [], {}, list(layout.pop("shapes", ()))
     named: set[str] = set()

@@ -1,4 +1,4 @@
-"""Interactive plots of a fitted machine: records beside simulated motion, friction over speed,
+"""Interactive plots of a fitted machine: records with the simulated motion, friction over speed,
 profile likelihoods, and the ends of all starts.
 """
 
@@ -32,11 +32,11 @@ _COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
 def motion_plots(
     record: Record, label: str, motion: Motion, what: str = "fitted machine", beside: int = 1
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Plot a record and the free run of `what`: the whole, and every sample around the longest
-    standstill; each with a caption.
+    """Plot a record and the free run of `what`: one plot of the whole, and one of every sample
+    around the longest standstill. Return each plot with its caption.
 
     The residual is below each measured output, with a band of two standard deviations if the record
-    has one. Each of several records `beside` each other has fewer points.
+    has one. `beside`: number of records on the page; with more records each plot has fewer points.
     """
     # The lowest and the highest sample of each of 500 bins are drawn. All records of a page have
     # 800 bins, which keeps the page below 3 MB.
@@ -125,8 +125,8 @@ def _motion_plot(
 def _add_modes(
     plot: dict[str, Any], motion: Motion, rows: np.ndarray, axis: str, most: int
 ) -> None:
-    """Add a coloured rectangle for each mode of each contact over time, `most` at most, and the
-    legend of the modes.
+    """Add a coloured rectangle for each mode of each contact over time, at most `most` of them, and
+    the legend of the modes.
     """
     strips = []
     for row, modes in enumerate(motion.modes.values()):
@@ -165,8 +165,8 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     """Plot the friction of each contact over speed, with its confidence band and the friction
     computed from the measured motion; None for a machine without friction.
 
-    The plot shows forces; without them torques; without both the coefficients of brakes and
-    clutches.
+    The plot shows forces. If there are none, it shows torques, and otherwise the coefficients of
+    brakes and clutches.
     """
     si, contacts, top = _contacts(found, study)
     if not contacts:

@@ -1,5 +1,5 @@
 """Pictures of a record, and of a fit to records: measured and simulated motion, and the ends of all
-starts; and the curves that a fit compares, with their derivatives by the estimates.
+starts. Also the curves that a fit compares, with their derivatives with respect to the estimates.
 """
 
 import dataclasses
@@ -112,9 +112,10 @@ def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
 class Channel:
     """One measured quantity of one record, and the curve of the fit.
 
-    - `x` (n,): time [s], or the velocity of a sweep [SI]; the `windows` follow each other.
-    - `measured`, `fitted` (n,) and `slopes` (n, p), the derivatives of `fitted` by the estimates,
-      all in SI; `counts` (n,): which rows the fit compares. `noise`: standard deviation of a row.
+    - `x` (n,): time [s], or the velocity of a sweep [SI]; `windows`: number of successive windows.
+    - `measured`, `fitted` (n,); `slopes` (n, p): derivatives of `fitted` with respect to the
+      estimates; all in SI. `counts` (n,): whether the fit compares a row. `noise`: standard
+      deviation of the noise of a row.
     """
 
     label: str
@@ -130,15 +131,15 @@ class Channel:
 
     @property
     def residual(self) -> Float[np.ndarray, " n"]:
-        """Measured minus fitted; nan where the fit does not compare them."""
+        """Measured minus fitted; nan in rows that the fit does not compare."""
         return np.where(self.counts, self.measured - self.fitted, np.nan)
 
     def rms(self, rows: Float[np.ndarray, " n"]) -> float:
-        """Return the root mean square of the rows that count."""
+        """Return the root mean square of `rows` where the fit compares them."""
         return float(np.sqrt(np.mean(rows[self.counts] ** 2))) if self.counts.any() else 0.0
 
     def rows(self) -> np.ndarray:
-        """Return the numbers of all rows, with -1 between windows."""
+        """Return the indices of all rows, with -1 between windows."""
         return with_gaps(np.arange(self.x.size), self)
 
 
@@ -154,7 +155,7 @@ def pick(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def channels_of(found: FitResult) -> list[Channel]:
-    """Return every curve that the fit compares, with the derivatives that the fit has."""
+    """Return every curve that the fit compares, with its derivatives at the end of the fit."""
     out, first, shown = [], 0, np.asarray(found.shown)
     for (label, record), prepared in zip(
         found.records.items(), found.problem.prepared, strict=True
@@ -217,14 +218,15 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     """Draw, for each measured output, the measurement (grey) with the prediction of the fitted
     machine (blue), and the residual below.
 
-    The runs are those of the fit's objective: one for a free run, one for each window of `Windows`.
-    The grey band is two standard deviations of the noise.
+    Runs are as in the fit's objective: one run for `FreeRun`, one for each window of `Windows`. The
+    grey band is two standard deviations of the noise.
 
     **Arguments:** `label` of the record, the first unless given; `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("fit.png")`.
 
-    **Raises:** `KeyError` for a label that the fit does not have, `ValueError` for one of a sweep.
+    **Raises:** `KeyError` for a label that the fit does not have, `ValueError` for the label of a
+    sweep.
     """
     if label is None:
         label = next(name for name, r in found.records.items() if isinstance(r, Record))

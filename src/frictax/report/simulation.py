@@ -44,8 +44,8 @@ def packed_numbers(values: Any) -> str:
 
 
 def simulate_records(problem: Problem, found: np.ndarray) -> str:
-    """Return the script that simulates each record of a problem, as its objective does. `found`:
-    the values (p,), which sliders change, except the starts of windows.
+    """Return the script that simulates each record of a problem, as its objective does. `found`
+    (p,): values of the unknowns. Sliders change these values except the starts of windows.
 
     **Raises:** `CannotBeWritten` with the reason.
     """

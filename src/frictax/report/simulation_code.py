@@ -30,8 +30,9 @@ from frictax.signals import Sampled
 class Channels:
     """The channels of a record, from which its simulation is built.
 
-    - `inputs`: name -> whether it is held between samples; `outputs`: names.
-    - `starts`: states that begin at measured values; `as_read`: their values need no sensor.
+    - `inputs`: dict from name to whether the input is held between samples; `outputs`: names.
+    - `starts`: states that begin at measured values; `as_read`: whether these values are used
+      without inverting the sensor.
     - `delayed`: the channels whose delay is not known to be 0.
     """
 
@@ -45,10 +46,11 @@ class Channels:
 class SimulationCode:
     """The functions of a simulation for parameters `x`, each of which JAX can trace.
 
-    **Arguments:** `setup_at`: returns the `Setup` at x; `x`: some parameters; `channels`; `engine`.
+    **Arguments:** `setup_at`: returns the `Setup` at x; `x`: parameters of one setup; `channels`;
+    `engine`.
 
-    The vector `p` has all numbers of the setup. The vector `u` has the begin and the end of the
-    interval between two samples [s], and for each input its values there.
+    The vector `p` contains all real numbers of the setup. The vector `u` contains two sample times
+    [s], and for each input its values at these times.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class SimulationCode:
         self._leaves, self._structure = jax.tree.flatten(real)
 
     def _with_signals(self, setup: Setup, u: Any = None) -> Setup:
-        """Return the setup with inputs that are known from one sample to the next."""
+        """Return the setup with the inputs that `u` gives from one sample to the next."""
         u = self.u if u is None else u
         signals = {
             name: Sampled(u[:2], u[2 + 2 * i : 4 + 2 * i], hold=hold)
@@ -96,7 +98,7 @@ class SimulationCode:
         return Reused(model_of(system.structure_only if is_mechanism else system, None))
 
     def numbers(self, x: Any) -> Any:
-        """Return the vector `p`."""
+        """Return the vector `p` of the setup at `x`."""
         return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(self._split(x)[0])])
 
     def delays(self, p: Any) -> list[Any]:
@@ -143,13 +145,13 @@ class SimulationCode:
         return y, start, ranges, inverse, mode, width
 
     def step(self, p: Any, u: Any, step: Any, y: Any, mode: Any, control: Any) -> Any:
-        """Return what a step gives, and its error control."""
+        """Return the results of one step, and the new state of the error control."""
         reused = self._reused(self._system(p, u))
         taken, after = take_controlled_step(reused, self.engine, step, y, mode, control)
         return *taken, after.width, after.ranges, after.inverse
 
     def outputs(self, p: Any, u: Any, t: Any, y: Any, mode: Any) -> list[Any]:
-        """Return the outputs as the machine has them, without their sensors."""
+        """Return the true outputs of the machine, before its sensors."""
         system = self._system(p, u)
         names, states = self.channels.outputs, system.states()
         values = [

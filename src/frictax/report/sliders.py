@@ -1,7 +1,7 @@
 """Sliders of a page: each changes one estimate, and the page simulates the records again.
 
-Where a page cannot simulate, a slider moves the curves along their derivative. Then its range is
-where this linear approximation was tested by simulation.
+If a page cannot simulate, a slider moves the curves along their derivative. Then simulations at the
+ends of the slider's range test this linear approximation.
 """
 
 import dataclasses
@@ -29,10 +29,10 @@ from .style import FAINT, FORWARD, Curve, Panel
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Range:
-    """How far one estimate can be moved from its value: `lower` <= 0 <= `upper` [SI].
+    """The range of a slider relative to the value of its estimate: `lower` <= 0 <= `upper` [SI].
 
-    `off`: the largest error of the linear approximation there, over the allowed error. It is above
-    1 if no step with an allowed error was found.
+    `off`: largest error of the linear approximation at these ends, relative to the allowed error.
+    `off` is above 1 if no step with an allowed error was found.
     """
 
     estimate: Estimate
@@ -49,8 +49,8 @@ class Range:
 def ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
-    """Find by simulation how far the linear approximation holds for each estimate; None for an
-    estimate that does not move any curve.
+    """Find by simulation the range in which the linear approximation is accurate, for each
+    estimate. The result is None for an estimate that does not move any curve.
     """
     x, shown = np.asarray(found.x), np.flatnonzero(found.shown)
     room = bounds(found.problem.unknowns) - x, upper_bounds(found.problem.unknowns) - x
@@ -94,7 +94,8 @@ def simulated_ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
     """Return ranges from 0 to twice the value of each estimate, or ten standard errors to each side
-    if that is more, inside the bounds of the fit. An estimate that does not move any curve is None.
+    if that is more. Ranges end inside the bounds of the fit. The result is None for an estimate
+    that does not move any curve.
     """
     shown = np.flatnonzero(found.shown)
     least, most = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
@@ -114,7 +115,7 @@ def simulated_ranges(
 
 def _tolerance(channel: Channel) -> float:
     """Return the allowed error of the linear approximation [SI], rms: half of the residuals, or 1 %
-    of the standard deviation of the curve. The page says so.
+    of the standard deviation of the curve. The page states this rule.
     """
     shown = channel.measured[channel.counts]
     of_curve = 0.01 * float(np.std(shown)) if shown.size else 0.0
@@ -162,7 +163,7 @@ class Sliders:
 def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sliders:
     """Plot all curves that a fit compares, with a slider for each estimate that moves them.
 
-    `estimates` with the errors that the page states, those of the fit unless given.
+    `estimates`: estimates with the errors that the page states, by default those of the fit.
     """
     channels = channels_of(found)
     estimates = found.estimates if estimates is None else estimates
@@ -268,7 +269,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
 
 
 def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:
-    """Turn slopes (n, p) into changes (n, k) by each slider at its farther end."""
+    """Convert slopes (n, p) to changes (n, k), caused by each slider at its farther end."""
     if not moving:
         return slopes[:, :0]
     return np.stack([slopes[:, k] * r.size for k, r in moving], axis=1)
@@ -346,7 +347,7 @@ def _sweep_panels(
     moving: Sequence[tuple[int, Range]],
     moves: list[dict[str, Any]],
 ) -> list[Panel]:
-    """Return the panels of a sweep, with forces against the motion, and add to `moves`.
+    """Return the panels of a sweep, with forces against the motion; add its moves to `moves`.
 
     The law has a gap between the directions.
     """
@@ -386,7 +387,7 @@ def _sweep_panels(
 
 
 def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) -> dict[str, Any]:
-    """Return which traces move, from where and by which factor; slopes are 0 in a gap."""
+    """Return the moving traces, their base values, factors and slopes; slopes are 0 in a gap."""
     return {
         "targets": [
             {"trace": trace, "base": plotly.six_figures(base), "factor": factor}

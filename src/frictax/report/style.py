@@ -1,6 +1,6 @@
-"""The style of all figures, and curves in panels over one axis as data.
+"""The style of all figures, and classes for curves in panels with a common horizontal axis.
 
-`draw_panels` draws them by matplotlib, `plotly_json.plot_panels` by plotly.
+`draw_panels` draws these panels by matplotlib, `plotly_json.plot_panels` by plotly.
 """
 
 import dataclasses
@@ -25,9 +25,9 @@ CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
-    """y over x. A curve without a name is not in the legend; nan breaks a line.
+    """A curve of y over x. Without a name it is not in the legend; nan breaks a line.
 
-    `width`: of a line, or the diameter of points [pt].
+    `width`: width of a line, or diameter of points [pt].
     """
 
     x: np.ndarray
@@ -40,10 +40,10 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Panel:
-    """Curves over one another.
+    """Curves that share one vertical axis.
 
-    - `label` of the vertical axis; `title` above the panel, which plotly does not show.
-    - `height`: relative to the other panels.
+    - `label`: label of the vertical axis; `title`: text above the panel, not shown by plotly.
+    - `height`: height relative to the other panels.
     - `band`: half the width of a grey band around zero, None for no band.
     - `layout`: further settings of plotly's vertical axis.
     """
@@ -58,7 +58,7 @@ class Panel:
 
 
 def style() -> AbstractContextManager[None]:
-    """Return the settings for making a figure; the user's settings are restored afterwards."""
+    """Return a context with the settings of figures; its end restores the user's settings."""
     settings: dict[str, Any] = {
         "axes.axisbelow": True,
         "axes.edgecolor": FAINT,
@@ -86,13 +86,13 @@ def style() -> AbstractContextManager[None]:
 
 
 def reproducible_svg() -> AbstractContextManager[None]:
-    """Return the settings for writing an SVG: reproducible names inside, letters as paths."""
+    """Return a context for writing an SVG with reproducible names, and with letters as paths."""
     return matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"})
 
 
 def literal_text(text: str) -> str:
-    """Return `text` for matplotlib to show letter for letter: without mathematics between dollars,
-    and without hiding a name that begins with an underscore.
+    """Escape `text` so that matplotlib shows it unchanged. Otherwise matplotlib reads dollars as
+    mathematics and hides a label that begins with an underscore.
     """
     shown = str(text).replace("$", r"\$")
     return "\u200a" + shown if shown.startswith("_") else shown
@@ -118,7 +118,7 @@ def canvas(width: float, height: float) -> Figure:
 def stacked_panels(
     width: float, height: float, count: int, ratios: list[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure [inch] of panels below each other over one axis."""
+    """Return a figure [inch] of panels below each other with a common horizontal axis."""
     figure = canvas(width, height)
     panels = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=ratios)
     return figure, list(np.ravel(panels))
@@ -127,10 +127,10 @@ def stacked_panels(
 def draw_panels(
     panels: Sequence[Panel], x_label: str, *, width: float, inches: float, around: float
 ) -> tuple[Figure, list[Axes]]:
-    """Draw panels below each other over one axis.
+    """Draw panels below each other with a common horizontal axis.
 
-    `inches`: the height of a panel of relative height 1; `around`: the height of all that is
-    outside of the panels [inch].
+    `inches`: the height of a panel of relative height 1; `around`: the height of everything outside
+    the panels [inch].
     """
     heights = [panel.height for panel in panels]
     figure, drawn = stacked_panels(width, inches * sum(heights) + around, len(panels), heights)

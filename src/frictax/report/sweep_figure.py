@@ -24,10 +24,10 @@ def draw_sweep(
     """Draw the measured points with error bars, the fitted law with its confidence band, and the
     residuals below.
 
-    Each direction has a column of its own. Forces are drawn against the motion (times -1 for
-    v < 0), so that both directions can be compared. The bars are one standard deviation of the
-    noise. It is estimated from the misfit, times the sigma of the row if the sweep has one, unless
-    sigma is declared as known.
+    Each direction has a column of its own. Forces are drawn against the motion (times -1 for v <
+    0), so that both directions can be compared. The bars are one standard deviation of the noise,
+    estimated from the misfit. If the sweep has a sigma, the bars are proportional to it. If sigma
+    is known, the bars are sigma.
 
     **Arguments:**
 
@@ -218,5 +218,5 @@ def noise_of_rows(found: FitResult) -> np.ndarray:
 
 
 def comparisons(comparison: Any) -> list[Comparison]:
-    """Return one comparison, several, or no comparison as a list."""
+    """Return a list of one comparison, of several, or of none."""
     return [comparison] if isinstance(comparison, Comparison) else list(comparison or ())

@@ -31,9 +31,9 @@ class Column:
 def to_pandas(thing: Trajectory | Record | Sweep) -> DataFrame:
     """Return a `pandas.DataFrame` in SI units, over time or over the rows of a sweep.
 
-    ``frame.attrs["units"]`` and ``frame.attrs["long_names"]`` hold the unit and the meaning of each
-    column and of the index. Columns of a run are ``part.variable``. Columns of a record are its
-    channels; a standard deviation for each sample is the column ``<channel> sd``.
+    ``frame.attrs["units"]`` and ``frame.attrs["long_names"]`` contain the unit and the meaning of
+    each column and of the index. Columns of a run are ``part.variable``. Columns of a record are
+    its channels; a standard deviation for each sample is the column ``<channel> sd``.
 
     >>> import frictax as fx
     >>> record = fx.Record([0, 1, 2, 3], {"drive": [0, 1, 2, 0]}, {"mass.s": [0, 1, 5, 8]})
@@ -128,8 +128,8 @@ def to_arviz(drawn: Posterior) -> Any:
     """Return the draws for the plots and diagnostics of ArviZ: an `InferenceData` before ArviZ 1.0,
     an `xarray.DataTree` since.
 
-    - `posterior`: each estimate by its path over (chain, draw), with ``attrs["units"]``; a table
-      is one variable. `sample_stats`: statistics of the sampler.
+    - `posterior`: each estimate by its path over (chain, draw), with ``attrs["units"]``; the
+      entries of an array are one variable. `sample_stats`: statistics of the sampler.
     - `observed_data`: the measured channels as ``<record>: <channel>`` over time, in SI units;
       `constant_data`: the inputs.
 

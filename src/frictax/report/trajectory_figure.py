@@ -109,9 +109,9 @@ def draw_trajectory(
 def _variables(
     run: Trajectory, parts: Iterable[str] | str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the variables of the parts to draw, and those of the parts whose motion is drawn.
+    """Return the variables of the parts to draw, and of the parts whose motion is drawn.
 
-    Variables of a turning part have the names of a sliding part.
+    Variables of a rotating part get the names of a sliding part, such as s for phi.
     """
     mechanism, layout = run.system.mechanism, run.system.layout
     bodies = {run.names[i] for i in layout.bodies}

@@ -46,13 +46,14 @@ def write_what_if(
 
     - `path` of the page; `title` of the page; `overwrite`: whether a former report may be replaced.
     - `free`: paths of the parameters with a slider, as in `fx.fit`. Unless given, all parameters
-      that a fit may estimate, with those of the drives. Sliders go from 0 to twice the value.
+      that a fit may estimate, including parameters of the drives. Sliders go from 0 to twice the
+      value.
 
     **Returns:** the path of the page.
 
-    **Raises:** `ValueError` for a batch of runs, for a run in 32 bits or one that did not reach its
-    end, and for a machine whose code is too long for a page; `KeyError` for a path that the machine
-    does not have; `OSError` with one sentence if the page cannot be written.
+    **Raises:** `ValueError` for a batch of runs, a run in 32 bits, a run that did not reach its
+    end, or a machine whose code is too long for a page; `KeyError` for a path that the machine does
+    not have; `OSError` with one sentence if the page cannot be written.
 
     >>> import frictax as fx, numpy as np, tempfile
     >>> block = fx.Mechanism(

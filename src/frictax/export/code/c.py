@@ -54,7 +54,7 @@ class C(Language):
             self.functions = {k: named.sub(r"\g<0>f", v) for k, v in self.functions.items()}
 
     def head(self, body: str) -> str:
-        """Return what comes before `body`: the included files and the functions that it calls."""
+        """Return what comes before `body`: include lines and helper functions that it calls."""
         lines = HEAD.replace("REAL", self.types[REAL]).splitlines()
         called = [re.search(r"(fx_\w+)\(", line) for line in lines]
         used = [name is None or name[0] in body for name in called]

@@ -35,18 +35,19 @@ def to_feedforward(
     """Return the friction of a contact as a function in single precision that a controller adds to
     its force in each cycle.
 
-    The force has the sign of the commanded speed and the size of the law at it. Where the axis
-    stands, it is at least the breakaway force. It changes by at most `rate`*dt from its `last`
-    value, so that it does not jump when the command changes its sign.
+    The force has the sign of the commanded speed and the magnitude of the law at that speed. While
+    the axis is at rest, the force is at least the breakaway force. It changes by at most `rate`*dt
+    from its `last` value, so that it does not jump when the command changes its sign.
 
     **Arguments:**
 
     - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep, whose
       intervals are then in the comment; `name`: the contact of the machine, needed if it has
-      several. A constant force beside the friction, such as the offset of a sweep, is left out.
+      several. A constant force in addition to the friction, such as the offset of a sweep, is left
+      out.
     - `language`: "c" for C99, "st" for structured text of IEC 61131-3, "javascript", which computes
       in double precision.
-    - `still`: the speed [m/s or rad/s] below which the axis stands.
+    - `still`: the speed [m/s or rad/s] below which the axis counts as at rest.
     - `rate`: the largest change of the force [N/s or N.m/s]; by default breakaway in 10 ms.
 
     **Raises:** `ValueError` for another language, a contact with a normal force, or numbers that

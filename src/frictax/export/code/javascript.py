@@ -1,4 +1,4 @@
-"""JavaScript for a page: short names, results in arrays beside each function."""
+"""JavaScript for a page: names are short, and each function writes its results into arrays."""
 
 import re
 from collections.abc import Sequence

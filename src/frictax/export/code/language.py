@@ -38,13 +38,13 @@ Text = tuple[str, int]  # an expression and how tightly it binds
 
 
 def call_formats(form: str, names: str, arguments: int = 1) -> dict[str, str]:
-    """Return formats of calls for operations with the names of functions of the language."""
+    """Return the formats of calls, by operation; `names`: operations and functions."""
     given = ", ".join(["{}"] * arguments)
     return {name: f"{form.format(name)}({given})" for name in names.split()}
 
 
 class Language(abc.ABC):
-    """Prints the functions of a `Program`. A subclass says how a statement looks."""
+    """A printer of the functions of a `Program`. A subclass defines the form of statements."""
 
     name: ClassVar[str]
     types: dict[str, str]
@@ -61,7 +61,7 @@ class Language(abc.ABC):
     longest = 110  # characters of an expression that is written where it is used
 
     def print(self, program: Program) -> str:
-        """Return the text of all functions. Of equal ones the first is written and called."""
+        """Return the text of all functions. Of equal functions only the first is written."""
         self.depth = 0
         out = self.lines = [self.table(table) for table in program.tables]
         written, equal = dict[str, str](), dict[str, str]()
@@ -83,7 +83,7 @@ class Language(abc.ABC):
     # -- expressions
 
     def atom(self, x: Any) -> Text:
-        """Return the text of an atom or array, and how tightly it binds."""
+        """Return the text of an atom or array, and its operator precedence."""
         if isinstance(x, Literal):
             text = self.literal(x.value, x.kind)
             return text, PREFIX if text.startswith("-") else ATOM
@@ -95,7 +95,7 @@ class Language(abc.ABC):
         return self.atom(x)[0]
 
     def above(self, x: Any, least: int) -> str:
-        """Return an expression, in brackets unless it binds more tightly than `least`."""
+        """Return an expression, in brackets unless its precedence is above `least`."""
         text, binding = self.atom(x)
         return text if binding > least else f"({text})"
 
@@ -127,7 +127,7 @@ class Language(abc.ABC):
 
     @abc.abstractmethod
     def special(self, operation: str, arguments: Sequence[Any], kind: str) -> Text | None:
-        """Return an expression that is not a sign or a function with a format."""
+        """Return the text of an operation without sign or format; None for other operations."""
 
     # -- statements
 
@@ -142,8 +142,8 @@ class Language(abc.ABC):
         """Write a function around the lines of its body."""
 
     def results(self, function: Function) -> list[tuple[Atom, str, int]]:
-        """Return the outputs that a function passes back, each with "o" for a real number or "k"
-        for any other, and its index among these.
+        """Return the outputs that a function passes back. Each has the name of its array ("o" for
+        real numbers, "k" for others) and its index in that array.
         """
         count, out = {"o": 0, "k": 0}, []
         for i in function.returned:
@@ -236,7 +236,7 @@ class Language(abc.ABC):
         self.write(self.let.format(self.types[variable.kind], variable.name, text))
 
     def number(self, value: float, infinity: str, nan: str) -> str:
-        """Return a number as Python writes it, with the language's words for the others."""
+        """Return a finite number as Python writes it, otherwise `infinity` or `nan`."""
         if math.isnan(value):
             return nan
         return repr(value) if math.isfinite(value) else ("-" if value < 0 else "") + infinity

@@ -1,7 +1,7 @@
 """A program of JAX (a jaxpr) as scalar statements.
 
-A value of JAX is an array of atoms here (numpy, dtype object), so operations that only move entries
-are those of numpy. Jitted calls with the names in `Program.outlined` stay functions.
+A value of JAX is a numpy array of atoms here (dtype object). Therefore numpy does the operations
+that only move entries. Jitted calls with the names in `Program.outlined` stay functions.
 """
 
 import functools
@@ -67,14 +67,14 @@ def kind_of(x: Any) -> str:
 
 
 def array_of(atoms: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
-    """Return an array with these entries in the order of C."""
+    """Return an array with these entries in C order."""
     out = np.empty(len(atoms), object)
     out[:] = atoms
     return out.reshape(tuple(shape))
 
 
 def each(function: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
-    """Apply a function entry by entry; an array of one entry counts for all."""
+    """Apply a function entry by entry; arrays are broadcast like those of numpy."""
     spread = np.broadcast_arrays(*arrays)
     rows = zip(*(a.reshape(-1) for a in spread), strict=True)
     return array_of([function(*atoms) for atoms in rows], spread[0].shape)
@@ -92,8 +92,8 @@ def whole_number(value: Any) -> Literal:
 class Program:
     """All functions of one machine.
 
-    - `outlined`: names of jitted functions that stay functions, one for each jaxpr and the literals
-      and arrays in its arguments; `shared`: those that are one function for all literals.
+    - `outlined`: names of jitted functions that stay functions. Other literals or arrays in the
+      arguments give another function. `shared`: names whose function takes literals as arguments.
     """
 
     def __init__(self, outlined: Sequence[str] = (), shared: Sequence[str] = ()) -> None:
@@ -123,7 +123,8 @@ class Program:
         """Add a function by tracing it.
 
         `arrays`: the arguments whose entries are read where they are needed; `copied`: arrays whose
-        entries are variables from the start. All others are numbers.
+        entries are copied to variables at the start. The entries of all other arguments are passed
+        one by one.
         """
         closed = jax.make_jaxpr(function)(*arguments.values())
         made, lowering = Function(name), Lowering(self, inlines=True)
@@ -155,8 +156,8 @@ class Program:
         self.functions.append(made)
 
     def outline(self, name: str, closed: Any, values: Sequence[np.ndarray]) -> Any:
-        """Return the function of a jitted call and what to pass to it. Literals and entries of
-        arrays are written in the function, literals of a shared one are passed.
+        """Return the function of a jitted call and its arguments. Literals and entries of arrays
+        are written in the function; a shared function gets literals as arguments.
         """
         atoms = [atom for value in values for atom in value.reshape(-1)]
         bound = Entry if name in self.shared else Entry | Literal
@@ -182,7 +183,7 @@ class Program:
         return made, [*(x for x in made.inputs if isinstance(x, Array)), *passed]
 
     def keep_called(self, roots: Sequence[str]) -> None:
-        """Remove the functions that the `roots` do not call; each comes after what it calls."""
+        """Remove functions that the `roots` do not call; order each after those that it calls."""
         kept: dict[Function, None] = {}
 
         def add(function: Function) -> None:
@@ -265,7 +266,7 @@ class Lowering:
     # -- entries at places that are known only in a run
 
     def entry(self, value: np.ndarray, index: Any) -> Atom:
-        """Return the entry of `value`, in the order of C, at an index."""
+        """Return the entry of `value` at an index in C order."""
         atoms = list(value.reshape(-1))
         first = atoms[0]
         if isinstance(index, Literal):
@@ -289,7 +290,7 @@ class Lowering:
         return self.b.load(array, index)
 
     def choose(self, which: Any, cases: Sequence[Any]) -> Any:
-        """Return one of several atoms by a number."""
+        """Return the atom of `cases` that the number `which` selects."""
         if which.kind == TRUTH:
             return self.let("select", which, cases[1], cases[0])
         out = cases[-1]
@@ -306,7 +307,7 @@ class Lowering:
         )
 
     def offset(self, shape: Sequence[int], indices: dict[int, Any]) -> Any:
-        """Return the index in the order of C of the entry at the `indices` of some axes."""
+        """Return the C-order index of the entry at the `indices` of some axes."""
         out: Any = ZERO
         for axis, index in indices.items():
             step = self.let("mul", whole_number(math.prod(shape[axis + 1 :])), index)
@@ -433,7 +434,7 @@ def _broadcast(low, eqn, values, *, shape, broadcast_dimensions, **_) -> np.ndar
 
 
 def _move(low, eqn, values, **params) -> list[np.ndarray]:
-    """The rule of a rare operation: JAX moves the numbers of the entries."""
+    """Apply a rare operation that moves entries: JAX moves their indices."""
     ends = np.cumsum([value.size for value in values])
     numbers = [
         np.arange(end - v.size, end).reshape(v.shape) for v, end in zip(values, ends, strict=True)
@@ -476,7 +477,7 @@ def _reduce(low: Lowering, eqn: Any, values: list[np.ndarray], *, axes, **_) -> 
 
 
 def _position(low: Lowering, eqn: Any, values: list[np.ndarray], *, axes, **_) -> np.ndarray:
-    """The rule of argmax and argmin: the first of equal entries; NaN wins."""
+    """Write argmax or argmin: the first of equal entries is taken, and NaN wins."""
     let, is_most = low.let, eqn.primitive.name == "argmax"
     rows = np.moveaxis(values[0], axes[0], -1)
 
@@ -521,7 +522,7 @@ def _dot(low, eqn, values, *, dimension_numbers, **_) -> np.ndarray:
 
 
 def _place(low: Lowering, whole_shape: Any, part_shape: Any, starts: Any) -> list[Any]:
-    """Return the indices in the order of C of the entries of a part that begins at `starts`."""
+    """Return the C-order indices of the entries of a part that begins at `starts`."""
     free = {
         k: low.clip(start[()], n - m)
         for k, (start, n, m) in enumerate(zip(starts, whole_shape, part_shape, strict=True))
@@ -598,7 +599,7 @@ def _scatter(low, eqn, values, *, dimension_numbers: Any, **_) -> np.ndarray:
 
 
 def _platform(low, eqn, values, *, platforms, **_) -> np.ndarray:
-    """The rule of `platform_dependent`: code is for a CPU."""
+    """Return the index of the CPU's branch of `platform_dependent`."""
     fits = (k for k, names in enumerate(platforms) if names is None or "cpu" in names)
     return constant(np.int32(next(fits, len(platforms))))
 

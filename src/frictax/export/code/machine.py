@@ -51,8 +51,8 @@ LONG_AGO = -1e30  # [s] time of the one value of a held input
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """A number of the machine that the code keeps in its vector `p`. `listed`: it has a name of its
-    own in the code, as every number but those of long tables.
+    """A number of the machine that the code keeps in its vector `p`. `listed`: whether the code
+    lists it by name, which is false for entries of long tables.
     """
 
     name: str
@@ -93,7 +93,7 @@ class NumberTree:
                 self.numbers.append(dataclasses.replace(number, listed=is_listed))
 
     def with_numbers(self, p: Any) -> Any:
-        """Return the model with other numbers."""
+        """Return the model with the numbers `p`."""
         leaves = [
             leaf if first is None else p[first : first + leaf.size].reshape(leaf.shape)
             for leaf, first in zip(self._leaves, self._first, strict=True)
@@ -109,17 +109,17 @@ class NumberTree:
 class MachineCode:
     """A machine whose numbers are one vector `p`.
 
-    - `numbers`: the entries of `p`, as `Number`: its parameters, the numbers of its drives, and
-      those of its instruments.
+    - `numbers`: the entries of `p`, as `Number`: its parameters, and the numbers of its drives and
+      instruments.
     - `outputs`: names and units of the variables that the code returns, as their sensors show them.
-    - `inputs`: by name, how an input from outside goes from sample to sample, and the index in `p`
-      of its first time and of its first value.
-    - `instruments`: by channel, such as "outputs.mass.s", the index in `p` of gain, offset, drift
-      and delay. `delayed` are those whose delay is not 0.
-    - `substeps`, `error`: steps from one sample to the next, and the largest distance of their run
-      from an accurate one, relative to the range of each state.
-    - `ts`: the times of the samples, which begin at `first`; `ranges` of the states in that run;
-      `states`, `modes`: how many entries state and mode have.
+    - `inputs`: for each input of the caller "held" or "linear", and the indices in `p` of its first
+      time and of its first value.
+    - `instruments`: for each channel, such as "outputs.mass.s", the index in `p` of its gain, which
+      offset, drift and delay follow. `delayed`: the channels whose delay is not 0.
+    - `substeps`: steps from one sample to the next; `error`: largest difference of their states
+      from an accurate run, relative to the range of each state.
+    - `ts`: times of the samples [s]; `first`: the first time; `ranges`: range of each state in the
+      accurate run; `states`, `modes`: number of entries of state and mode.
     """
 
     def __init__(
@@ -196,8 +196,8 @@ class MachineCode:
         return take_one_step(system, self.options, t, t_end, y, mode)
 
     def read(self, p: Any, t: Any, y: Any, mode: Any) -> list[Any]:
-        """Return the outputs at one moment, as their sensors show them. A delay, and the drift
-        after it, are left to the caller, who knows other moments.
+        """Return the outputs at time `t`, as their sensors show them. If a sensor has a delay, the
+        caller must add its delay and drift, because they need other times.
         """
         system = self.system(p, named=True)
         shown = list[Any]()
@@ -233,7 +233,7 @@ def _system(machine: Any, named: bool = False) -> AbstractHybridSystem:
 
 
 def _check(engine: Any, inputs: Any, outputs: Any) -> None:
-    """Raise `ValueError` for options of an export that have another form."""
+    """Raise `ValueError` for options of an export that are not valid."""
     if not isinstance(engine, OnSamples):
         raise ValueError(
             "`engine` must be an `OnSamples`, whose steps the code takes, got"
@@ -265,8 +265,8 @@ def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
 
 
 class _Source(NamedTuple):
-    """What is exported: a machine, times [s], and of a fit instruments by channel and intervals by
-    path.
+    """The machine to export and its times [s]; for a fit also instruments by channel and intervals
+    by path.
     """
 
     machine: Any
@@ -321,7 +321,7 @@ def _numbers_of(channel: str, instrument: Instrument, unit: str) -> list[Number]
 
 
 def _times(machine: Any, ts: Any) -> np.ndarray:
-    """Return the times of the samples: `ts`, or those of the longest measured drive."""
+    """Return the times of the samples: `ts`, or the times of the longest measured drive."""
     if ts is None:
         is_signal = lambda x: isinstance(x, AbstractSignal)  # noqa: E731
         signals = jax.tree.leaves(machine, is_leaf=is_signal)
@@ -344,8 +344,8 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
 
 
 def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, np.ndarray]:
-    """Return how many equal steps from sample to sample keep the run near an accurate one, the
-    largest distance between the two relative to the range of a state, and these ranges.
+    """Return the smallest number of equal steps per sample whose run is near an accurate one. Also
+    return their largest difference, relative to the range of a state, and these ranges.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
     allowed, last = SHARPER * tolerance, ts.size - 1
@@ -402,7 +402,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
 
 
 def default_outputs(machine: Any) -> list[str]:
-    """Return the states with a name, and the friction of each contact of a mechanism."""
+    """Return the names of all named states, and of the friction of each contact of a mechanism."""
     names = [name for name in state_names(machine) if name]
     if not isinstance(machine, Mechanism):
         return names

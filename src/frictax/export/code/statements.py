@@ -1,4 +1,4 @@
-"""Scalar statements between a program of JAX and a language.
+"""Scalar statements: the form of a program between JAX and a programming language.
 
 A `Builder` folds constants and shares equal subexpressions while it appends statements.
 `live_statements` removes what no output needs.
@@ -78,7 +78,7 @@ class Statement:
 
 
 class Let(Statement):
-    """variable = operation(arguments). Operation "load" reads an entry of an array."""
+    """The statement variable = operation(arguments). Operation "load" reads an array's entry."""
 
     def __init__(self, variable: Variable, operation: str, arguments: Iterable[Any]) -> None:
         super().__init__(list(arguments), [variable])
@@ -86,7 +86,7 @@ class Let(Statement):
 
 
 class Set(Statement):
-    """Give a variable a new value; `late`: at the end of a turn of a loop."""
+    """A statement that gives a variable a new value; `late`: at the end of a turn of a loop."""
 
     def __init__(self, variable: Variable, value: Atom, late: bool = False) -> None:
         super().__init__([value], [variable])
@@ -94,7 +94,7 @@ class Set(Statement):
 
 
 class Store(Statement):
-    """array[index] = value"""
+    """The statement array[index] = value."""
 
     def __init__(self, array: Array, index: Atom, value: Atom) -> None:
         super().__init__([index, value], [array])
@@ -106,7 +106,7 @@ class If(Statement):
 
 
 class Loop(Statement):
-    """Repeat the block until a `Break`, or `count` times."""
+    """A loop that repeats its block until a `Break`, or `count` times."""
 
     def __init__(self, body: list[Statement], count: int | None = None) -> None:
         super().__init__([], [], [body])
@@ -119,7 +119,7 @@ class Break(Statement):
 
 
 class Call(Statement):
-    """Call a function. Its results are written to variables; None for one that is not read."""
+    """A call of a function. Its results are written to variables; None: a result is not read."""
 
     def __init__(self, function: "Function", arguments: list[Any], results: list[Any]) -> None:
         super().__init__(arguments, results)
@@ -128,8 +128,8 @@ class Call(Statement):
 
 @dataclass(eq=False)
 class Function:
-    """A function of the code. `returned`: the outputs that a call passes back; the others are
-    literals or arguments.
+    """A function of the code. `returned`: indices of the outputs that a call passes back. The other
+    outputs are literals or arguments.
     """
 
     name: str
@@ -175,7 +175,7 @@ class Builder:
         return self.blocks.pop()
 
     def recall(self, key: Any) -> Any:
-        """Return what `keep` kept under `key` in this block or around it."""
+        """Return the value that `keep` stored under `key` in this block or around it, or None."""
         return next((known[key] for known in reversed(self._known) if key in known), None)
 
     def keep(self, key: Any, value: Any) -> Any:
@@ -183,7 +183,7 @@ class Builder:
         return value
 
     def let(self, operation: str, *arguments: Any) -> Any:
-        """Return the result of an operation, as simple as it can be written."""
+        """Append an operation and return its result, or return an equal simpler atom."""
         if operation in ("gt", "ge"):
             operation, arguments = {"gt": "lt", "ge": "le"}[operation], arguments[::-1]
         if operation == "div" and arguments[0].kind == WHOLE:
@@ -200,7 +200,7 @@ class Builder:
         return simple or self._new(operation, arguments, kind)
 
     def _power(self, exponent: Atom) -> Sequence[Atom] | None:
-        """Return x and e if the exponent is e*log(x): a law's usual e of 1 needs no logarithm."""
+        """Return x and e if the exponent is e*log(x). For e = 1 no logarithm is needed."""
         product = self._made.get(id(exponent))
         if product is None or product.operation != "mul":
             return None
@@ -237,7 +237,7 @@ def _simplify(operation: str, a: Sequence[Any], kind: str) -> Atom | None:
     values = [x.value if isinstance(x, Literal) else None for x in a]
 
     def beside(value: Any) -> Any:
-        """The argument beside one that is the number `value`."""
+        """Return the other one of two arguments if one is the number `value`."""
         return a[1] if values[0] == value else a[0] if values[-1] == value else None
 
     if operation == "select":
@@ -282,7 +282,7 @@ def places(atoms: Iterable[Any]) -> set[int]:
 
 
 def live_statements(body: list[Statement], outputs: Sequence[Atom]) -> list[Statement]:
-    """Return the statements that the outputs need. What a loop carries is kept only if needed."""
+    """Return the statements that the outputs need. Unused loop variables are removed."""
     needs: dict[int, set[int]] = collections.defaultdict(set)
 
     def enter(block: list[Statement], above: set[int]) -> None:

@@ -156,30 +156,31 @@ def to_c(
     inputs: Checked[Mapping[str, str] | None] = None,
     outputs: Sequence[str] | None = None,
 ) -> str:
-    """Return C99 that simulates a machine from sample to sample, with the events located inside.
+    """Return C99 that simulates a machine from sample to sample, with events located between
+    samples.
 
     The code needs the C library alone and allocates nothing. `fx_run` simulates a whole record,
     `fx_step` goes from one sample to the next. All numbers of the machine are in the vector `p`,
-    which begins as `fx_numbers`. `fx_parameters` lists their places, names, units, values, and the
-    intervals of a fit as min and max.
+    whose initial values are `fx_numbers`. `fx_parameters` lists index in `p`, name, unit, value,
+    and the interval of a fit as min and max.
 
     **Arguments:**
 
     - `machine`: a `Mechanism`, an `AbstractHybridSystem`, or a fit. A fitted machine is driven as
-      in its first record, its outputs are those that its sensors show, and the intervals of its
+      in its first record, and its outputs are those that its sensors show. The intervals of its
       parameters are `min` and `max` in the table.
-    - `ts`, shape (n,): times of the samples [s]; by default those of the record or of the longest
-      measured drive.
-    - `engine`: the method and its tolerance. The code takes equal steps without error control.
-      Their number from sample to sample is the least, up to 64, whose states on `ts` stay within
-      100 times the tolerance of an accurate run, relative to the range of each state. A comment
-      states the distance that was reached; it may be larger, up to 1e-3, with 64 steps.
+    - `ts`, shape (n,): times of the samples [s]; by default the times of the record, or of the
+      longest measured drive.
+    - `engine`: the method and its tolerance. The code takes equal steps without error control. The
+      number of steps per sample is as small as possible, up to 64. The states at `ts` must differ
+      from an accurate run by at most 100 times the tolerance, relative to the range of each state.
+      With 64 steps, up to 1e-3 is accepted. A comment states the difference.
     - `inputs`: drives that the caller gives, such as ``{"drive.f": "held"}``, held from one sample
       to the next, or ``"linear"`` between them. All other drives are part of the code.
     - `outputs`: names of variables; by default all positions, speeds and friction forces.
 
-    **Raises:** `ValueError` for a machine that does not reach the last sample, that stays farther
-    than 1e-3 from the accurate run, or that has an operation which C does not have.
+    **Raises:** `ValueError` if the run ends before the last sample, differs by more than 1e-3 from
+    the accurate run, or needs an operation that C lacks.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 1.0, 101)
@@ -254,10 +255,10 @@ def to_javascript(
 ) -> str:
     """Return JavaScript that simulates a machine from sample to sample: an object `fx_machine`.
 
-    `fx_machine.parameters` lists place in `p`, name, unit, value, min and max of the numbers, and
-    `outputs` name and unit of the columns. ``fx_machine.run(fx_machine.start(), ts, inputs)``
-    returns `outputs` (samples by columns), `events`, and `failure` (0: none). Arguments and errors
-    are those of `to_c`.
+    `fx_machine.parameters` lists index in `p`, name, unit, value, min and max of each number.
+    `fx_machine.outputs` lists name and unit of each column. ``fx_machine.run(fx_machine.start(),
+    ts, inputs)`` returns `outputs` (samples by columns), `events`, and `failure` (0: none).
+    Arguments and errors are those of `to_c`.
 
     **Example:** at `to_c`.
     """
@@ -304,9 +305,9 @@ def to_structured_text(
     """Return structured text of IEC 61131-3 that simulates a machine from sample to sample.
 
     The function block `FX_Machine` takes one sample interval in each call. Its arguments are the
-    interval and the inputs; an input that is linear has a second argument, its value at the end.
-    The numbers of the machine are in `p`, which a program may change. Infinity and NaN are
-    1.0E+300. Arguments and errors are those of `to_c`.
+    interval and the inputs. A linear input has a second argument: its value at the end of the
+    interval. The numbers of the machine are in `p`, which a program may change. Infinity and NaN
+    are 1.0E+300. Arguments and errors are those of `to_c`.
 
     **Example:** at `to_c`.
     """
@@ -319,7 +320,7 @@ def structured_text(code: MachineCode) -> str:
     by = {f.name: f for f in code.program.functions}
 
     def taken(name: str, o: Sequence[str], k: Sequence[str]) -> str:
-        """The variables that take the results of a function."""
+        """Return the assignments of a function's results to variables."""
         to = {"o": o, "k": k}
         results = language.results(by[name])
         return ", ".join(f"{letter}{i} => {to[letter][i]}" for _, letter, i in results)
@@ -370,7 +371,7 @@ def _fill(text: str, parts: Mapping[str, str]) -> str:
 
 
 def _inputs_of_run(code: MachineCode) -> list[tuple[str, str]]:
-    """Return the values of each input at sample i and at the next, read from rows of `inputs`."""
+    """Return for each input the text of its value at sample i and at the next sample."""
     width, pairs = len(code.inputs), list[tuple[str, str]]()
     for column, name in enumerate(code.inputs):
         pair = list[str]()
@@ -388,7 +389,7 @@ def _place(code: MachineCode, name: str) -> int:
 
 
 def _acting(code: MachineCode, name: str, read: str, since: str) -> str:
-    """Return the input as it acts on the machine; `since`: the time since the start."""
+    """Return the text of an input as it acts on the machine; `since`: time since the start."""
     if f"inputs.{name}" not in code.instruments:
         return read
     at = _place(code, name)
@@ -408,7 +409,7 @@ def _delays(code: MachineCode, array: str, width: str) -> list[str]:
 def _set_inputs(
     code: MachineCode, times: tuple[str, str], values: Sequence[tuple[str, str]]
 ) -> list[tuple[int, str]]:
-    """Return places in `p` and what is written there before a step from one sample to the next."""
+    """Return indices in `p` and the texts that are assigned there before the step to a sample."""
     out: list[tuple[int, str]] = []
     for (how, time, value), now in zip(code.inputs.values(), values, strict=True):
         if how == "held":

@@ -37,7 +37,7 @@ def structured_name(name: str) -> str:
 
 
 def base_units(unit: str) -> dict[str, str]:
-    """Return the exponents of the base units in a unit; nothing for a unit that is not known.
+    """Return the exponents of the base units in a unit; an empty dict for an unknown unit.
 
     >>> base_units("N.s/m"), base_units("kg.m2"), base_units("furlong")
     ({'kg': '1', 's': '-1'}, {'kg': '1', 'm': '2'}, {})
@@ -53,8 +53,9 @@ def base_units(unit: str) -> dict[str, str]:
 class Description:
     """The variables of a machine, in `rows` with the attributes of FMI 3.0.
 
-    `at`: the first value reference of each kind of real variable, as the C has them; `outputs`: by
-    number, the outputs that are not states; `nominals` of the states; `step`: the longest step [s].
+    `at`: the first value reference of each kind of real variable, as in the C code; `outputs`:
+    indices of the outputs that are not states; `nominals`: nominal values of the states; `step`:
+    the longest step [s].
     """
 
     def __init__(self, code: MachineCode) -> None:
@@ -196,7 +197,7 @@ class Description:
         return Xml.tostring(root, "utf-8", xml_declaration=True)
 
     def _about(self) -> str:
-        """Return what a user must know of steps and inputs."""
+        """Return sentences for the user on steps, error and inputs."""
         inputs = {name: how for name, (how, *_) in self.code.inputs.items()}
         held = ", ".join(name for name, how in inputs.items() if how == "held")
         linear = ", ".join(name for name, how in inputs.items() if how == "linear")

@@ -1,4 +1,6 @@
-"""The C of an FMU: functions of the machine, traced from frictax's own engine, and those of FMI."""
+"""The C code of an FMU: functions of the machine, traced from frictax's own engine, and those of
+FMI.
+"""
 
 import json
 from pathlib import Path
@@ -23,7 +25,7 @@ EARLY = 1e-9  # [time] an importer may stop this much before a time event, as FM
 
 
 def fmu_source(code: MachineCode, description: Description) -> str:
-    """Return the C of the FMU, which is the same for both versions of FMI."""
+    """Return the C code of the FMU, which is the same for both versions of FMI."""
     language, at = C(), description.at
     literals = lambda values: ", ".join(language.literal(float(x), REAL) for x in values)  # noqa: E731
     sizes = {"STATES": code.states, "MODES": code.modes, "INPUTS": len(code.inputs)}
@@ -49,9 +51,9 @@ def fmu_source(code: MachineCode, description: Description) -> str:
 def _trace(code: MachineCode, outputs: list[int]) -> Program:
     """Return the functions `fx_start`, `fx_event`, `fx_step`, `fx_now` and `fx_tangent`.
 
-    `u` are the inputs, then their slopes. `fx_event` takes all events at one time. `fx_now` returns
-    the rates, the outputs with the numbers `outputs`, and the margins. `fx_tangent` is the
-    derivative of rates and outputs within a mode.
+    `u`: the inputs, then their slopes. `fx_event` handles all events at one time. `fx_now` returns
+    the rates, the outputs with the indices `outputs`, and the event functions. `fx_tangent` is the
+    directional derivative of rates and outputs within a mode.
     """
 
     def system(p: Any, t: Any, u: Any) -> Any:

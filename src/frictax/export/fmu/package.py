@@ -68,28 +68,29 @@ def to_fmu(
 ) -> Path:
     """Write a machine as a functional mock-up unit (FMU) for co-simulation and model exchange.
 
-    In co-simulation the unit is the run of `OnSamples`: a communication step is divided into equal
+    In co-simulation the FMU steps as `OnSamples` does. A communication step is divided into equal
     steps, none longer than those between the samples `ts`, and the events inside are located. In
-    model exchange the importer integrates. The unit gives it rates, margins of the mode as event
-    indicators, times of switches, and exact directional derivatives within a mode.
+    model exchange the importer integrates. The FMU provides rates, event functions of the mode as
+    event indicators, times of switches, and exact directional derivatives within a mode.
 
-    The variables have the names of the Modelica library. Parameters are tunable. Those of the
-    start, such as ``mass.s.start``, are fixed. The modes of contacts are discrete variables.
+    The variables have the names of the Modelica library. Parameters are tunable. Start values, such
+    as ``mass.s.start``, are fixed. The modes of contacts are discrete variables.
 
     **Arguments:** `machine`, `ts` [s], `engine`, `inputs` and `outputs` as for `to_c`, and
 
-    - `path` of the file, such as "axis.fmu".
+    - `path`: path of the file, such as "axis.fmu".
     - `inputs`: a "held" input keeps its value from one communication point to the next; for a
-      "linear" one the importer also gives its slope, the variable ``der(drive.f)``.
-    - `version` of FMI: "2.0", which most tools import, or "3.0". `name` of the model.
-    - `platforms`: for which to compile, of x86_64-linux, aarch64-linux, x86_64-windows,
-      x86_64-darwin and aarch64-darwin. By default those for which a compiler is found: cc, gcc or
-      clang for this machine, MinGW, or ziglang (``pip install frictax[fmu]``) for all. With (),
-      the file has the sources only.
+      "linear" input the importer also gives its slope, the variable ``der(drive.f)``.
+    - `version`: version of FMI, "2.0", which most tools import, or "3.0". `name`: the model's name.
+    - `platforms`: platforms to compile for: x86_64-linux, aarch64-linux, x86_64-windows,
+      x86_64-darwin, aarch64-darwin. By default all for which a compiler is found: cc, gcc or clang
+      for this machine, MinGW, or ziglang (``pip install frictax[fmu]``) for all. With (), the file
+      has the sources only.
     - `overwrite`: whether an existing file may be replaced.
 
-    **Raises:** `ValueError` as `to_c`, and for an unknown version or a platform without compiler;
-    `OSError` if the file exists or cannot be written. A warning says if no compiler was found.
+    **Raises:** `ValueError` for the errors of `to_c`, an unknown version or a platform without
+    compiler; `OSError` if the file exists or cannot be written. If no compiler was found, a warning
+    is given.
 
     >>> import frictax as fx, numpy as np, tempfile
     >>> block = fx.Mechanism(
@@ -121,7 +122,7 @@ def to_fmu(
 def pack_fmu(
     code: MachineCode, version: str, name: str, compilers: Mapping[str, Sequence[str]]
 ) -> bytes:
-    """Return the file of an FMU. `compilers`: a command for each platform."""
+    """Return the bytes of an FMU file. `compilers`: the compiler command for each platform."""
     description = Description(code)
     source = fmu_source(code, description)
     token = str(uuid.uuid5(uuid.NAMESPACE_URL, name + source))

@@ -38,12 +38,12 @@ _MOST_BROKEN = 0.1  # a column of numbers may have up to this fraction of cells 
 class Cells:
     """The meaning of a column of texts.
 
-    - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 from
-      the first, or from 0 for durations), "codes" (0x1F) or "words" (`values` are NaN).
-    - `values`, NaN or NaT for missing numbers; `wrong`: other cells without a value, such as
-      "ERR timeout" among numbers.
-    - `unit` behind each number, or None.
-    - `note`: a part of a sentence on the interpretation, "" for plain numbers.
+    - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 since
+      the first cell), "codes" (0x1F) or "words" (`values` are NaN).
+    - `values`: NaN or NaT for missing numbers; `wrong`: other cells without a value, such as "ERR
+      timeout" among numbers.
+    - `unit`: the unit after each number, or None.
+    - `note`: end of a sentence on how the column was read, "" for plain numbers.
     """
 
     kind: str

@@ -1,5 +1,5 @@
-"""The reader of text files, workbooks and JSON logs: columns by pandas, or one sentence that names
-the wrong line. Workbooks and logs become lines with commas.
+"""The reader of text files, workbooks and JSON logs. It returns the columns, or raises an error
+that names the wrong line. Workbooks and logs become lines with commas.
 
 A file is read twice: once for its lines, which must have the same number of cells, and once by
 pandas for its numbers. Single cells are read only in columns that are not plain numbers, and for
@@ -55,9 +55,9 @@ Decimal = Literal[".", ","]
 class Columns:
     """The columns of a text file.
 
-    - `header`: the names, which may repeat; `n` rows.
-    - `first`: the line of the first row; `skipped`: lines after it, from 0, that are not rows:
-      blank lines, comments, and `broken` lines with another number of cells.
+    - `header`: the names, which may repeat; `n`: number of rows.
+    - `first`: line number of the first row; `skipped`: lines after it, counted from 0, that are not
+      rows: blank lines, comments, and lines with another number of cells (their numbers: `broken`).
     - `rows_are`: the name of a row in messages: "line", "row" or "entry".
     """
 
@@ -217,7 +217,7 @@ def read_columns(
 
 @dataclasses.dataclass
 class _Scan:
-    """Number of rows; lines from 0 that are blank or comments, or with other numbers of cells."""
+    """Number of rows `n`, blank and comment lines `skipped`, and lines of other length `broken`."""
 
     n: int = 0
     skipped: list[int] = dataclasses.field(default_factory=list)
@@ -227,8 +227,8 @@ class _Scan:
 def _scan_lines(
     path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
 ) -> _Scan:
-    """Count the cells of each line from the byte `start` on. Blocks of some megabytes without
-    quotation marks and comments are compared with the pattern of separators of equal lines.
+    """Count the cells of each line from the byte `start` on. A block of some megabytes without
+    quotation marks and comments is compared as a whole with the separators of equal lines.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
@@ -266,7 +266,7 @@ def _scan_lines(
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
     """The text `raw` of a file in UTF-8. `rows_are`: name of its lines in messages; `offset`: added
-    to their numbers; `is_file`: the file has the same bytes.
+    to line numbers; `is_file`: whether the file contains the same bytes.
     """
 
     raw: bytes
@@ -352,8 +352,8 @@ def is_comment(line: str) -> bool:
 
 
 def existing_file(path: str | Path, suffix: str) -> Path:
-    """Return the file at `path`, or raise an error with the nearest name, or with the files of a
-    folder that end in `suffix`.
+    """Return `path` if it is a file. Otherwise raise an error that names the nearest file, or for a
+    folder its files that end in `suffix`.
     """
     if not isinstance(path, str | Path) or not str(path).strip():
         raise ValueError(
@@ -427,7 +427,7 @@ def _check_names(
 def _broken_line(
     path: Path, found: _Scan, names: list[str], file: TextFile, first: int, named: bool
 ) -> ValueError:
-    """Return the error for lines with another number of cells."""
+    """Return the error for lines whose number of cells differs from that of the first line."""
     line, cells = next(iter(found.broken.items()))
     many = len(found.broken)
     remedy = "Correct the line" if many == 1 else "Correct them"
@@ -451,7 +451,7 @@ def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
     """Return the CSV text of a workbook or of a JSON log, the name of its rows in messages, and the
     number of its first line; None for other files.
 
-    **Raises:** `ValueError` with one sentence if it does not contain a readable table;
+    **Raises:** `ValueError` with one sentence if the file does not contain a readable table;
     `ImportError` if the package that reads workbooks is missing.
     """
     if raw[:4] in _WORKBOOKS:
@@ -474,7 +474,7 @@ def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
 
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
-    """Return the rows of the first sheet with two rows or more."""
+    """Return the rows of the first sheet that has at least two rows."""
     # [bytes] largest size of an unpacked workbook
     save, largest = "Save its sheet as CSV (UTF-8)", 400_000_000
     try:
@@ -547,7 +547,7 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
 
 
 def _table_in(content: Any) -> list[Any] | None:
-    """Return the longest list of objects. Columns of one length become such a list."""
+    """Return the longest list of objects in JSON. Equally long lists are read as columns."""
     if isinstance(content, list):
         if content and all(isinstance(e, dict) for e in content):
             return content

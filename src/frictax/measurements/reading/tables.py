@@ -20,9 +20,9 @@ class Table:
     - `read` returns column j, from 0: numbers, dates, or texts.
     - `row` returns the name of a row: "line 7", "row 3 (counted from 0)".
     - `texts` returns the cells of column j; None if the source is not text.
-    - `decimal` sign of texts; `drop`: whether other cells than numbers count as missing; `notes`:
-      doubts about the source; `chosen`: the rows that are read, None for all; `broken`: number of
-      lines left out.
+    - `decimal`: decimal sign of texts; `drop`: whether cells that are not numbers count as missing;
+      `notes`: doubts about the source; `chosen`: indices of the rows to read, None for all;
+      `broken`: number of lines left out.
     """
 
     source: str
@@ -38,7 +38,7 @@ class Table:
     _known: dict[int, Cells] = dataclasses.field(default_factory=dict)
 
     def place(self, i: int) -> str:
-        """Return the place of row i with the source: "line 7 of run.csv"."""
+        """Return the place of row i and the name of the source: "line 7 of run.csv"."""
         return f"{self.row_of(i)} of {self.source}"
 
     def row_of(self, i: int) -> str:
@@ -59,7 +59,7 @@ class Table:
     def position(self, name: str | int, role: str) -> int:
         """Return the index of a column, from 0.
 
-        **Raises:** `ValueError` that names the nearest and all.
+        **Raises:** `ValueError` that names the nearest column and all columns.
         """
         if isinstance(name, int):
             self.name(name)
@@ -93,7 +93,7 @@ class Table:
         """Return a column: numbers, dates, or the objects of a `DataFrame` or a MAT-file.
 
         **Arguments:** `gaps`: whether a missing number in a text is NaN instead of an error;
-        `empty`: the value of an empty cell, None for a missing number.
+        `empty`: the value of an empty cell; with None an empty cell is a missing number.
         """
         j = self.position(name, role)
         values = self.read(j)
@@ -134,7 +134,7 @@ class Table:
         return (*self.notes, *more)
 
     def where(self, conditions: Mapping[str, Any]) -> "Table":
-        """Return the rows whose cells equal the given values; numbers are compared as numbers."""
+        """Return the table of the rows whose cells equal the given values, as numbers or texts."""
         keep = True
         for name, wanted in conditions.items():
             cells = self.read(self.position(name, "where"))
@@ -207,7 +207,7 @@ class Table:
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None,
         wrong: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Raise the error for the first cell with a wrong text."""
+        """Raise the error for the first cell that is not a number, if there is one."""
         bad = np.zeros(values.size, bool) if values.dtype.kind != "f" else ~np.isfinite(values)
         if gaps or empty is not None:
             bad = np.isinf(values) if wrong is None else wrong | np.isinf(values)

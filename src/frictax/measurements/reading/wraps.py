@@ -32,12 +32,12 @@ def find_wrap(
 ) -> Wrap | None:
     """Return the range at which a column wraps; None if it does not wrap.
 
-    A jump is a step of more than half of the extent of the numbers. Each jump must be one range,
-    within 2 %, after the motion of the neighbouring samples is subtracted. The range is that of a
-    turn (360, 2 pi, 1), or of counts (a power of two or a round number).
+    A jump is a step of more than half of the extent of the numbers. At least 80 % of the jumps must
+    equal the range within 2 %, after the motion of the neighbouring samples is subtracted. The
+    range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number).
 
     **Arguments:** `turn`: another range that is likely, such as the counts in a turn; `rising`:
-    whether the column is a clock, which only rises. NaN are passed over.
+    whether the column is a clock, which only rises. NaN are ignored.
 
     >>> import numpy as np
     >>> angle = np.linspace(0.0, 2000.0, 201)
@@ -93,7 +93,7 @@ def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usu
 
 
 def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarray:
-    """Return the mean step of the `beside` samples on both sides of each jump, without jumps."""
+    """Return the mean step of `beside` samples on both sides of each jump; jumps do not count."""
     calm = np.delete(np.arange(step.size), jumps)
     if not calm.size:
         return np.zeros(jumps.size)
@@ -105,8 +105,8 @@ def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarr
 def unwrap_column(
     values: Float[np.ndarray, " n"], range_: float, rising: bool = False
 ) -> Float[np.ndarray, " n"]:
-    """Return a column without the jumps of its range: each step is the one nearest to 0, or for a
-    clock (`rising`) the one that rises. NaN stay.
+    """Add multiples of the range to a column so that each step is as small as possible, or for a
+    clock (`rising`) not negative. NaN stay.
 
     >>> unwrap_column(np.array([350.0, 355.0, 0.0, 5.0, 355.0]), 360.0)
     array([350., 355., 360., 365., 355.])
@@ -126,7 +126,8 @@ def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray
     """Return the samples of an unwrapped column before which it jumps: samples were lost, or the
     counter was reset.
 
-    A jump is at least a quarter of the range, and more than three times the steps beside it.
+    A jump is at least a quarter of the range, and more than three times the steps before and after
+    it.
     """
     there = np.flatnonzero(np.isfinite(values))
     step = np.diff(np.asarray(values, dtype=float)[there])

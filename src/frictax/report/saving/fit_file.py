@@ -1,7 +1,7 @@
 """A fit in one file: a zip archive of `fit.json` and arrays (`.npy`), with a checksum at its end.
 
-The archive's comment holds the format and the SHA-256 of all bytes before the checksum. A damaged
-file is therefore detected before its content is read.
+The archive's comment contains the format and the SHA-256 of all bytes before the checksum. A
+damaged file is therefore detected before its content is read.
 """
 
 import hashlib
@@ -38,9 +38,10 @@ _LARGEST = 3e8  # [bytes] of all arrays of a file, each counted wherever it occu
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write the fit to one file, from which `load_fit` restores every number bit for bit.
 
-    The file is a zip archive: `fit.json` and arrays that numpy reads (``np.load(path)``). It holds
-    the machine, the records, the estimates and their errors. It does not hold code, only the names
-    of classes and functions of the user. So a file from anyone may be opened.
+    The file is a zip archive: `fit.json` and arrays that numpy reads (``np.load(path)``). The file
+    contains the machine, the records, the estimates and their errors. It does not contain code,
+    only the names of classes and functions of the user. Therefore a file from an unknown source may
+    be opened.
 
     **Raises:** `FileExistsError` for an existing file, unless `overwrite`; `OSError` if the file
     cannot be written; `ValueError` for an object that cannot be stored. An existing file is
@@ -52,7 +53,7 @@ def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> 
 
 
 def save_posterior(drawn: Posterior, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the draws and their fit to one file, as `FitResult.save`; `load_posterior` reads it."""
+    """Write the draws and their fit to one file like `FitResult.save`; read by `load_posterior`."""
     return _write(drawn, path, overwrite)
 
 
@@ -69,7 +70,8 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
 
     - `known`: a list of your own classes and functions in the fit, or a machine that contains them.
       Functions without a name (``lambda``) are taken from the machine in their order.
-    - `largest` [bytes] size of all arrays of the file. Give more for a large fit of your own.
+    - `largest`: allowed size of all arrays of the file [bytes]. Give more for a large fit of your
+      own.
 
     **Raises:** `FileNotFoundError`, or `ValueError` with one sentence:
 
@@ -101,7 +103,7 @@ def load_posterior(
 
 
 def fit_bytes(thing: FitResult | Posterior) -> bytes:
-    """Return the content of the file."""
+    """Return the bytes of the file of a fit or a posterior."""
     packed = Packed()
     inside = packed.pack(thing, "")
     own = [
@@ -256,8 +258,8 @@ def _content(
 
 
 def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
-    """Restore the object of a file. For own code of the user, also return the rms difference
-    between the residuals of this code and those of the fit, over the noise.
+    """Restore the object of a file. If the user's own code is used, also return the rms difference
+    between its residuals and those of the fit, relative to the noise.
     """
     thing = unpacked.unpack(packed)
     found = thing if isinstance(thing, FitResult) else thing.found

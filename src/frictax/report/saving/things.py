@@ -1,6 +1,6 @@
 """Objects of a fit as JSON and arrays, and back without running code.
 
-A class of frictax or diffrax is written by its name. Of the user's classes and functions only the
+A class of frictax or diffrax is written by its name. For the user's classes and functions only the
 names are written; the reader has to provide the objects.
 """
 
@@ -132,8 +132,8 @@ def _fields(cls: Any) -> tuple[str, ...]:
 
 @dataclasses.dataclass
 class Packed:
-    """Written objects: `arrays` by the names of their members, and the user's `own` classes and
-    functions in the order of appearance.
+    """Objects in written form: `arrays` by the names of their members, and the user's `own` classes
+    and functions in the order of appearance.
     """
 
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -229,7 +229,7 @@ def own_code_of(known: Any) -> list[Any]:
 
 @dataclasses.dataclass
 class Unpacked:
-    """Restores written objects.
+    """A reader that restores written objects.
 
     - `own`: the user's classes and functions, in the order of the file.
     - `is_older`: whether the file has an older format, which may lack fields.

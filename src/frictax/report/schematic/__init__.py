@@ -1,5 +1,5 @@
 """A machine's schematic.
 
-`rows` arranges bodies and what joins them in chains. `symbols` holds the drawings, and `cells` puts
-them with their labels side by side on a row.
+`rows` arranges bodies and their joints in chains. `symbols` contains the drawings, and `cells`
+places the drawings and their labels side by side on a row.
 """

@@ -52,7 +52,7 @@ class Label:
 
     @property
     def edges(self) -> np.ndarray:
-        """How far the upper edges of the lines, and the end of the label, are below the top."""
+        """Distance below the top of the upper edge of each line, and of the end of the label."""
         # A line is 1.28 times as high as its letters.
         return np.cumsum([0.0, *(1.28 * size for _, size in self.lines)])
 
@@ -156,7 +156,9 @@ def concrete_number(value: Any) -> float | None:
 
 @dataclasses.dataclass(frozen=True)
 class Pen:
-    """Draws a part called `name` around the point (x, y), mirrored left to right if `mirrored`."""
+    """A pen for the part called `name` around the point (x, y), mirrored left to right if
+    `mirrored`.
+    """
 
     axes: Axes
     name: str
@@ -256,7 +258,7 @@ class Symbol:
 
 
 class Band(enum.Enum):
-    """A row has three bands: its symbols, and what is above and below them."""
+    """The three bands of a row: its symbols, and the space above and below them."""
 
     ABOVE = 1
     CORE = 0
@@ -276,8 +278,8 @@ class RowSize:
 class Cell:
     """A drawing around a point on a row's axis.
 
-    - `reach` in each band; `up` and `down` from the axis in the core; heights `above` and `below`
-      the core [pt].
+    - `reach`: extent to the left and right in each band; `up`, `down`: extent of the core from the
+      axis; `above`, `below`: heights above and below the core [pt].
     - `edge`: where a line from a neighbour ends, to the left and right of the point [pt].
     """
 
@@ -305,7 +307,7 @@ def on_axis(name: str, symbol: Symbol, text: Label, band: Band, mirrored: bool =
 
 
 def off_axis(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
-    """Put a symbol above the core, or below it, and its label beyond."""
+    """Put a symbol above or below the core, and its label farther away from the axis."""
     sign, size = (1, symbol.up) if band is Band.ABOVE else (-1, symbol.down)
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
@@ -320,7 +322,7 @@ def off_axis(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
 
 
 def pack(cells: Sequence[Cell], gap: Mapping[Band, Length]) -> list[Length]:
-    """Return where cells side by side lie, each as far left as the others allow.
+    """Return the positions of cells side by side, each as far left as its neighbours allow.
 
     >>> def cell(band, half):
     ...     return Cell({band: (half, half)}, lambda axes, x, row: None)
@@ -342,7 +344,7 @@ GAP = {Band.ABOVE: 10.0, Band.CORE: 9.0, Band.BELOW: 10.0}  # [pt] between neigh
 
 
 def compose(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
-    """Join cells at these distances from one point into one cell."""
+    """Join cells into one cell. `places`: distance of each cell from a common point."""
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
         for cell, dx in zip(cells, places, strict=True):

@@ -29,7 +29,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A part that joins nodes, its first end first."""
+    """A part that joins nodes, in the order of its ends."""
 
     name: str
     ends: tuple[Node, ...]
@@ -59,7 +59,7 @@ class Row:
 
 
 def network(mechanism: Any) -> Network:
-    """Return which parts join which bodies."""
+    """Return the network of a machine: its bodies, and the parts that join or move them."""
     parts = dict(mechanism.named_parts())
     bodies = [name for name, part in parts.items() if isinstance(part, (*BODIES, HeatCapacitor))]
     attached: dict[str, list[str]] = {name: [] for name in bodies}
@@ -100,11 +100,11 @@ def _ends(name: str, part: Any) -> list[str]:
 
 
 def rows_of_machines(net: Network) -> list[list[Row]]:
-    """Return the rows of each set of joined bodies, in the order written.
+    """Return the rows of each set of joined bodies, in the order of the machine's parts.
 
     The longest chain of the remaining joints is the next row, until all joints are shown. Of
-    several, the next row is one that runs from first ends to second ends, and then one that begins
-    at a wall or at a body that is drawn already.
+    equally long chains, take the chain with the most joints from first to second end. Then prefer a
+    chain that begins at a wall or at a body that is drawn already.
     """
     joints: dict[Any, tuple[Link, ...]] = {}
     for link in net.links:
@@ -144,7 +144,7 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
 def _search(
     start: Node, joints: Iterable[tuple[Link, ...]], ends: set[Node]
 ) -> dict[Node, tuple[Node, tuple[Link, ...]] | None]:
-    """Search depth first and return from where, and by which joint, each node was reached.
+    """Search depth first. Return for each node the node and the joint by which it was reached.
 
     The search does not continue behind a node of `ends`.
     """

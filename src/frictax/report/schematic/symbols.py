@@ -1,5 +1,5 @@
-"""The symbols of a schematic as engineers draw them, and the cells of its bodies with the drives
-and the friction that act on each body alone. Friction is orange, drives are green.
+"""The symbols of a schematic as engineers draw them, and the cells of its bodies. The drives and
+the friction that act on one body only belong to its cells. Friction is orange, drives are green.
 """
 
 import dataclasses
@@ -269,7 +269,7 @@ def shaft_contact(part: Any) -> Symbol:
 
 
 def pad_height(part: Any) -> Length:
-    """Return how far below a sliding body the floor lies at least."""
+    """Return the smallest distance [pt] from a sliding body down to the floor."""
     return 10 if type(part) in _SHOES else 24 if type(part) is Brake else 26
 
 
@@ -300,7 +300,7 @@ _SHOES = (SupportFriction, MassWithStopAndFriction)
 
 
 def push(drive: Any, on_post: bool = False) -> Symbol:
-    """Return an arrow to the right, which leaves a box unless the drive is a plain force.
+    """Return an arrow to the right, which starts at a box unless the drive is a plain force.
 
     `on_post`: the arrow pushes against a post on a block.
     """
@@ -394,7 +394,7 @@ def node_cells(
 ) -> list[Cell]:
     """Return the cells of a body or wall with the parts that act on it alone.
 
-    `turns`: whether its row turns; `joined`: whether a part joins it at the left, at the right.
+    `turns`: whether its row rotates; `joined`: whether parts join it at the left and at the right.
     """
     contacts = {key: one for key, one in acting.items() if isinstance(one, AbstractContact)}
     drives = {key: one for key, one in acting.items() if key not in contacts}
