@@ -1,4 +1,4 @@
-"""Tied parameters, which are not free but follow from other parameters."""
+"""Tied parameters: they are not free, because they follow from other parameters."""
 
 import dataclasses
 import re
@@ -97,8 +97,8 @@ def ties_of(
     named: Mapping[str, Sequence[str]],
     unit: Callable[[Parameter], str],
 ) -> tuple[Tie, ...]:
-    """Return the ties in `tied`, one for each parameter. If a part or law is tied to another, each
-    of its parameters that are declared to be fitted is tied.
+    """Return the ties that the option `tied` asks for, one for each parameter. If a part or law is
+    tied to another one, all its parameters that are fitted by default are tied.
 
     Raise `ValueError` for an impossible tie and `KeyError` for a path that does not exist. `named`:
     option -> paths that must not be tied; `unit`: function that returns a parameter's unit.
@@ -212,8 +212,8 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
 def tied_domain(
     ties: Sequence[Tie], path: str, domain: AbstractDomain, of: Callable[[str], AbstractDomain]
 ) -> AbstractDomain:
-    """Return the domain of `path` in which all parameters tied to it stay in their own domains.
-    `of` returns the domain of a path.
+    """Return the part of `domain` in which all parameters tied to `path` stay in their own domains.
+    `domain`: that of `path`; `of`: function that returns the domain of a path.
     """
     if not domain.entry_by_entry:
         return domain
