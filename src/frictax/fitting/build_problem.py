@@ -335,9 +335,7 @@ def _declare_domains(
 def _choose_parameters(
     setup: Setup, options: FitOptions, tied: set[str]
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
-    """Return the free parameters that all records share, those with a value for each record, and
-    notices.
-    """
+    """Return the shared free parameters, those with a value for each record, and notices."""
     free, own = options.free, options.own
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):

@@ -16,9 +16,7 @@ from .problem.setup import Instrument
 
 
 def label_data(data: Any) -> dict[str, Any]:
-    """Return a dict from label to record or sweep. A label is a record's name, or a sweep's
-    contact.
-    """
+    """Return a dict from label (a record's name, or a sweep's contact) to record or sweep."""
     if isinstance(data, Record | Sweep):
         data = [data]
     if isinstance(data, Mapping):

@@ -1,4 +1,4 @@
-"""Find the parameters of a friction law from a sweep, or of a machine from its records: `fit`."""
+"""`fit`: find the parameters of a friction law from a sweep, or of a machine from its records."""
 
 import dataclasses
 import functools
@@ -271,9 +271,7 @@ def _rounds(options: FitOptions) -> int:
 def _fit_start(
     model: Any, records: Mapping[str, Any], options: FitOptions, work: Work
 ) -> tuple[Any, FitOptions]:
-    """Fit by the objective `start`; return the model and the options with the result as start
-    values.
-    """
+    """Fit with the objective `start`; return model and options with the result as start."""
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
@@ -352,9 +350,7 @@ def _solve(
 def _with_noise_of_end(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched]:
-    """Repeat the search with the noise estimated at the end of the search, until the noise stays
-    equal.
-    """
+    """Repeat the search with the noise estimated at its end, until the noise stays equal."""
     objective = problem.objective
     for _ in range(3):  # three updates suffice for a weak form
         # Only whitened residuals depend on the noise. Others need no further search.
@@ -406,9 +402,7 @@ def _merge_searches(end: Searched, second: Searched) -> Searched:
 
 
 def with_step_notices(found: FitResult) -> FitResult:
-    """Return the fit with notices if the time step or the interpolation of inputs affects an
-    estimate.
-    """
+    """Add notices if the time step or the interpolation of inputs affects an estimate."""
     said = [*long_steps(found), *between_samples(found)]
     # The same fit is returned without new notices. A copy would compute its errors again.
     return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
@@ -423,9 +417,7 @@ def misfit(found: FitResult) -> float:
 
 
 def resume_search(found: FitResult, z: Any) -> FitResult:
-    """Return the better of two fits: `found`, or the result of another search from the coordinates
-    `z`.
-    """
+    """Search again from the coordinates `z`; return the better of `found` and the new fit."""
     began, problem = time.perf_counter(), found.problem
     with nested_work():
         end = search(problem, found.method, first=z)
@@ -459,9 +451,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
 
 @interruptible_jit
 def _ending(problem: Problem, i: int) -> Any:
-    """Return the `Result` (success or reason of failure) of simulating record i at the start
-    values.
-    """
+    """Return the `Result` (success or reason of failure) of record i at the start values."""
     prepared = problem.prepared[i]
     assert isinstance(prepared, PreparedRecord)
     return problem.objective.result(

@@ -164,7 +164,7 @@ def _problems_of_records(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ends:
-    """The ends of many searches with their problems. A fit's result is computed on demand."""
+    """The problems and the ends of many searches. The result of a fit is computed on demand."""
 
     models: Sequence[Any]
     sources: Sequence[Any]
@@ -206,7 +206,7 @@ class Ends:
         return rows[..., 0], rows[..., 1], rows[..., 2]
 
     def with_steps_needed(self) -> "Ends":
-        """Repeat the searches of fits that need shorter steps, and return all ends."""
+        """Repeat the searches of fits that need shorter time steps, and return all ends."""
         problems, searches = list(self.problems), list(self.searches)
         for i, (problem, end) in enumerate(zip(problems, searches, strict=True)):
             if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(end.state.cost)):
@@ -342,9 +342,7 @@ def _problems_of_each(
 def _fit_in_two_stages(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions, length: Length | None
 ) -> list[FitResult | Exception]:
-    """Fit each record with the objective `options.start`, then from these results with
-    `options.objective`.
-    """
+    """Fit each record with `options.start`, and from the result with `options.objective`."""
     last = dataclasses.replace(options, start=None)
     first = dataclasses.replace(last, objective=options.start, method=None, log_scale=())
     before = fit_each(models, records, first, length=length)
@@ -374,7 +372,7 @@ def _is_searched_together(options: FitOptions) -> bool:
 
 
 def records_of(data: Any, measured: Any) -> list[Record]:
-    """Return the record of each fit."""
+    """Return the record of each fit: from `data`, or one record with the `measured` outputs."""
     if isinstance(data, Record):
         if measured is None:
             raise ValueError(
@@ -404,7 +402,7 @@ def records_of(data: Any, measured: Any) -> list[Record]:
 
 
 def models_of_each(model: Any, values: Any, count: int) -> list[Any]:
-    """Return the model of each fit, with its own values."""
+    """Return a list with the model of each fit. `values`: path -> one value for each fit."""
     each = values_of_each(model, values, count)
     if not each:
         return [model] * count

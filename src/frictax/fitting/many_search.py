@@ -78,9 +78,7 @@ def search_together(
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
-    """Return the problem with its record padded by samples of weight 0, which repeat the last
-    inputs.
-    """
+    """Pad the record of a problem by samples of weight 0, which repeat the last inputs."""
     (one,) = problem.prepared
     if not (
         isinstance(problem.objective, FreeRun)
@@ -173,9 +171,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search problems from the coordinates `begin`; their `leaves` differ only in the values of
-    arrays.
-    """
+    """Search problems from the coordinates `begin`. Only arrays among their `leaves` differ."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -219,8 +215,8 @@ def _of_a_kind(
 
 
 def _is_array(x: Any) -> bool:
-    """Return True if a leaf is an array. A Python number belongs to the structure, because a law's
-    exponent given as one selects the formula.
+    """Return True if a leaf is an array. A Python number belongs to the structure, because a law
+    selects its formula by an exponent that is a Python number.
     """
     return isinstance(x, np.ndarray | np.generic | jax.Array)
 
@@ -277,8 +273,8 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """Search from `states` until the steps `limits`, and return the arrays of the final states. For
-    laws, `method` is given and runs each search to its end in one call.
+    """Continue each search from its entry of `states` to its step in `limits`. Return the arrays of
+    the final states. For laws, `method` is given and runs each search to its end in one call.
 
     The searches run one after the other. In a batch, each search would take as many steps as the
     longest one.

@@ -183,7 +183,7 @@ def starting_bristle(
 
 
 def near_law(law: AbstractLaw, sweep: Sweep) -> AbstractLaw | None:
-    """Return a law of the same class as `law` near the sweep; None for a user's own class."""
+    """Return a law of the same class as `law` near the sweep; None for other classes."""
     if isinstance(law, Coulomb):
         return starting_law(Coulomb, sweep)
     if isinstance(law, Stribeck):
@@ -246,7 +246,9 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """Return `model` with free parameters set near the data; an empty list for a user's own law."""
+    """Return a list with `model` after setting its free parameters near the data. The list is empty
+    for laws other than `Coulomb`, `Stribeck` and `Table`.
+    """
     steady = as_steady(model)
     values: dict[str, Any] = {}
     for branch, law in (("f_pos", steady.f_pos), ("f_neg", steady.f_neg)):
@@ -268,9 +270,7 @@ def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
 
 
 def _peak(law: AbstractLaw, data: Sweep, rows: np.ndarray) -> float:
-    """Return the ratio of the breakaway force in the `rows` to the sliding force at v = 0, at least
-    1.05.
-    """
+    """Return the ratio (>= 1.05) of the breakaway force in `rows` to sliding friction at rest."""
     return max(1.05, float(np.mean(np.abs(data.force[rows])) / max(float(law.f0), 1e-300)))
 
 

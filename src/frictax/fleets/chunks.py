@@ -180,9 +180,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
 def _read_problem(
     problem: Path, label: str, allow_code: bool, stamp: int
 ) -> tuple[Any, FitOptions, Any]:
-    """Read a problem file. Return the machine, the options of its fits, and the function that reads
-    a record.
-    """
+    """Read a problem file: return machine, fit options, and a function that reads records."""
     from frictax.problems import read
     from frictax.problems.problem import record_reader
 
@@ -198,9 +196,7 @@ def _sentence(why: Exception) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class PartsFolder:
-    """The folder ``OUT.parts`` in the folder of the table `out`. It contains a file for each
-    finished chunk.
-    """
+    """The folder ``OUT.parts`` next to the table `out`, with a file for each finished chunk."""
 
     out: Path
 

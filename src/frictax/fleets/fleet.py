@@ -56,9 +56,7 @@ class FleetOptions(FleetFitOptions, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class RunOptions:
-    """The options of `fleet` for running the fits, with their defaults; see `fleet` for their
-    meaning.
-    """
+    """The options of `fleet` for running the fits, with their defaults. See `fleet`."""
 
     out: Checked[str | Path | None] = None
     jobs: Checked[int | None] = None

@@ -98,9 +98,7 @@ def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
 
 
 def sources_in_folder(folder: Path) -> list[FileSource]:
-    """Return the sources of the record files in a folder, sorted by name with numbers in numerical
-    order.
-    """
+    """Return the sources of the files in a folder, sorted by name (run2 before run10)."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file()]
     # Numbers in file names are compared as numbers, so ``run2`` comes before ``run10``.
     paths.sort(
@@ -177,9 +175,7 @@ def _open_parquet(path: Path) -> Any:
 
 
 def read_rows(source: TableSource) -> Any:
-    """Read the rows of one record of a long table. Only the row groups that contain these rows are
-    read.
-    """
+    """Read the rows of one record of a long table, from only the necessary row groups."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
     stamp = source.path.stat().st_mtime_ns
@@ -255,9 +251,7 @@ def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, 
 
 
 def _standardize_columns(frame: Any) -> Any:
-    """Return the frame with machine, date and temperature as the first columns, converted to their
-    standard types.
-    """
+    """Put machine, date and temperature first, and convert them to standard types."""
     import pandas as pd
 
     out = pd.DataFrame(index=frame.index)
@@ -283,9 +277,7 @@ def _standardize_columns(frame: Any) -> Any:
 
 
 def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
-    """Return the first row of each record of a long table, with those columns of `ABOUT` that
-    exist.
-    """
+    """Return the first row of each record of a long table: existing columns of `ABOUT`."""
     import pandas as pd
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 

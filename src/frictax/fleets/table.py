@@ -1,6 +1,4 @@
-"""The table of a fleet: its rows and format (`row_of`, `join_chunks`), and `Fleet`, which reads the
-table.
-"""
+"""The table of a fleet: rows and format (`row_of`, `join_chunks`), and `Fleet`, which reads it."""
 
 import dataclasses
 import functools

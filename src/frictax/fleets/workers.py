@@ -75,9 +75,7 @@ def _run_until_broken(
     tries: dict[int, int],
     jobs: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield the chunks (with their rows) that one pool of processes finishes, and remove them from
-    `remaining`.
-    """
+    """Yield the chunks that a pool finishes with their rows; remove them from `remaining`."""
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
@@ -142,9 +140,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 def initialize_process(places: Any = None) -> None:
-    """Prepare a new process: JAX settings with 64-bit numbers, one processor, and no reaction to
-    Ctrl-C.
-    """
+    """Prepare a new process: settings of JAX, one processor, and no reaction to Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process handles an interrupt.
     _configure_jax()
     if places is not None:

@@ -1,4 +1,4 @@
-"""Build the parts, laws, signals and objectives that the tables of a problem file name."""
+"""Build the parts, laws, signals and objectives that the tables of a problem file describe."""
 
 import inspect
 import json
@@ -30,9 +30,7 @@ _INSIDE = (*LAWS, *BRISTLES, *SIGNALS, *CONTROLLERS)
 
 
 class ProblemError(ValueError):
-    """An error in a problem file. The message is one sentence with file, key, rule, value and
-    remedy.
-    """
+    """An error in a problem file. Its message gives file, key, rule, value and remedy."""
 
 
 class Place:

@@ -129,7 +129,7 @@ _WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}
 class Score:
     """The errors of the fitted machine on a record that was not fitted.
 
-    - `label`: that of the record; `objective`; `rms`: output -> root mean square of the residuals
+    - `label`: label of the record; `objective`; `rms`: output -> root mean square of the residuals
       [SI]; `units`: output -> SI unit.
     - `run`: for a free run, its sensitivities and the range of errors that noise explains. If the
       initial state belongs to this record, the `Validation` of the fit. Otherwise None.

@@ -68,9 +68,7 @@ class Problem:
 
     @property
     def fitted_records(self) -> dict[str, fx.Record]:
-        """The records that are fitted: those in `fit.records`, by default all except those for
-        validation.
-        """
+        """The records that are fitted: `fit.records`, or all except those for validation."""
         assert isinstance(self.data, Mapping)
         named = self.content.fit.records
         if named is None:
@@ -392,9 +390,7 @@ class Reader:
         )  # fmt: skip
 
     def record(self, label: str, entry: RecordEntry, frame: Any = None) -> fx.Record:
-        """Return the record that `entry` describes; `frame`: a `DataFrame` that replaces the file
-        of the entry.
-        """
+        """Return the record that `entry` describes; `frame` replaces the file of the entry."""
         place = self.place.below("records", label)
         if entry.python is not None:
             record = self._call(entry.python, entry.arguments, place)
@@ -534,9 +530,7 @@ def template_of(problem: Problem) -> str:
 
 
 def record_reader(problem: Problem, label: str) -> Callable[[str, Path | Any], fx.Record]:
-    """Return a function that reads a file or a `DataFrame` with the columns and units of record
-    `label`.
-    """
+    """Return a function that reads files or `DataFrame`s with the columns of record `label`."""
     entry = problem.content.records[label]
     reader = Reader(problem.file, problem.content, False)
 

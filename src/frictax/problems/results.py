@@ -46,9 +46,7 @@ def check_results(
 
 @contextlib.contextmanager
 def lock_results(folder: Path) -> Iterator[None]:
-    """Lock a folder against a second identification that writes there, if the operating system has
-    such locks.
-    """
+    """Lock a folder against other identifications, if the operating system has such locks."""
     try:
         import fcntl
     except ImportError:
@@ -94,9 +92,7 @@ def write_results(
 
 
 def result_json(made: Identification) -> str:
-    """Return all results with units as JSON. On one computer, the same problem always gives the
-    same text.
-    """
+    """Return all results with units as JSON. The text is reproducible on the same computer."""
     from frictax.report import found_json, found_machine_json
 
     problem = made.problem
@@ -207,9 +203,7 @@ def _validation(score: Any) -> dict[str, Any]:
 
 
 def parameters_toml(made: Identification) -> str:
-    """Return the fitted values as TOML: one table for each parameter, with unit, standard error and
-    interval.
-    """
+    """Return a TOML table for each fitted value, with unit, standard error and interval."""
     errors = made.uncertainty or made.found.uncertainty()
     lines = [
         f"# {' '.join(made.problem.content.title.split())}",

@@ -71,9 +71,7 @@ AnyColumn = Name | ColumnEntry
 
 
 class FileEntry(Strict):
-    """A table in a data file. The file is in the folder of the problem file, or belongs to a public
-    record.
-    """
+    """A table in a data file, which is next to the problem file or is a public record."""
 
     public: Text | None = None
     file: Text
@@ -184,9 +182,7 @@ class DerivedEntry(Strict):
 
 
 class StructureEntry(Strict):
-    """Another structure for the comparison: the parts that differ, or a whole machine, and the free
-    parameters.
-    """
+    """Another structure to compare: parts that differ or a whole machine, and free parameters."""
 
     machine: dict[str, Any] = {}
     free: list[Text] | None = None
@@ -199,7 +195,7 @@ class CompareEntry(Strict):
     """The cross-validation of a comparison of structures. `repeats`: number of equal parts of a
     record; `bands`: number of speed ranges.
 
-    `given`: name of the structure in [machine] for the comparison.
+    `given`: the name that the machine in [machine] has in the comparison.
     """
 
     given: Text = "as given"

@@ -1,6 +1,4 @@
-"""Initial states and start values of a fit to records: from the machine, each record, or a first
-fit.
-"""
+"""Initial states and start values of a fit: from the machine, each record, or a first fit."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,9 +17,7 @@ from .simulations import FreeRun
 
 
 def starting_state(machine: Any, record: Record, name: str) -> float | None:
-    """Return the state `name` at the start of the record, or None if the record does not measure
-    it.
-    """
+    """Return the state `name` at the start of the record, or None if it is not measured."""
     if name not in state_names(machine):
         return None
     # With a cutoff below 50 Hz, the beginning of a record is estimated less accurately.
@@ -30,9 +26,7 @@ def starting_state(machine: Any, record: Record, name: str) -> float | None:
 
 
 def named_paths(given: Any) -> list[Any]:
-    """Return the paths in the option `free` or `own` as a list. The option is one path, several, or
-    None.
-    """
+    """Return a list of the paths in the option `free` or `own` (one path, several, or None)."""
     if given is None:
         return []
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]

@@ -14,7 +14,7 @@ Residuals = Float[Array, " n"]
 
 
 class AbstractLoss(Pickled, eqx.Module):
-    """The cost of residuals, each divided by the noise scale."""
+    """A loss function: the cost of residuals that are divided by the noise scale."""
 
     @abc.abstractmethod
     def rho(self, x: Residuals) -> Residuals:
@@ -36,9 +36,7 @@ class AbstractLoss(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def root(self, x: Residuals) -> Residuals:
-        """Return y with the sign of x and y**2/2 = rho(x). Levenberg-Marquardt minimises the sum of
-        y**2.
-        """
+        """Return y with the sign of x and y**2/2 = rho(x). The search minimises the sum of y**2."""
 
     # Largest number of noise scale updates; 1 if the minimiser does not depend on the scale.
     rounds: eqx.AbstractClassVar[int]
@@ -69,8 +67,8 @@ class Squares(AbstractLoss):
 
 
 class Huber(AbstractLoss):
-    """Huber's loss: quadratic for residuals up to `delta` noise scales, and linear for larger ones.
-    So an outlier has at most the influence of a residual of `delta` noise scales.
+    """A loss that is quadratic for residuals up to `delta` noise scales, and linear for larger
+    ones. So an outlier has at most the influence of a residual of `delta` noise scales.
 
     The noise scale is estimated with the parameters by Huber's "proposal 2". Its start value is the
     median of the absolute least-squares residuals, divided by 0.6745.

@@ -139,9 +139,7 @@ class AbstractObjective(abc.ABC):
         return ()
 
     def in_units_of_outputs(self) -> bool:
-        """Return True if a residual is the error of a record's output divided by its standard
-        deviation.
-        """
+        """Return True if a residual is the error of an output divided by its sd."""
         return True
 
 

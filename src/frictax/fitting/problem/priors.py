@@ -1,4 +1,4 @@
-"""Priors: information about parameters from before the measurement, as additional residuals."""
+"""Priors: knowledge about parameters that does not come from the data, as additional residuals."""
 
 import abc
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from frictax.text import brief
 
 
 class AbstractPrior(Pickled, eqx.Module):
-    """Prior knowledge of one parameter, in units of its uncertainty."""
+    """Prior knowledge of one parameter, as residuals in units of their standard deviation."""
 
     path: eqx.AbstractVar[str]
 
@@ -27,7 +27,7 @@ class AbstractPrior(Pickled, eqx.Module):
 
 
 class Normal(AbstractPrior):
-    """A normal prior of the parameter `path`: `mean` and standard deviation `sd` > 0, in the
+    """A normal prior of the parameter `path` with `mean` and standard deviation `sd` > 0, in the
     parameter's unit. Examples are a weighed mass and the inertia from a data sheet.
 
     >>> import frictax as fx

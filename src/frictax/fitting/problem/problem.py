@@ -1,4 +1,4 @@
-"""Records, machine, objective and priors as one vector of residuals."""
+"""`Problem`: records, machine, objective and priors, combined to one vector of residuals."""
 
 import dataclasses
 import math
@@ -210,9 +210,7 @@ class Problem:
         return (jnp.asarray(scaled) - self.origin) * self.size + self.origin
 
     def coordinates(self, x: Float[Numbers, " p"]) -> Float[Numbers, " p"]:
-        """Return the coordinates of the values `x`: the inverse of `physical`. The array has the
-        type of `x`.
-        """
+        """Return the coordinates of the values `x`: the inverse of `physical`."""
         scaled = self.origin + (x - self.origin) / self.size
         return transform_parameters(self.unknowns, scaled, "to_unconstrained") - self.base
 
@@ -235,9 +233,7 @@ class Problem:
         )
 
     def _with_starts(self, x: Float[Array, " p"], i: int) -> Any:
-        """Return the prepared record i, with the initial states of its windows from `x` if they are
-        fitted.
-        """
+        """Return the prepared record i; fitted initial states of windows are from `x`."""
         prepared = self.prepared[i]
         starts = {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
         if starts and isinstance(prepared, PreparedRecord):
@@ -374,16 +370,12 @@ class Problem:
 
 @cached_jit
 def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[Array, Array]:
-    """Return the weighted residuals, without the loss, and their Jacobian with respect to the
-    values `x`.
-    """
+    """Return the weighted residuals, without the loss, and their Jacobian at the values `x`."""
     return jvp_columns(problem.residuals, (x,), (jnp.eye(x.shape[0], dtype=x.dtype),))
 
 
 def predictions(problem: Problem, x: Float[Numbers, " p"], i: int) -> Array:
-    """Return the result of `Problem.predict` for record number i. Similar records share one
-    compiled program.
-    """
+    """Return `Problem.predict` of record number i. Similar records share a compiled program."""
     mine, values = list[Unknown](), np.zeros(0)
     for u in (u for u in problem.unknowns if u.record in (None, i)):
         record = None if u.record is None else 0
@@ -401,9 +393,7 @@ def _predict_first(problem: Problem, x: Array) -> Array:
 
 
 def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
-    """Return a sweep as arrays for the contact called `label`, or for the only contact of the
-    machine.
-    """
+    """Return a sweep as arrays, for the contact called `label` or the only contact."""
     contact = None
     if not isinstance(machine, SteadyFriction | AbstractLaw):
         contacts = (

@@ -129,9 +129,7 @@ def invert_sensor(
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
-    """Return the channel from which the state `name` is read, and the order of the derivative (-1:
-    integral).
-    """
+    """Return the channel of the state `name`, and the order of the derivative (-1: integral)."""
     if name in channels:
         return name, 0
     velocity = related_channel(name, VELOCITY_OF)
@@ -188,8 +186,7 @@ def tick_noise(record: Record) -> dict[str, float]:
 
 
 def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> dict[str, float]:
-    """Return the machine's initial values of the states in `names`; nan for values traced by JAX.
-    """
+    """Return the machine's initial values of the states in `names`; nan for traced values."""
     states = state_names(machine)
     if isinstance(machine, Mechanism):
         start = {name: get(machine, name) for name in names if name in states}
@@ -200,9 +197,7 @@ def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> d
 
 
 def check_no_ticks(record: Record, objective: str) -> None:
-    """Raise `ValueError` if an output has errors in time (ticks), which `objective` cannot take
-    into account.
-    """
+    """Raise `ValueError` if an output has errors in time (ticks), which `objective` ignores."""
     for name in tick_noise(record):
         raise ValueError(
             f"`{objective}` needs outputs at the times of a clock: {name!r} of record"

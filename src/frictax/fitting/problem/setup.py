@@ -1,4 +1,4 @@
-"""The machine with its instruments, whose parameters a fit changes, and its simulation."""
+"""The machine with its sensors and actuators, and functions that simulate it."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -170,9 +170,7 @@ class Setup:
     def for_channels(
         self, inputs: Iterable[str], outputs: Iterable[str], machine: Any = None
     ) -> "Setup":
-        """Return the setup for the channels of another record. A new channel gets an ideal
-        instrument.
-        """
+        """Return the setup for other channels. A new channel gets an ideal instrument."""
 
         def pick(known: Named, names: Iterable[str]) -> Named:
             return Named.from_dict({n: known.at(n) if known.has(n) else perfect() for n in names})
@@ -199,9 +197,7 @@ def driven(
     inputs: Mapping[str, Float[Numbers, " n"] | AbstractSignal],
     hold: bool,
 ) -> AbstractHybridSystem:
-    """Return the machine as a hybrid system with these `inputs`: samples at the times `t`, or
-    signals.
-    """
+    """Return the machine as a hybrid system with `inputs`: samples at `t`, or signals."""
     signals = {
         name: given if isinstance(given, AbstractSignal) else Sampled(t, given, hold=hold)
         for name, given in inputs.items()
@@ -404,9 +400,7 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
 
 
 def variable_names(system: AbstractHybridSystem, t: Number) -> list[str]:
-    """Return the names of all variables of a machine that `variable_at` can return; `t`: start
-    time.
-    """
+    """Return the names of all variables that `variable_at` can return; `t`: start time."""
     if isinstance(system, MechanicalSystem):
         known = []
         for part in system.mechanism.names:

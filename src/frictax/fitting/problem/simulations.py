@@ -228,11 +228,11 @@ class Windows(AbstractSimulation):
     window starts from the smoothed measurement at its first sample.
 
     Windows are better conditioned than a free run, because errors accumulate only within a window.
-    The filter rounds kinks of the motion, so the initial states have an error. Its size is computed
-    for the motion that the first search predicts, and subtracted for a second search. Some samples
-    have weight 0: the first one of each window, those of a delayed sensor from before the window,
-    and those after a gap. An error of an initial state affects its whole window. Therefore the
-    intervals (`Guarded`) use the scatter between windows.
+    The filter rounds kinks of the motion, so the initial states have an error. This error is
+    computed for the motion that the first search predicts, and is subtracted for a second search.
+    Some samples have weight 0: the first one of each window, those of a delayed sensor from before
+    the window, and those after a gap. An error of an initial state affects its whole window.
+    Therefore the intervals (`Guarded`) use the scatter between windows.
 
     **Arguments:** `length`: length of a window [s]; `cutoff` [Hz]: cutoff of the zero-phase filter
     for the initial states. By default it is, for each output, the frequency above which there is

@@ -66,16 +66,12 @@ class SteadyFriction(CheckedModule):
 
 
 def as_steady(model: Any) -> SteadyFriction:
-    """Return a law as `SteadyFriction` for both directions. A `SteadyFriction` is returned
-    unchanged.
-    """
+    """Return a law as `SteadyFriction` for both directions, or a `SteadyFriction` unchanged."""
     return model if isinstance(model, SteadyFriction) else SteadyFriction(model)
 
 
 def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
-    """Return the friction of `contact` as a sweep measures it. If `contact` is None, `machine` is a
-    law.
-    """
+    """Return the friction of `contact` in a sweep. If `contact` is None, `machine` is a law."""
     if contact is None:
         return as_steady(machine)
     part = machine[contact]

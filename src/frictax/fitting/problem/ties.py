@@ -28,8 +28,8 @@ _PRODUCT = re.compile(r"\s*(?:(?P<factor>[-+]?[0-9.][-+0-9.eE]*)\s*\*\s*)?(?P<pa
 
 @dataclasses.dataclass(frozen=True)
 class Tie:
-    """A rule by which the parameter `path` is `factor` times the parameter `source`, or a function
-    of all parameters by path.
+    """A rule for the parameter `path`: it is `factor` times the parameter `source`, or the result
+    of a `function` of all parameters by path.
     """
 
     path: str
@@ -50,7 +50,9 @@ class Tie:
 
 
 class ByPath(Mapping[str, Any]):
-    """The parameters of a setup by path. Tied parameters follow from the others."""
+    """A mapping from path to the value of each parameter of a setup. Tied parameters have the
+    values that follow from the others.
+    """
 
     def __init__(self, setup: Any, ties: Sequence[Tie] = ()) -> None:
         self._setup, self._ties = setup, {tie.path: tie for tie in ties}

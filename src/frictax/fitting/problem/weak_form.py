@@ -93,8 +93,8 @@ class WeakForm:
 class Terms(NamedTuple):
     """The terms of the weak form for one set of parameters.
 
-    - `residual` (K, c) [N.s]; `response` (K, c, c, L): derivative of the residual with respect to
-      each body's position at each sample, times the standard deviation of the position noise.
+    - `residual` (K, c) [N.s]; `response` (K, c, c, L): derivatives of the residual with respect to
+      each body's position at each sample, times the standard deviation of its noise.
     - `inertial`, `drive` (K, c) [N.s]: the terms of the inertia and of the inputs.
     """
 
@@ -362,9 +362,7 @@ def _by_white_noise(
 
 
 def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
-    """Return the root mean square of `values` over the splines, as mean forces along each spline
-    [N].
-    """
+    """Return the root mean square of `values` over the splines, as mean forces [N]."""
     used = (jnp.asarray(weak.stretch) >= 0)[:, None]
     forces = values / (weak.step * jnp.asarray(weak.knots))[:, None]
     return jnp.sqrt(jnp.sum(jnp.where(used, forces**2, 0.0), axis=0) / jnp.sum(used))
@@ -429,9 +427,7 @@ def whiten(
 
 
 def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Float[Array, "K c"]:
-    """Return the whitened residuals, multiplied by the typical standard deviation of each body's
-    residual [N].
-    """
+    """Return the whitened residuals times each body's typical standard deviation [N]."""
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
     # Without inputs, the first fit assumes noise that is a share of the inertia terms.

@@ -129,14 +129,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def spread(self) -> CovarianceEstimate:
-        """Covariance, degrees of freedom and notices by the default noise model."""
+        """Covariance, degrees of freedom and notices according to the default noise model."""
         return self._usual_spread()
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:
-        """Comparison of the residuals of a free run with white noise; None if the noise cannot be
-        estimated.
-        """
+        """Comparison of a free run's residuals with white noise; None if it is not possible."""
         return certify(self.problem, self.full_residuals)
 
     @property
@@ -149,8 +147,8 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def bends(self) -> Any:
-        """Changes of the estimates if the inputs were interpolated smoothly instead of linearly
-        (`Bends` of step_error.py); None if they are negligible.
+        """Changes of the estimates by smooth instead of linear interpolation of the inputs (`Bends`
+        of step_error.py); None if they are negligible.
         """
         return self._by_bends()
 
@@ -291,9 +289,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return rms_units(self.records, self.model, label, self.rms[label])
 
     def rms_in_words(self, label: str) -> dict[str, str]:
-        """Return for each channel of record `label` the rms of its residuals as text, in the
-        record's unit.
-        """
+        """Return channel -> rms of the residuals of record `label` as text, in its unit."""
         units, record = self.rms_units(label), {label: self.records[label]}
         return {
             name: amount(x, units[name], in_records(record, units[name], name, x))
@@ -354,14 +350,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def aicc(self) -> float:
-        """Small-sample Akaike criterion of a sweep. Compare fits by the difference; the smaller one
-        is better.
-        """
+        """Small-sample Akaike criterion of a sweep. Of two fits, the smaller one is better."""
         return self._criteria[0]
 
     @property
     def bic(self) -> float:
-        """Bayes criterion of a sweep. Compare fits by the difference; the smaller one is better."""
+        """Bayes criterion of a sweep. Of two fits, the smaller one is better."""
         return self._criteria[1]
 
     @functools.cached_property
@@ -395,9 +389,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def shown_force(self) -> Unit:
-        """The unit of a sweep's force in tables and figures: the declared one, or one with a
-        suitable prefix.
-        """
+        """The unit of force in tables: the declared one, or one with a suitable prefix."""
         return shown_force(self.sweep.force_unit, float(np.median(np.abs(self.sweep.force))))
 
     @functools.cached_property
@@ -407,7 +399,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def shown(self) -> Bool[np.ndarray, " q"]:
-        """Mask of the estimates in `x`. The other entries are starts of windows."""
+        """Mask of the estimates in `x`. The other entries are initial states of windows."""
         return np.asarray([not u.hidden for u in self.problem.unknowns for _ in u.names])
 
     @functools.cached_property
@@ -431,9 +423,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return self._tied()
 
     def with_all_active(self) -> "FitResult":
-        """Return the fit with standard errors for parameters at their bounds too, computed without
-        the bounds.
-        """
+        """Return the fit with standard errors computed without the bounds of parameters."""
         norms = np.linalg.norm(self.full_jacobian, axis=0)
         covariance = self.noise_scale**2 * inverse_gram(self.full_jacobian, norms, norms > 0)
         return dataclasses.replace(self, full_covariance=covariance, active=norms > 0)

@@ -32,8 +32,8 @@ class Identifiability:
     - `singular_values`: those of the Jacobian with its columns scaled to length 1; `condition`:
       largest singular value divided by the smallest.
     - `null_directions`: combinations of parameters that do not change the measured variables. Each
-      is a dict from name to coefficient; a coefficient of 1 is the change with an effect of 1 by
-      that parameter alone.
+      is a dict from name to coefficient. Coefficients are scaled: two parameters with equal
+      coefficients have equally large effects on the measured variables.
 
     A sweep without slow speeds contains no information on the Stribeck effect:
 
@@ -104,8 +104,8 @@ def is_at_bound(size: Any, left: Any, before: Any, least: float) -> Any:
     distance from the bound; `before`: this distance at the start; `size`: lengths of the Jacobian's
     columns; `least`: smallest relevant effect.
 
-    A parameter at its bound has an effect if it returns to its start value. A parameter that is not
-    identifiable does not: with F_Stribeck = 0, fexp has no effect anywhere.
+    A parameter counts as at its bound only if it has an effect at its start value. This excludes
+    parameters that are not identifiable, such as fexp if F_Stribeck = 0.
     """
     bounded = np.isfinite(left)
     acts = size * np.where(bounded, before, 0.0) > least

@@ -156,9 +156,7 @@ def held_breakaways(
 
 
 def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
-    """Return notices of drives without effect: their signal is 0, and they are neither fitted nor
-    inputs.
-    """
+    """Return notices of drives without effect: signal 0, not fitted, and not an input."""
     machine = problem.setup.machine
     if not isinstance(machine, Mechanism):
         return []
@@ -210,9 +208,7 @@ def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> N
 def uncounted_samples(
     objective: AbstractObjective, prepared: Sequence[Any], labels: Sequence[str]
 ) -> list[Notice]:
-    """Return notices of records in which many samples have weight 0 because they follow a gap in
-    their window.
-    """
+    """Return notices of records with many samples of weight 0 (after a gap in a window)."""
     if not isinstance(objective, Windows):
         return []
     out = []

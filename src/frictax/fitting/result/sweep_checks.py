@@ -1,6 +1,4 @@
-"""Notices of a fitted sweep: parameters that it does not identify, lack of fit over the speed,
-outliers.
-"""
+"""Notices of a fitted sweep: unidentified parameters, lack of fit over the speed, and outliers."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -180,7 +178,7 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
 
     Four tests of lack of fit use the residuals in order of speed, in each direction:
 
-        - runs of one sign (Wald and Wolfowitz);
+    - runs of one sign (Wald and Wolfowitz);
     - products of neighbouring residuals;
     - squares of the eight cosine components of lowest frequency over the rows (Neyman);
     - for repeated speeds, the scatter between different speeds, compared with that at one speed.
@@ -265,9 +263,7 @@ def independent(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
 
 
 def _chance(times: float, rows: int, dof: int) -> float:
-    """Return the p-value of `times`, the largest of `rows` studentised residuals, by Bonferroni's
-    bound.
-    """
+    """Return the p-value of `times`, the largest of `rows` studentised residuals (Bonferroni)."""
     from scipy.special import stdtr
 
     return float(min(2.0 * rows * stdtr(dof, -times), 1.0))

@@ -147,9 +147,7 @@ def _motion(
     r: np.ndarray,
     free: int,
 ) -> Iterator[Channel]:
-    """Yield the `Channel` of output `name` if it has at least 20 samples and its noise can be
-    estimated.
-    """
+    """Yield the `Channel` of output `name` if it has 20 samples and an estimated noise."""
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)

@@ -46,8 +46,8 @@ class Certificate:
 
 
 def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate | None:
-    """Compare the weighted residuals of free runs with white noise, for each output; return the
-    worst one.
+    """Compare the weighted residuals of free runs with white noise, separately for each output.
+    Return the comparison for the output that resembles white noise least.
 
     Return None for other objectives, for a robust loss, and if the noise of the records cannot be
     estimated.

@@ -37,9 +37,7 @@ Advance = Callable[[Descent, int, Any], Descent]
 
 
 class Event(NamedTuple):
-    """A change of a contact's mode: `record` (index), `contact` (index), mode `before` and `after`,
-    and time.
-    """
+    """A change of a contact's mode: indices of record and contact, both modes, and time."""
 
     record: int
     contact: int
@@ -56,9 +54,7 @@ Events = tuple[Event, ...]
 
 
 class Hopped(NamedTuple):
-    """The end of a search over edges: state, number of steps, True if Ctrl-C stopped it, and
-    notices.
-    """
+    """The end of a search over edges; `interrupted`: True if Ctrl-C stopped the search."""
 
     state: Descent
     steps: int
@@ -69,9 +65,9 @@ class Hopped(NamedTuple):
 def may_gain(problem: Problem, state: Descent) -> bool:
     """Return True if a search that ended at `state` may have met an edge (a jump of the cost).
 
-    The reason is that the tolerance was not met, or that one of the last trial points within 100
-    standard errors had another event sequence. The result is False if initial states of windows are
-    fitted, because each of these has edges.
+    There are two signs of an edge: the tolerance was not met, or one of the last trial points
+    within 100 standard errors had another event sequence. The result is False if initial states of
+    windows are fitted, because each of these has edges.
     """
     jacobian = np.asarray(state.jacobian)
     known = bool(np.isfinite(state.cost)) and bool(jacobian.any()) and bool(state.done)
@@ -268,9 +264,7 @@ _VERBS = {
 def _evaluate_probes(
     problem: Problem, points: Float[np.ndarray, "k p"], noise: float
 ) -> tuple[Float[np.ndarray, " k"], list[Events]]:
-    """Return the cost (inf if a simulation fails) and the sequence of events at each of the
-    `points`.
-    """
+    """Return the cost (inf if a simulation fails) and the events at each of the `points`."""
     costs, *courses = (np.asarray(a) for a in _runs(problem, points, np.float64(noise)))
     events: list[list[Event]] = [[] for _ in points]
     records = [i for i, p in enumerate(problem.prepared) if isinstance(p, PreparedRecord)]

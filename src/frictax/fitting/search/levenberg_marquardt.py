@@ -183,8 +183,8 @@ def _take_step(
     patience: int = 12,
     least: Any = 0.0,
 ) -> Descent:
-    """Return the state of the search after its trial step. `evaluated`: residuals and Jacobian
-    there.
+    """Return the state of the search after its trial step. `evaluated`: residuals and Jacobian at
+    the end of this step.
     """
     # [standard errors] Longest final step that is accepted without evaluating its residuals.
     longest = 0.02
@@ -326,9 +326,7 @@ def _take_step(
 
 
 def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
-    """Return the diagonal of `a` without a gather operation, because XLA compiles a gather to a
-    loop.
-    """
+    """Return the diagonal of `a` without a gather, because XLA compiles a gather to a loop."""
     return jnp.sum(jnp.where(jnp.eye(a.shape[0], dtype=bool), a, 0.0), axis=0)
 
 

@@ -22,8 +22,8 @@ class AbstractMethod(Pickled, eqx.Module):
 
 
 class LevenbergMarquardt(AbstractMethod):
-    """The default method: Gauss-Newton steps within a trust region
-    (`frictax.fitting.search.levenberg_marquardt`).
+    """A method of Gauss-Newton steps within a trust region. It is the default; see
+    `frictax.fitting.search.levenberg_marquardt`.
 
     At an optimum, rounding errors hide every improvement. If optimistix's Levenberg-Marquardt
     starts there, it rejects all steps (500 on the shipped sweep). This method checks the gradient

@@ -122,9 +122,7 @@ def _ends_of_round(
 
 
 def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, " k"]) -> list[int]:
-    """Return the indices of the 8 points with the least scores whose distances from each other
-    exceed 1.
-    """
+    """Return the indices of the 8 best points whose distances from each other exceed 1."""
     chosen: list[int] = []
     for i in np.argsort(scores).tolist():
         if not np.isfinite(scores[i]) or len(chosen) == 8:

@@ -1,6 +1,4 @@
-"""The report of a fleet as one self-contained HTML file (`write_fleet_report`): its sections and
-figures.
-"""
+"""`write_fleet_report`: the report of a fleet as one HTML file, with its sections and figures."""
 
 import re
 import urllib.parse
@@ -299,9 +297,7 @@ def _verdict_section(
 
 
 def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> list[Section]:
-    """Return two sections: records without estimates, grouped by reason; and notices of the fits,
-    grouped by code.
-    """
+    """Return two sections: records without estimates by reason, and notices by code."""
     sections = []
     if fleet.left_out:
         known = np.zeros((len(table), 1), bool)
@@ -329,9 +325,7 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
 
 
 def _links(table: DataFrame, column: str) -> dict[str, Markup]:
-    """Return a dict from record to an HTML link to its report; `column`: the column with the file
-    or address.
-    """
+    """Return record -> HTML link to its report. `column` contains the files or addresses."""
     if column not in table.columns:
         return {}
     out = {}
@@ -602,9 +596,7 @@ def _day(seconds: float) -> str:
 def _outlier_mask(
     population: Population, fleet: FleetEstimates, name: str | None = None
 ) -> np.ndarray:
-    """Return a mask of the records that are outliers. With `name`, only outliers that are farthest
-    in this parameter.
-    """
+    """Return a mask of the outliers; with `name`, only of those farthest in this parameter."""
     rows = population.outliers
     if name is not None:
         rows = rows[rows["farthest"] == name]

@@ -1,6 +1,4 @@
-"""Drift of the machines of a fleet: `drift` fits lines over time and temperature; `Drift` is the
-result.
-"""
+"""`drift` fits lines over time and temperature to each machine of a fleet and returns a `Drift`."""
 
 import dataclasses
 import functools
@@ -139,9 +137,7 @@ class Drift(Summarised):
         return pd.DataFrame(rows, columns=["machine", "date", "years", "records"])
 
     def unit(self, name: str) -> tuple[str, float]:
-        """Return the unit in which changes of this parameter are printed, and the value of that
-        unit.
-        """
+        """Return the printed unit of changes of this parameter, and the value of that unit."""
         if name in self.log:
             return "%", 0.01
         return self.units[name], 1.0
@@ -178,9 +174,7 @@ class Drift(Summarised):
         return head, rows
 
     def amount(self, name: str, value: float) -> str:
-        """Return a change of a parameter as text: in % for a parameter in `log`, otherwise in its
-        unit.
-        """
+        """Return a change of a parameter as text: in % if it is in `log`, else in its unit."""
         unit, one = self.unit(name)
         return f"{figures(value / one, 3)} %" if one != 1.0 else amount(value, unit)
 

@@ -1,6 +1,4 @@
-"""Read a fleet's table into arrays of estimates, errors, machines and dates; count excluded
-records.
-"""
+"""Read a fleet's table into arrays (estimates, errors, machines, dates); count excluded records."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -201,9 +199,7 @@ def _freedom(
 
 
 def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> np.ndarray:
-    """Return positive definite correlation matrices (n, p, p). Correlations that the table lacks
-    are 0.
-    """
+    """Return positive definite correlation matrices (n, p, p); missing correlations are 0."""
     p = len(names)
     out = np.broadcast_to(np.eye(p), (row.size, p, p)).copy()
     for i in range(p):

@@ -458,9 +458,7 @@ def _values(
 def _scales(
     fleet: FleetEstimates, log: Iterable[str] | str | bool | None
 ) -> tuple[dict[str, float | None], list[Notice]]:
-    """Return a dict from parameter to its lower bound if its logarithm is used, otherwise to None;
-    and notices.
-    """
+    """Return parameter -> lower bound (None if its logarithm is not used), and notices."""
     asked = None
     if log is not None and not isinstance(log, bool):
         asked = {log} if isinstance(log, str) else set(log)

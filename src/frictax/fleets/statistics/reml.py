@@ -2,9 +2,9 @@
 known errors.
 
 Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The deviation of the machine is a_j ~ N(0,
-Omega), that of the record is b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij) with known
-covariance. The mean mu and the spreads Omega and Psi maximise the restricted likelihood (Patterson
-and Thompson, Biometrika 58, 1971). The search uses Cholesky factors of the spreads, which keep them
+Omega), that of the record is b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij). C_ij is known.
+The mean mu and the spreads Omega and Psi maximise the restricted likelihood (Patterson and
+Thompson, Biometrika 58, 1971). The search uses Cholesky factors of the spreads, which keep them
 positive semidefinite, and the expected information as Hessian (Fisher scoring). With one parameter
 and one record for each machine this is the random-effects model of meta-analysis (DerSimonian and
 Laird, Controlled Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral
@@ -50,7 +50,7 @@ class Estimates:
 class Likelihood:
     """The restricted likelihood for given spreads, and the matrices that its derivatives use.
 
-    - `A` (n, p, p): weights of records, 0 for outliers; `G` (m, p, p): weights of machines.
+    - `A` (n, p, p): weight matrices of records, 0 for outliers; `G` (m, p, p): those of machines.
     - `ybar` (m, p): weighted mean of each machine's estimates; `V` (m, p, p): covariance of the
       error of this mean.
     - `mean`, `P`: mu and its covariance; `loglik`: the restricted log likelihood.
@@ -103,8 +103,7 @@ def evaluate_likelihood(
 
 
 def multiply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the product of matrix i and vector i, for matrices A (n, p, q) and vectors x (n, q).
-    """
+    """Return the products A_i x_i (n, p) of the matrices A (n, p, q) and the vectors x (n, q)."""
     return (A @ x[:, :, None])[:, :, 0]
 
 

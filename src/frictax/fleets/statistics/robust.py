@@ -319,8 +319,8 @@ def chances(
 
     **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): fraction of the
     variance that is spread, not error; `count`: number of machines from which the spread was
-    estimated; `counted` (n,): 1 for those; `freedom` (n,): degrees of freedom of the error part of
-    the variance.
+    estimated; `counted` (n,): 1 if the tested estimate is one of these; `freedom` (n,): degrees of
+    freedom of the error part of the variance.
     """
     from scipy.special import chdtrc, fdtrc
 

@@ -58,9 +58,7 @@ class Verdicts(Summarised):
         return self.table
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return the head and the rows of the printed table: one row for each parameter, and a row
-        for all.
-        """
+        """Return head and rows of the printed table; the last row is for all parameters."""
         head = (
             "number",
             "limits",

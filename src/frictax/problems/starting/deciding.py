@@ -105,9 +105,7 @@ def correct_machine(draft: Draft) -> Draft:
 
 
 def with_signs(draft: Draft) -> Draft:
-    """Return the draft with the sign of the drive reversed if the drive takes energy from the
-    machine.
-    """
+    """Reverse the sign of the drive in the draft if the drive takes energy from the machine."""
     if draft.machine not in DRIVEN or draft.lacking() is not None or draft.unknown_counts():
         return draft
     return dataclasses.replace(draft, reversed=drive_brakes(draft))

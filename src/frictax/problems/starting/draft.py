@@ -149,9 +149,7 @@ class Draft:
         return [name or str(i) for i, name in names if i not in used]
 
     def asked_constants(self) -> list[str]:
-        """Return the names of the constants that the user must give, because no record contains
-        them.
-        """
+        """Return the names of the constants that the user must give."""
         out = list[str]()
         drive = self.drive
         if self.machine in DRIVEN and drive is not None:
@@ -303,9 +301,7 @@ class Draft:
         )
 
     def open_questions(self) -> list[Missing]:
-        """Return the questions about all guessed or unknown properties, in the order in which they
-        are asked.
-        """
+        """Return the questions about guessed or unknown properties, in the order asked."""
         out = list[Missing]()
         if not self.sure:
             out.append(

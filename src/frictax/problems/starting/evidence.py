@@ -1,6 +1,4 @@
-"""Functions that test guesses with the numbers of a record: derivatives, plausible units, coasting
-machines.
-"""
+"""Tests of guesses with the numbers of a record: derivatives, plausible units, coasting."""
 
 import dataclasses
 

@@ -1,6 +1,4 @@
-"""The machine of a draft: start values from the record, and the text of the tables in the problem
-file.
-"""
+"""The machine of a draft: start values from the record, and the tables of the problem file."""
 
 import dataclasses
 from collections.abc import Callable
@@ -87,9 +85,9 @@ def sizes(draft: Draft) -> Sizes:
 
 
 def has_gravity(draft: Draft) -> bool:
-    """Return True if the machine is an arm rather than a rotor. Inertia, friction and an offset
-    leave residuals. The result is True if a sine of the angle explains most of these residuals, and
-    more than a parabola of the angle.
+    """Return True if the machine is an arm rather than a rotor. A model of inertia, friction and an
+    offset is fitted to the drive. The result is True if a sine of the angle explains most of its
+    residuals, and more than a parabola of the angle does.
     """
     position = draft.columns.get("position")
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
@@ -158,9 +156,7 @@ def _estimate(
     drive: np.ndarray | None,
     rate: float,
 ) -> tuple[float, float, float, float, float]:
-    """Return estimates of inertia, dry friction, viscous friction, gravity torque, and angle of
-    rest.
-    """
+    """Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest."""
     if draft.machine in COASTING:
         inertia = draft.constants.get(COASTING[draft.machine], 1.0)
         drop = max(float(np.abs(v[0]) - np.abs(v[-1])), 1e-3 * float(np.max(np.abs(v))))
@@ -450,9 +446,7 @@ free = ["brake.mu_pos"]
 
 
 def _coasting(draft: Draft, found: Sizes) -> Template:
-    """Return the template for a body of known inertia that coasts to rest by friction, or by
-    friction and drag.
-    """
+    """Return the template for a body of known inertia that coasts by friction (and drag)."""
     turns = draft.turns
     body, known = ("rotor", "J") if turns else ("mass", "m")
     contact, law = ("bearing", "tau_pos") if turns else ("friction", "f_pos")

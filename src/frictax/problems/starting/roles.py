@@ -1,6 +1,4 @@
-"""Find the roles and units of the columns of a file from their names, and check them with the
-numbers.
-"""
+"""Find roles and units of a file's columns from their names, and check them with the numbers."""
 
 import dataclasses
 import re
@@ -464,9 +462,7 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
 
 
 def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
-    """Return the unit that the file states for a column, or a unit among the words of its name, or
-    None.
-    """
+    """Return the unit that the file or the name of column j states, or None."""
     unit, name = shape.units[j], shape.names[j].strip()
     words = set(_tokens(name))
     if role == "time":
@@ -576,9 +572,7 @@ def turns_by_words(shape: Shape, columns: dict[str, Chosen]) -> bool:
 
 
 def _turns(units: dict[str, str | None]) -> bool:
-    """Return True if the units show that the machine turns, or if no unit is known. `units`: role
-    -> unit.
-    """
+    """Return False if `units` (role -> unit) show a translation; otherwise True (rotation)."""
     for role, unit in units.items():
         for known in (POSITION, VELOCITY, FORCE):
             if unit in known and role != "pressing":
@@ -608,9 +602,7 @@ def _rises(values: np.ndarray) -> bool:
 
 
 def _mostly_rises(values: np.ndarray) -> bool:
-    """Return True if a column of times increases, except for repeated times and a few that are out
-    of order.
-    """
+    """Return True if times increase, except for repeated times and a few out of order."""
     x = _finite(values)
     steps = np.diff(x)
     return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)

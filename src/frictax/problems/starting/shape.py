@@ -1,6 +1,4 @@
-"""Find the layout of a text file with columns: separators, decimal sign, header, and contents of
-each column.
-"""
+"""Find the layout of a text file: separators, decimal sign, header, and contents of each column."""
 
 import collections
 import csv
@@ -160,9 +158,7 @@ def _times_from_first(
 
 
 def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
-    """Return a dict from each column of whole seconds to the column of its nanoseconds, according
-    to the names.
-    """
+    """Return column of whole seconds -> column of its nanoseconds, according to the names."""
     found = {}
     for j, name in enumerate(names):
         before, word = _last_word(name)
@@ -175,7 +171,7 @@ def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
 
 
 def _last_word(name: str) -> tuple[str, str]:
-    """Return the part before the last word of a name, and this word in small letters."""
+    """Return the part of a name before its last word, and the last word, both in lower case."""
     plain = name.strip().lower()
     for sign in "._/ ":
         before, found, last = plain.rpartition(sign)
@@ -342,9 +338,7 @@ def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None
 
 
 def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...] | None:
-    """Return the units if a line has a label for units as LabVIEW or ControlDesk write it,
-    otherwise None.
-    """
+    """Return the units in a line that LabVIEW or ControlDesk label as units, otherwise None."""
     labels = {cells[0].lower(): cells[1:] for cells in above if cells}
     if above[-1][0] == "X_Value" and "y_unit_label" in labels:
         clock = "s" if labels.get("x_dimension", ["Time"])[0] == "Time" else None

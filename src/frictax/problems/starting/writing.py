@@ -35,9 +35,7 @@ def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) 
 
 
 def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
-    """Return a dict from file name to text of the problem's files; paths in them are relative to
-    `folder`.
-    """
+    """Return file name -> text of the problem's files, with paths relative to `folder`."""
     if draft.machine == "sweep":
         velocity, force = draft.columns["velocity"], draft.columns["force"]
         names = {
@@ -132,9 +130,7 @@ def _value(text: str) -> str:
 
 
 def _drops_rows(draft: Draft) -> bool:
-    """Return True if a row repeats a time, or lacks a number in a channel that was sampled at that
-    time.
-    """
+    """Return True if a row repeats a time, or lacks a number in a channel sampled then."""
     import numpy as np
 
     values, time = draft.shape.values, draft.columns.get("time")
