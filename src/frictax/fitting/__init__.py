@@ -4,8 +4,8 @@
     found = fx.fit(fx.Stribeck, sweep)
     print(found)
 
-Read in this order: `problem` (predictions and the cost), `search` (the optimiser), `fit`, `result`
-(estimates and identifiability).
+Read the code in this order: `problem` (predictions and the cost), `search` (the optimiser), `fit`,
+`result` (estimates and identifiability).
 """
 
 from .fit import Data as Data, fit as fit

@@ -59,7 +59,7 @@ from .steady_model import check_determined, movable
 def build_sweep_problem(
     model: Any, sweep: Sweep, options: FitOptions
 ) -> tuple[Problem, list[Notice]]:
-    """Return the problem of a sweep, and notices of what is not fitted."""
+    """Return the problem of a sweep, and notices of parameters that are not fitted."""
     records = {sweep.name: sweep}
     setup = Setup(model, Named.from_dict({}), Named.from_dict({}))
     named = {"free": named_paths(options.free)}
@@ -74,7 +74,7 @@ def build_sweep_problem(
 
 
 def entries(problem: Problem, model: Any) -> np.ndarray:
-    """Return the values that `model` has for the parameters of the problem, (p,)."""
+    """Return the values (p,) in `model` of the parameters that the problem fits."""
     return np.concatenate(
         [np.ravel(np.asarray(get(model, u.path), dtype=float)) for u in problem.unknowns]
     )
@@ -86,9 +86,9 @@ def build_problem(
     options: FitOptions,
     objective: AbstractObjective | None = None,
 ) -> tuple[Problem, list[Notice]]:
-    """Return the problem of a fit, and notices of what is not fitted.
+    """Return the problem of a fit, and notices of its parameters and records.
 
-    `objective` replaces that of the options; `Steady()` is the one of sweeps.
+    `objective` replaces the objective in the options. A sweep has the objective `Steady()`.
     """
     objective = objective or options.objective or FreeRun()
     engine = None if isinstance(objective, Steady) else fit_engine(options.engine, options.method)
@@ -186,8 +186,8 @@ def _start_values(
     prepared: Sequence[Any],
     delayed: frozenset[str],
 ) -> tuple[list[Unknown], list[np.ndarray]]:
-    """Return the unknowns and their start values: the parameters `chosen`, those of all records and
-    those of each, and the initial states of windows if the objective fits them.
+    """Return the unknowns and their start values. Unknowns are the parameters `chosen` (shared
+    ones, and those of each record), and the initial states of windows if the objective fits them.
     """
     shared, each = chosen
     starts = [(p, None, "", shared_start(setup, p, objective, records)) for p in shared]
@@ -223,7 +223,7 @@ def _prepare(
 ) -> tuple[AbstractObjective, tuple[PreparedRecord | PreparedSweep, ...], list[Notice]]:
     """Return the objective, the prepared records, and notices.
 
-    Inverse dynamics compare the forces at the samples if the weak form does not exist.
+    `InverseDynamics` compares the forces at the samples if the weak form cannot be used.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     if objective.in_units_of_outputs():
@@ -255,8 +255,8 @@ def _prepare(
 def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
     """Replace the only record of the problem by `record`; return the problem and its notices.
 
-    Both records must have the same channels in the same units. The problem must not fit a state of
-    the machine, because the initial state is that of the record.
+    Both records must have the same channels in the same units. The problem must not fit an initial
+    state of the machine, because that depends on the record.
     """
     check_delays({}, record)
     again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
@@ -283,8 +283,8 @@ def prepare_record(
     instruments: Mapping[str, Instrument] | None,
     engine: Any,
 ) -> tuple[Setup, PreparedRecord, frozenset[str]]:
-    """Return the machine with the instruments of one record, the prepared record, and the channels
-    with a delay.
+    """Return the machine with the instruments of one record, the prepared record, and the names of
+    the channels that have a delay.
     """
     given = {} if instruments is None else dict(instruments)
     check_channels(machine, record)
@@ -313,8 +313,8 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
 def _declare_domains(
     setup: Setup, chosen: Sequence[Parameter], ties: Sequence[Tie], options: FitOptions
 ) -> dict[str, Declaration]:
-    """Return the declarations of free parameters that `bounds`, `log_scale` or ties change. Their
-    domains are such that tied parameters stay in their own domains.
+    """Return the declarations of the free parameters whose declaration `bounds`, `log_scale` or a
+    tie changes. A tie narrows the domain so far that the tied parameter stays in its own domain.
     """
     limits = options.bounds or {}
     for tie in ties:
@@ -335,7 +335,7 @@ def _declare_domains(
 def _choose_parameters(
     setup: Setup, options: FitOptions, tied: set[str]
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
-    """Return the free parameters that all records share, those of each record, and notices."""
+    """Return the shared free parameters, those with a value for each record, and notices."""
     free, own = options.free, options.own
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
@@ -384,8 +384,8 @@ def _check_own_starts(own: Any, count: int) -> None:
 
 
 def fit_engine(engine: Any, method: Any) -> Any:
-    """Return the engine of a fit. For Levenberg-Marquardt it has only forward mode, which gives
-    values and Jacobian in one pass.
+    """Return the engine of a fit. For Levenberg-Marquardt the engine differentiates only in forward
+    mode, which gives the values and the Jacobian in one pass.
     """
     alone = isinstance(method, LevenbergMarquardt | None)
     if engine is None:
@@ -409,8 +409,8 @@ def _in_64_bits(model) -> Any:
 
 
 def move_inside(model: Any, limits: Any) -> Any:
-    """Return the model with its start values moved between the bounds of the user, where the
-    values come from the data.
+    """Return the model with its start values moved between the bounds of the user. This is for
+    start values that were estimated from the data.
     """
     moved = {}
     for path, pair in limits.items() if isinstance(limits, Mapping) else ():
@@ -431,7 +431,7 @@ def _two_numbers(pair) -> tuple[float, float]:
 
 
 def shared_limits(limits: Any, own: Any) -> Any:
-    """Return the bounds of a fit without the parameters in `own`."""
+    """Return the bounds `limits` without those of the parameters in `own`."""
     return (
         {path: pair for path, pair in limits.items() if path not in own}
         if isinstance(limits, Mapping)
@@ -467,7 +467,7 @@ def on_log_scale(
 
 
 def narrow_domains(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
-    """Return the declarations of parameters with bounds of the user."""
+    """Return the declarations of the parameters for which the user gave the bounds `limits`."""
     if not isinstance(limits, Mapping):
         raise ValueError(
             f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write"

@@ -16,7 +16,7 @@ from .problem.setup import Instrument
 
 
 def label_data(data: Any) -> dict[str, Any]:
-    """Return the data by label: the name of a record, or that of a contact for a sweep."""
+    """Return a dict from label (a record's name, or a sweep's contact) to record or sweep."""
     if isinstance(data, Record | Sweep):
         data = [data]
     if isinstance(data, Mapping):
@@ -88,8 +88,8 @@ def check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
 
 
 def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[Notice]]:
-    """Return the records without those that have the same samples as an earlier one, and notices of
-    these. The same samples twice would make all errors too small.
+    """Return the records without those that repeat the samples of an earlier record, and a notice
+    for each of these. Repeated samples would make all standard errors too small.
     """
     kept, seen, notices = {}, {}, []
     for label, r in records.items():
@@ -105,7 +105,7 @@ def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[No
 
 
 def check_deviations(records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` where residuals of different units would be added up unweighted."""
+    """Raise `ValueError` if unweighted residuals of different units would be added."""
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return

@@ -1,4 +1,4 @@
-"""Find the parameters of a friction law from a sweep, or of a machine from its records: `fit`."""
+"""`fit`: find the parameters of a friction law from a sweep, or of a machine from its records."""
 
 import dataclasses
 import functools
@@ -65,61 +65,66 @@ def fit(model: Model, data: Data, **options: Unpack[RecordFit]) -> FitResult[Mod
 
 @lists_options(FitOptionsDict, DEFAULTS)
 def fit(model: Any, data: Any, **options: Any) -> FitResult:
-    """Find the parameters with which a friction law explains a measured sweep, or a machine its
-    records, with error bars.
+    """Fit a friction law to a measured sweep, or a machine to its records, and return the
+    parameters with error bars.
 
     **Arguments** of every fit:
 
-    - `model`: a law (`Stribeck(...)`), which starts from its own values and from the data; a kind
-      of law (`Stribeck`), which starts from the data only; a `SteadyFriction`; or a machine (a
-      `Mechanism` or a hybrid system of your own). One law applies to both directions.
-    - `data`: for a law a sweep, or a `DataFrame` with one, see `Sweep.from_pandas`. For a machine a
-      `Record`, several in a list, or records and sweeps under labels.
-    - `free`: paths of the parameters that are fitted; by default all that the data can identify. A
-      machine also has paths of sensors and drives, such as ``"outputs.mass.s.delay"``.
+    - `model`: a law, a `SteadyFriction`, or a machine (a `Mechanism` or a hybrid system of your
+      own). The fit of a law (`Stribeck(...)`) starts from its values and from the data. The fit of
+      a class (`Stribeck`) starts from the data only. One law applies to both directions.
+    - `data`: for a law a `Sweep`, or a `DataFrame` that contains one (see `Sweep.from_pandas`). For
+      a machine a `Record`, a list of records, or a dict from label to record or sweep.
+    - `free`: paths of the parameters that are fitted; by default all that the data can identify.
+      Sensors and drives of a machine also have paths, such as ``"outputs.mass.s.delay"``.
     - `tied`: path -> another path, ``"factor * path"``, or a function of all parameters by path
-      that JAX can differentiate. If a part or law is tied to another of its kind, each of its
-      parameters is tied. A tied parameter is not in `free`. It is in the table and in
-      `found.tied`, with its error.
+      that JAX can differentiate. If a part or law is tied to another one of the same class, each of
+      its parameters is tied. A tied parameter is not in `free`. The table and `found.tied` contain
+      it with its standard error.
     - `log_scale`: paths of parameters > 0 of which only the magnitude is known, such as a viscous
       coefficient. They are fitted on a logarithmic scale, with intervals from value/k to value*k.
     - `priors`: a list of `Normal(...)` and `Smooth(...)`.
-    - `bounds`: path -> (least, most), if they are narrower than the domain of the parameter.
+    - `bounds`: path -> (least, most), for a range that is narrower than the domain of the
+      parameter.
     - `method`: `LevenbergMarquardt()` or `Optax(...)`. `loss`: `Squares()` or `Huber()`. `level`:
-      of the intervals.
-    - `starts`, `spread`: number of starts of the search and their distance from each other. Fits by
-      free runs use `rounds` instead. `seed`: random seed of the starts and of the rounds.
+      confidence level of the intervals.
+    - `starts`: number of starts of the search. `spread`: standard deviation of the random starts,
+      relative to each value. Fits with `FreeRun` use `rounds` instead. `seed`: random seed of the
+      starts and of the rounds.
     - `progress`: True shows the progress and the remaining time in one line. A function is called
-      with each `ProgressLine`. A key (`KeyboardInterrupt`) stops the fit at once. The best result
-      so far is then returned, with the notice `search-interrupted`.
+      with each `ProgressLine`. Ctrl-C (`KeyboardInterrupt`) stops the fit at once, and `fit`
+      returns the best result so far, with the notice `search-interrupted`.
 
     **Arguments** for a law:
 
-    - `f_neg`: another law or kind of law for v < 0. Paths are then ``"f_pos.F_Coulomb"``,
+    - `f_neg`: another law, or class of law, for v < 0. The paths are then ``"f_pos.F_Coulomb"``,
       ``"f_neg.F_Coulomb"``.
-    - `peak` > 1: start of the ratio of breakaway to sliding force; by default found from the data.
-      It is fitted only if the sweep has breakaway rows.
-    - `offset` [N or N.m]: start of a constant force, such as a payload's weight. It needs both
-      directions. It cannot be distinguished from an asymmetry of Coulomb friction, so it excludes
-      `f_neg`.
+    - `peak` > 1: start value of the ratio of breakaway to sliding force; by default estimated from
+      the data. It is fitted only if the sweep has breakaway rows.
+    - `offset` [N or N.m]: start value of a constant force, such as a payload's weight. The sweep
+      must contain both directions. The data cannot distinguish an offset from an asymmetry of
+      Coulomb friction, so `offset` excludes `f_neg`.
 
     **Arguments** for a machine:
 
-    - `own`: paths with a separate value for each record (``"mass.v@run2"``), or path -> a start for
-      each record. Initial positions and speeds in `own` start at the record's. Those in `free` do
-      too if there is one record and the machine's value is 0.
+    - `own`: paths of parameters that have a separate value for each record, such as
+      ``"mass.v@run2"``. Or a dict from path to start values, one for each record. The start values
+      of initial positions and speeds in `own` are read from each record. Those in `free` are read
+      from the record if there is only one and the machine's value is 0.
     - `objective`: `FreeRun()` by default, `Windows`, `ClosedLoop` or `InverseDynamics`. `start`:
-      the objective of a fit before it, whose result is the start.
+      the objective of an earlier fit, whose result is the start of this fit.
     - `instruments`: channel -> `Instrument`.
     - `engine`: `OnSamples(...)`, which is fast, or `Adaptive(...)`, which uses diffrax's solver.
-    - `rounds`: the largest number of rounds after a search of a `FreeRun` or `ClosedLoop` that
-      ends above the noise of the record. The default is 4; 0 is a search without rounds; 12 suits a
-      start that is far from the minimum. A round is 1280 runs and at most 32 short fits.
-      `found.at_noise` is True if the residuals are noise at the end. Results are reproducible.
+    - `rounds`: the largest number of rounds after a search of a `FreeRun` or `ClosedLoop` that ends
+      above the noise of the record. The default is 4; 0 means no rounds; 12 suits a start that is
+      far from the minimum. A round simulates 1280 random points, and makes at most 32 short fits
+      from the best of them. `found.at_noise` is True if the final residuals are noise. Results are
+      reproducible.
 
-    **Returns:** a `FitResult`. Its intervals are linearised, +- t standard errors, by `Guarded()`.
-    They cover the true value in 95 % of 2000 synthetic sweeps like that of a measured screw drive,
-    and of 400 synthetic records (see tests/fitting/test_coverage.py and test_record_coverage.py).
+    **Returns:** a `FitResult`. Its intervals are estimate +- t standard errors, linearised, with
+    the noise model `Guarded()`. They cover the true value in 95 % of 2000 synthetic sweeps, which
+    resemble a measured screw drive, and of 400 synthetic records. See
+    tests/fitting/test_coverage.py and test_record_coverage.py.
 
     **Raises:** `ValueError` for a start at the bound of its domain, for too few rows, and for terms
     that the data cannot distinguish; `KeyError` for an unknown path; `TypeError` for an unknown
@@ -266,7 +271,7 @@ def _rounds(options: FitOptions) -> int:
 def _fit_start(
     model: Any, records: Mapping[str, Any], options: FitOptions, work: Work
 ) -> tuple[Any, FitOptions]:
-    """Return the model and the options after a fit by the objective `start`."""
+    """Fit with the objective `start`; return model and options with the result as start."""
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
@@ -304,7 +309,7 @@ def _solve(
     work: Work,
     also: Sequence[np.ndarray] = (),
 ) -> FitResult:
-    """Search for the least cost and return the result; `also`: further starts of the search."""
+    """Minimise the cost and return the result of the fit; `also`: further starts of the search."""
     began, method = time.perf_counter(), options.method
     assert method is not None
     extent = Extent(options.starts, options.spread, options.seed, options.rounds or 0)
@@ -345,7 +350,7 @@ def _solve(
 def _with_noise_of_end(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched]:
-    """Search again with the noise at the end of the search, until it does not change."""
+    """Repeat the search with the noise estimated at its end, until the noise stays equal."""
     objective = problem.objective
     for _ in range(3):  # three updates suffice for a weak form
         # Only whitened residuals depend on the noise. Others need no further search.
@@ -371,7 +376,7 @@ def _with_noise_of_end(
 def _with_corrected_starts(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched, tuple[Notice, ...]]:
-    """Search again with corrected starts of windows; return also the notices."""
+    """Search again with corrected initial states of the windows; return also the notices."""
     again = problem if end.interrupted else without_rounding(problem, np.asarray(end.state.x))
     if again is problem:
         return problem, end, ()
@@ -390,14 +395,14 @@ def _with_corrected_starts(
 
 
 def _merge_searches(end: Searched, second: Searched) -> Searched:
-    """Return the end of a second search, with the steps and the costs of both."""
+    """Return the end of a second search, with the steps and the costs of both searches."""
     steps = np.asarray(end.state.steps + second.state.steps, np.int32)
     costs = np.where(end.costs == np.min(end.costs), float(second.state.cost), end.costs)
     return second._replace(state=dataclasses.replace(second.state, steps=steps), costs=costs)
 
 
 def with_step_notices(found: FitResult) -> FitResult:
-    """Return the fit with notices of the effect of the step length on the estimates."""
+    """Add notices if the time step or the interpolation of inputs affects an estimate."""
     said = [*long_steps(found), *between_samples(found)]
     # The same fit is returned without new notices. A copy would compute its errors again.
     return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
@@ -412,7 +417,7 @@ def misfit(found: FitResult) -> float:
 
 
 def resume_search(found: FitResult, z: Any) -> FitResult:
-    """Return the better of `found` and the end of a search from the coordinates `z`."""
+    """Search again from the coordinates `z`; return the better of `found` and the new fit."""
     began, problem = time.perf_counter(), found.problem
     with nested_work():
         end = search(problem, found.method, first=z)
@@ -446,7 +451,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
 
 @interruptible_jit
 def _ending(problem: Problem, i: int) -> Any:
-    """Return the result of the simulation of prepared record i at the start values."""
+    """Return the `Result` (success or reason of failure) of record i at the start values."""
     prepared = problem.prepared[i]
     assert isinstance(prepared, PreparedRecord)
     return problem.objective.result(
@@ -456,5 +461,5 @@ def _ending(problem: Problem, i: int) -> Any:
 
 @functools.cache
 def usual_method() -> LevenbergMarquardt:
-    """Return the method of fits to records."""
+    """Return the default method of fits to records."""
     return LevenbergMarquardt(tolerance=1e-3, max_steps=200)

@@ -1,7 +1,7 @@
-"""Fit one model to many records or measurements, the searches of many fits in one compiled call.
+"""Fit one model to many records or measurements; one compiled call runs the searches of many fits.
 
-`fit_many` returns the values of all fits; `fit_each` returns a result, or the reason of a failure,
-for each record, and is used by fleets.
+`fit_many` returns the values of all fits; `fit_each` returns for each record the result, or the
+exception of a failed fit; `fleet` uses it.
 """
 
 import dataclasses
@@ -60,24 +60,28 @@ def fit_many(
     """Fit one model separately to each of many measurements: records of many machines, or repeated
     (or simulated) measurements of one experiment.
 
-    Least-squares fits by Levenberg-Marquardt run 32 at a time in one compiled call on each
-    processor. Other fits run one after the other. Records of another length need another program;
-    another number of records, or other values, do not.
+    On each processor, one compiled call runs 32 least-squares fits by Levenberg-Marquardt. Other
+    fits run one after the other. Records of another length need another compilation; another number
+    of records, or other values, do not.
 
     **Arguments:**
 
-    - `model`: a law or `SteadyFriction`, for records a machine. Every fit starts from its values.
-    - `data`: records with the same channels, each with its own inputs and times. Or one sweep, of
-      which only the speeds are used, or one record, of which only times and inputs are used.
-    - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k,
-      n) if it has one output. It is left out for several records.
-    - `values`: path -> k numbers, one for the machine of each fit. They are fixed values (of a
-      payload or an initial state), or starts if the parameter is free.
+    - `model`: a law or `SteadyFriction` for a sweep, a machine for records. Every fit starts from
+      the values in `model`.
+    - `data`: records with the same channels, each with its own inputs and times. Or one sweep (only
+      its speeds are used), or one record (only its times and inputs are used).
+    - `measured`: the k measurements of n samples. For a sweep: forces (k, n) [N or N.m]. For one
+      record: output -> (k, n) in SI, or (k, n) if it has one output. Leave it out for several
+      records.
+    - `values`: path -> k numbers, one for the machine of each fit. They are the fixed values of a
+      parameter (such as a payload or an initial state), or the start values if the parameter is
+      free.
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
-    **Returns:** `Replicates`: the values of all k fits, each as from `fit`, for bootstrap and
-    coverage. Intervals are computed when they are used, as for a single fit.
+    **Returns:** `Replicates`: the values of all k fits, each as `fit` finds them, for example to
+    study bootstrap errors or coverage. Intervals are computed when they are used, as for a single
+    fit.
 
     **Raises:** `ValueError` for measurements of another shape, and for records whose channels
     differ.
@@ -160,7 +164,7 @@ def _problems_of_records(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ends:
-    """The ends of many searches with their problems. A fit's result is computed on demand."""
+    """The problems and the ends of many searches. The result of a fit is computed on demand."""
 
     models: Sequence[Any]
     sources: Sequence[Any]
@@ -202,7 +206,7 @@ class Ends:
         return rows[..., 0], rows[..., 1], rows[..., 2]
 
     def with_steps_needed(self) -> "Ends":
-        """Repeat the searches of fits that need shorter steps, and return all ends."""
+        """Repeat the searches of fits that need shorter time steps, and return all ends."""
         problems, searches = list(self.problems), list(self.searches)
         for i, (problem, end) in enumerate(zip(problems, searches, strict=True)):
             if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(end.state.cost)):
@@ -235,10 +239,10 @@ def ends_of(
     work: Work,
     length: Length | None = None,
 ) -> Ends:
-    """Return the ends of the searches of problems of one record each.
+    """Search all problems, which have one record each, and return the ends of the searches.
 
-    Least squares by Levenberg-Marquardt are searched together, other problems one after the other.
-    `length` as in `search_together`.
+    Least-squares problems with Levenberg-Marquardt are searched together, other problems one after
+    the other. `length`: see `search_together`.
     """
     problems, notes = [problem for problem, _ in asked], [said for _, said in asked]
     first, searches = problems[0], []
@@ -270,9 +274,9 @@ def fit_each(
 ) -> list[FitResult | Exception]:
     """Return the result of `fit` for each model and its record, or the exception that it raises.
 
-    Least squares from one start are searched together. `length` gives the number of samples up to
-    which a record is filled, so that few programs serve all records. Other fits run one after the
-    other.
+    Least-squares fits from one start are searched together, other fits one after the other.
+    `length` is a function from the number of samples of a record to the number up to which the
+    record is padded. So records of different lengths share few compiled programs.
     """
     out: list[Any] = []
     if not _is_searched_together(options):
@@ -338,7 +342,7 @@ def _problems_of_each(
 def _fit_in_two_stages(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions, length: Length | None
 ) -> list[FitResult | Exception]:
-    """Fit by the objective `start`, and from the results by the objective of the options."""
+    """Fit each record with `options.start`, and from the result with `options.objective`."""
     last = dataclasses.replace(options, start=None)
     first = dataclasses.replace(last, objective=options.start, method=None, log_scale=())
     before = fit_each(models, records, first, length=length)
@@ -368,7 +372,7 @@ def _is_searched_together(options: FitOptions) -> bool:
 
 
 def records_of(data: Any, measured: Any) -> list[Record]:
-    """Return the record of each fit."""
+    """Return the record of each fit: from `data`, or one record with the `measured` outputs."""
     if isinstance(data, Record):
         if measured is None:
             raise ValueError(
@@ -398,7 +402,7 @@ def records_of(data: Any, measured: Any) -> list[Record]:
 
 
 def models_of_each(model: Any, values: Any, count: int) -> list[Any]:
-    """Return the model of each fit, with its own values."""
+    """Return a list with the model of each fit. `values`: path -> one value for each fit."""
     each = values_of_each(model, values, count)
     if not each:
         return [model] * count
@@ -406,7 +410,7 @@ def models_of_each(model: Any, values: Any, count: int) -> list[Any]:
 
 
 def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]:
-    """Return for each path the values of all fits, (count, ...) in SI."""
+    """Return a dict from path to the values of all fits, of shape (count, ...), in SI."""
     if not values:
         return {}
     if not isinstance(values, Mapping):
@@ -446,7 +450,7 @@ def _forces(measured: Any, n: int) -> Float[np.ndarray, "k n 1"]:
 
 
 def _measurements(record: Record, outputs) -> list[dict[str, np.ndarray]]:
-    """Return the measurements one by one: output -> (n,)."""
+    """Return a list with one dict for each measurement: output -> samples (n,)."""
     names = list(record.outputs)
     only = {names[0]: outputs} if len(names) == 1 else {}
     given = outputs if isinstance(outputs, Mapping) else only

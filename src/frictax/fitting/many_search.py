@@ -1,4 +1,4 @@
-"""Search many problems of one kind together, 32 at a time in one compiled call."""
+"""Search many problems of equal structure together: one compiled call searches 32 of them."""
 
 import dataclasses
 import functools
@@ -36,11 +36,11 @@ def search_together(
     work: Work,
     length: Length | None = None,
 ) -> tuple[list[Problem], list[Descent], list[list[Notice]]]:
-    """Search problems of one record each. Return the problems with the starts of windows at the end
-    of the search, the ends, which are those of `search`, and the notices.
+    """Search many problems that have one record each. Return the problems with the final initial
+    states of their windows, the ends of the searches (equal to those of `search`), and the notices.
 
-    `length`: the number of samples up to which a record of a free run is filled, so that records of
-    different lengths share a program.
+    `length`: a function that gives the number of samples up to which a record of a free run is
+    padded. So records of different lengths share a compiled program.
     """
     is_steady = problems[0].is_steady
     names = {" fits": 2.0, " edges": 1.0 * (not is_steady)}
@@ -78,7 +78,7 @@ def search_together(
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
-    """Return the problem with samples of weight 0 after its last one, with the last inputs."""
+    """Pad the record of a problem by samples of weight 0, which repeat the last inputs."""
     (one,) = problem.prepared
     if not (
         isinstance(problem.objective, FreeRun)
@@ -113,7 +113,9 @@ def _fill(problem: Problem, length: Length) -> Problem:
 
 
 def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
-    """Return the end of a search of `filled` without the rows that `_fill` added to `problem`."""
+    """Remove the rows that `_fill` added to `problem` from `end`, the end of the search of
+    `filled`. Return the shortened end.
+    """
     rows, more = (sum(p.weight.size for p in q.prepared) for q in (problem, filled))
     if rows == more:
         return end
@@ -130,8 +132,8 @@ def _together(
     work: Work,
     starts: Sequence[np.ndarray] | None = None,
 ) -> list[Descent]:
-    """Return the ends of searches from the start of each problem, or from the coordinates
-    `starts`. Problems of one kind share compiled calls.
+    """Search each problem from its own start, or from the coordinates `starts`, and return the
+    ends. Problems of equal structure and shapes share compiled calls.
     """
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
@@ -169,7 +171,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search problems whose `leaves` differ only in arrays, from the coordinates `begin`."""
+    """Search problems from the coordinates `begin`. Only arrays among their `leaves` differ."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -213,8 +215,8 @@ def _of_a_kind(
 
 
 def _is_array(x: Any) -> bool:
-    """Return True if a leaf is an array. A Python number is part of the structure, because such an
-    exponent selects the law.
+    """Return True if a leaf is an array. A Python number belongs to the structure, because a law
+    selects its formula by an exponent that is a Python number.
     """
     return isinstance(x, np.ndarray | np.generic | jax.Array)
 
@@ -224,7 +226,7 @@ def _state_at(ends: Descent, i: int) -> Descent:
 
 
 class _OneOfMany(Run):
-    """A search of one of many problems by their common program."""
+    """A search of one of many problems by the compiled program that they share."""
 
     def advance(self, state: Descent, until: int, noise: Any) -> Descent:
         assert noise == 1.0  # The common program is compiled for this noise scale.
@@ -242,8 +244,8 @@ def _call_program(
     dof: Float[np.ndarray, " k"],
     floors: Float[np.ndarray, " k"],
 ) -> Descent:
-    """Search at most `_TOGETHER` problems from `states` to step `until`, by one program for any
-    number of them. They differ from `first` only in the numbers among their `leaves`.
+    """Search at most `_TOGETHER` problems from `states` to step `until`. One compiled program
+    serves any number of problems. They differ from `first` only in the arrays among their `leaves`.
     """
     count = len(states)
     mine = np.minimum(np.arange(_TOGETHER), count - 1)  # Unused places repeat the last problem.
@@ -271,10 +273,11 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """Return the arrays of the searches from `states` at step `limits`. For laws, each search is
-    one call by a `method`, and the arrays are those of its end.
+    """Continue each search from its entry of `states` to its step in `limits`. Return the arrays of
+    the final states. For laws, `method` is given and runs each search to its end in one call.
 
-    The searches run one after the other, because together all would take the steps of the longest.
+    The searches run one after the other. In a batch, each search would take as many steps as the
+    longest one.
     """
 
     def one(at) -> Descent:

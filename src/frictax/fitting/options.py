@@ -1,8 +1,8 @@
 """The options of a fit, in one list: `fit`, `fit_many`, `outlook`, `fleet`, `Structure` and problem
 files take their options from it.
 
-`FitOptions` holds the values with their defaults, and checks them. The `TypedDict`s below say to
-type checkers and editors which function takes which option, and of what type it is.
+`FitOptions` holds the values with their defaults, and checks them. From the `TypedDict`s below,
+type checkers and editors know which function takes which option, and its type.
 """
 
 import dataclasses
@@ -39,14 +39,14 @@ class ParameterOptions(TypedDict, total=False):
 
 
 class DomainOptions(TypedDict, total=False):
-    """On which scale and between which bounds parameters are fitted."""
+    """The scale on which parameters are fitted, and their bounds."""
 
     log_scale: str | Iterable[str]
     bounds: Bounds | None
 
 
 class SearchOptions(TypedDict, total=False):
-    """How the cost is minimised, and the level of the intervals."""
+    """The method that minimises the cost, its loss, and the level of the intervals."""
 
     method: AbstractMethod | None
     loss: AbstractLoss | None
@@ -55,7 +55,7 @@ class SearchOptions(TypedDict, total=False):
 
 
 class StartOptions(TypedDict, total=False):
-    """From which points the search starts."""
+    """The points from which the search starts."""
 
     starts: int
     spread: float
@@ -102,8 +102,8 @@ class FleetFitOptions(ParameterOptions, DomainOptions, SearchOptions, total=Fals
 
 
 class NoSuchOption:
-    """The type of a misspelt option: a type checker then names the option. Without it, pyright
-    reports of an overloaded function only that no overload matches.
+    """The type that a type checker gives to a misspelt option, so that its error message names the
+    option. Without this type, pyright only reports that no overload of the function matches.
     """
 
 
@@ -111,7 +111,7 @@ class NoSuchOption:
 class FitOptions:
     """The options of a fit with their defaults; see `fit` for their meaning.
 
-    **Raises:** `ValueError` for an option that no fit can have.
+    **Raises:** `ValueError` for a value that is invalid in every fit.
     """
 
     f_neg: Checked[Law | None] = None
@@ -203,7 +203,7 @@ DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(FitOpt
 
 
 def is_given(value: Any) -> bool:
-    """Return whether an option has a value; None and () stand for options that are left out."""
+    """Return True if an option has a value; None and () mean that the option is left out."""
     return value is not None and not (isinstance(value, tuple) and value == ())
 
 
@@ -218,7 +218,7 @@ def refuse(given: Mapping[str, Any], of: str, here: str) -> None:
 
 
 def names_of(options: type) -> list[str]:
-    """The names of the options of a `TypedDict`, in the order of `FitOptions`."""
+    """Return the names of the options of a `TypedDict`, in the order of `FitOptions`."""
     mine = options.__annotations__
     return [*(n for n in mine if n not in DEFAULTS), *(n for n in DEFAULTS if n in mine)]
 

@@ -1,4 +1,4 @@
-"""The friction that is fitted to a sweep, and start values of laws and bristles from data."""
+"""The friction model that is fitted to a sweep, and start values of laws and bristles from data."""
 
 from collections.abc import Container
 from typing import Any, TypeVar
@@ -36,16 +36,16 @@ Bristle = TypeVar("Bristle", bound=AbstractBristle)
 def starting_law(
     kind: type[Law], sweep: Sweep, *, exponent: float = 1.0, nodes: ArrayLike | None = None
 ) -> Law:
-    """Return a law of that kind near the sweep, from which a fit can start: each value is inside
+    """Return a law of class `kind` near the sweep, from which a fit can start. Each value is inside
     its domain.
 
-    The linear terms are estimated by least squares with values >= 0. `fexp` is searched on a grid
-    between the inverses of the highest and the lowest speed. The nodes of a table are the speed 0
-    and quantiles of the measured speeds.
+    The terms that are linear in their parameters are estimated by least squares with values >= 0.
+    `fexp` is searched on a grid between about 1/highest and 1/lowest speed. The nodes of a table
+    are the speed 0 and quantiles of the measured speeds.
 
-    **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent` for `Stribeck`; `nodes` for
-    `Table`: their number (>= 2) or their speeds. The default is a third of the number of measured
-    speeds, at most 6.
+    **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent`: that of `Stribeck`;
+    `nodes`: the number (>= 2) of the nodes of `Table`, or their speeds. The default number is a
+    third of the number of measured speeds, at most 6.
 
     **Raises:** `ValueError` for another kind of law.
 
@@ -120,24 +120,28 @@ def starting_bristle(
     rotational: bool = False,
     elements: int = 1,
 ) -> Bristle:
-    """Return a bristle of that kind near a record of motion and friction, for the start of a fit.
+    """Return a bristle of class `kind` near a record of motion and friction, for the start of a
+    fit.
 
-    `sigma_0` is the force divided by the distance from a reversal in full sliding to 63 % of the
-    change between the limits. This is exact for `Dahl`; for a spring that yields near its limit the
-    factor is 1.26. The start must be right within a factor of a few: the motion of a contact that
-    slides far does not depend on `sigma_0`, so no search corrects it. Without a reversal it is the
-    largest force over 5 um (ground steel), or over 1 mrad (geared joints).
+    After a reversal from full sliding, friction changes from one limit to the opposite one.
+    `sigma_0` is the friction force divided by the distance in which 63 % of this change happens.
+    This is exact for `Dahl`. For `ElastoPlastic` and `MaxwellSlip`, springs that yield near their
+    limit, `sigma_0` is 1.26 times as large. The start must be right within a factor of a few. The
+    motion of a contact that slides far does not depend on `sigma_0`, so a search cannot correct the
+    value. If the record has no reversal, `sigma_0` is the largest force divided by 5 um (ground
+    steel), or by 1 mrad (geared joints).
 
-    One element of `MaxwellSlip` has this stiffness. Several elements share the force equally and
-    slip at distances on a geometric grid, from half to twice the distance of a single element.
+    A single element of `MaxwellSlip` has the stiffness `sigma_0`. Several elements share the force
+    equally and slip at distances on a geometric grid, from half to twice the distance of a single
+    element.
 
     **Arguments:** `kind`: `Dahl`, `LuGre`, `ElastoPlastic` or `MaxwellSlip`; `motion` [m or rad]
-    and `friction` [N or N.m] at each sample; `m` [kg or kg.m2]: the moving mass, with which
-    `viscous` [N.s/m] and `sigma_1` damp sticking critically (`sigma_1` is 0 without `m`);
-    `rotational`: True for rotation; `elements`: number of elements of `MaxwellSlip`.
+    and `friction` [N or N.m] at each sample; `m` [kg or kg.m2]: the moving mass; `viscous` [N.s/m]:
+    the viscous friction. `sigma_1` is such that both together damp the sticking mass critically (0
+    without `m`). `rotational`: True for rotation; `elements`: number of elements of `MaxwellSlip`.
 
     **Raises:** `ValueError` for another kind of bristle, for `elements` < 1, and for several
-    elements of another bristle than `MaxwellSlip`.
+    elements if `kind` is not `MaxwellSlip`.
 
     >>> import frictax as fx, numpy as np
     >>> way = np.linspace(0.0, 1e-3, 2001)
@@ -179,7 +183,7 @@ def starting_bristle(
 
 
 def near_law(law: AbstractLaw, sweep: Sweep) -> AbstractLaw | None:
-    """Return a law of the same form as `law` near the sweep; None for another form of law."""
+    """Return a law of the same class as `law` near the sweep; None for other classes."""
     if isinstance(law, Coulomb):
         return starting_law(Coulomb, sweep)
     if isinstance(law, Stribeck):
@@ -214,7 +218,9 @@ def _nonnegative(
 
 
 def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
-    """Return the friction to fit: a law alone if no other parameter is fitted."""
+    """Return the friction model to fit: `SteadyFriction`, or only a law if no other option or
+    breakaway row requires more.
+    """
     f_neg, peak, offset = options.f_neg, options.peak, options.offset
     if isinstance(model, SteadyFriction):
         if f_neg is not None or peak is not None or offset is not None:
@@ -240,7 +246,9 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """Return `model` with free parameters set near the data; an empty list for a user's own law."""
+    """Return a list with `model` after setting its free parameters near the data. The list is empty
+    for laws other than `Coulomb`, `Stribeck` and `Table`.
+    """
     steady = as_steady(model)
     values: dict[str, Any] = {}
     for branch, law in (("f_pos", steady.f_pos), ("f_neg", steady.f_neg)):
@@ -262,7 +270,7 @@ def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
 
 
 def _peak(law: AbstractLaw, data: Sweep, rows: np.ndarray) -> float:
-    """Return the ratio of breakaway to sliding force at rest, inside its domain."""
+    """Return the ratio (>= 1.05) of the breakaway force in `rows` to sliding friction at rest."""
     return max(1.05, float(np.mean(np.abs(data.force[rows])) / max(float(law.f0), 1e-300)))
 
 
@@ -280,7 +288,7 @@ def _law(model, data: Sweep) -> AbstractLaw:
 def movable(
     model: Any, data: Sweep, free: Any, tied: Container[str] = ()
 ) -> tuple[list[Parameter], list[Notice]]:
-    """Return the parameters that are fitted, and notices of those that cannot be."""
+    """Return the parameters that are fitted, and notices of those that cannot be fitted."""
     chosen = [p for p in select(model, free) if p.path not in tied]
     notes = []
     if isinstance(model, SteadyFriction):

@@ -30,11 +30,13 @@ def weighted_residuals(
     without weight.
 
     The function is pure in `model`, for `jax.grad`, `jacfwd`, `vmap` and `jit`. `fit` minimises
-    half the sum of its squares. For `Windows` only its first search does, which has uncorrected
-    starts. If a simulation fails, the residuals are not finite.
+    half the sum of squares of these residuals. With `Windows` this is true for the first search
+    only; the second search corrects the initial states of the windows. If a simulation fails, the
+    residuals are not finite.
 
-    **Arguments:** `model`: of a sweep a law or `SteadyFriction`, of a record a machine; `objective`
-    (`FreeRun()` by default), `engine` (`OnSamples()`), `instruments`: of a record, as in `fit`.
+    **Arguments:** `model`: a law or `SteadyFriction` for a sweep, a machine for a record.
+    `objective` (default `FreeRun()`), `engine` (default `OnSamples()`) and `instruments` are as in
+    `fit`, and for a record only.
 
     >>> import frictax as fx, jax, jax.numpy as jnp
     >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.5], velocity_unit="m/s", force_unit="N")

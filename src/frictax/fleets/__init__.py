@@ -1,8 +1,11 @@
-"""Fit thousands of records on all processors or a cluster, and evaluate their table.
+"""Fit thousands of records on all processors or a cluster, and evaluate the table of results.
 
-Read in this order: `sources` (the records), `chunks` (the plan, the fit of a list of records, and
-finished parts on disk), `table` (the rows), `workers` (processes and clusters), `fleet`; then
-`statistics` (population, drift, verdicts) and `page` (their report).
+Read the code in this order:
+
+- `sources`: the records;
+- `chunks`: the plan, the fit of a list of records, and finished parts on disk;
+- `table`: the rows; `workers`: processes and clusters; `fleet`: the public function;
+- `statistics`: population, drift and verdicts; `page`: the report on them.
 """
 
 from .chunks import Chunk as Chunk, Task as Task, fitted_chunk as fitted_chunk

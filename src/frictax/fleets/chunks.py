@@ -1,4 +1,5 @@
-"""The work of a fleet in chunks: the plan, the fit of one chunk, finished chunks on disk.
+"""The work of a fleet in chunks of records: the plan, the fit of one chunk, and finished chunks on
+disk.
 
 `plan_chunks` groups the records. `fitted_chunk` turns one chunk into rows of the table, in any
 process. `PartsFolder` stores the rows of finished chunks until the table is complete.
@@ -37,10 +38,12 @@ _PLAN_FILE = "plan.json"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """The machine of a fleet and the options of its fits, from a problem file or as given.
+    """The machine of a fleet and the options of its fits. They are read from a problem file, or
+    given as objects.
 
-    - `problem`: the file; `label`: the record in it whose table says how each file is read.
-    - `machine`, `settings`: the machine and the options of `fit`, without a file.
+    - `problem`: the problem file; `label`: the record in that file whose table defines how each
+      data file is read.
+    - `machine`, `settings`: the machine and the options of `fit`, used without a problem file.
     - `lengths`: the numbers of samples to which records are padded; empty for no padding.
     """
 
@@ -61,8 +64,8 @@ class Task:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chunk:
-    """Records that are fitted together: their sources, one row each of the `DataFrame` `about`, and
-    for each parameter path in `values` one number for each record.
+    """Records that are fitted together. `sources`: one for each record; `about`: a `DataFrame` with
+    one row for each record; `values`: parameter path -> one number for each record.
     """
 
     number: int
@@ -73,7 +76,9 @@ class Chunk:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-    """The chunks of a fleet, `order`: the names of all records, `digest`: of all that is fitted."""
+    """The plan of a fleet: its chunks, the names of all records in their `order`, and `digest`, a
+    checksum of machine, options and data.
+    """
 
     task: Task
     chunks: Sequence[Chunk]
@@ -114,8 +119,8 @@ def plan_chunks(
 
 
 def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the lengths to which records of these sizes are padded, so that few programs suffice;
-    none if the records already have few lengths.
+    """Return the lengths to which records of these sizes are padded, so that few compiled programs
+    suffice. Return an empty tuple if the records have only few different lengths.
     """
     sizes = [n for n in sizes if n > 0]
     if len(set(sizes)) <= 8:  # Up to 8 lengths get a program each, without padding.
@@ -130,9 +135,9 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
 def fitted_chunk(task: Task, chunk: Chunk) -> Any:
     """Fit the records of `chunk` and return a `DataFrame` with a row for each, in order.
 
-    `Fleet.table` lists the columns. The function reads the sources of the chunk and writes
-    nothing. Every process that finds the same files returns the same numbers. A record that cannot
-    be read or fitted is a row with its `reason`.
+    `Fleet.table` lists the columns. The function reads the sources of the chunk and does not write
+    files. Every process with the same files returns the same numbers. For a record that cannot be
+    read or fitted, the row contains the `reason`.
     """
     began = time.perf_counter()
     machine, options, read = task.machine, FitOptions(**task.settings), None
@@ -175,7 +180,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
 def _read_problem(
     problem: Path, label: str, allow_code: bool, stamp: int
 ) -> tuple[Any, FitOptions, Any]:
-    """Return the machine, the options of its fits, and the function that reads a record."""
+    """Read a problem file: return machine, fit options, and a function that reads records."""
     from frictax.problems import read
     from frictax.problems.problem import record_reader
 
@@ -191,7 +196,7 @@ def _sentence(why: Exception) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class PartsFolder:
-    """The folder ``OUT.parts`` beside the table `out`, with a file for each finished chunk."""
+    """The folder ``OUT.parts`` next to the table `out`, with a file for each finished chunk."""
 
     out: Path
 
@@ -200,10 +205,10 @@ class PartsFolder:
         return self.out.with_name(f"{self.out.name}.parts")
 
     def begin(self, digest: str, chunks: int, *, resume: bool, overwrite: bool) -> set[int]:
-        """Make or reopen the folder, and return the numbers of the finished chunks.
+        """Create or reopen the folder, and return the numbers of the finished chunks.
 
-        **Raises:** `FileExistsError` if there is a table, or a folder and `resume` is False;
-        `ValueError` if the folder belongs to another fleet.
+        **Raises:** `FileExistsError` if the table exists, or if the folder exists and `resume` is
+        False (not with `overwrite`); `ValueError` if the folder belongs to another fleet.
         """
         if self.out.exists() and not overwrite:
             raise FileExistsError(
@@ -258,7 +263,7 @@ class PartsFolder:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the table `out` against other processes, on all hosts that share the folder."""
+        """Lock the table `out` against other processes, on all hosts that use the same folder."""
         target = check_target(self.out, "the table of the fleet")
         check_pyarrow()
         lock = target.with_name(f".{target.name}.lock")

@@ -40,7 +40,7 @@ NAMES = {
 
 
 class FleetOptions(FleetFitOptions, total=False):
-    """The options of `fleet`: those of its fits, and those of the run."""
+    """The options of `fleet`: the options of the fits, and those for running them."""
 
     out: str | Path | None
     jobs: int | None
@@ -56,7 +56,7 @@ class FleetOptions(FleetFitOptions, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class RunOptions:
-    """The options of a fleet's run with their defaults; see `fleet` for their meaning."""
+    """The options of `fleet` for running the fits, with their defaults. See `fleet`."""
 
     out: Checked[str | Path | None] = None
     jobs: Checked[int | None] = None
@@ -85,38 +85,40 @@ def fleet(
 ) -> Fleet:
     """Fit one machine to each of thousands of records on all processors or a cluster.
 
-    Estimates and intervals are those of `fit` for each record. One compiled program fits 64 records
-    at a time. If the lengths of the records differ much, records are padded to a few lengths with
-    samples of weight 0. A record that cannot be read or fitted is a row with a reason.
+    Estimates and intervals are the same as those of `fit` for each record. A process fits 64
+    records at a time. If the lengths of the records differ much, records are padded to a few
+    lengths with samples of weight 0. For a record that cannot be read or fitted, the row contains
+    the reason.
 
     **Arguments:**
 
-    - `problem`: a machine; or a problem file (or its folder). The first fitted record of the file
-      defines how files are read, and its table [fit] how they are fitted.
-    - `records`: a list; or, with a problem file, a folder with a file for each record, or one long
-      Parquet table with a column that names the record of each row.
-    - `out`: the Parquet file of the table. The rows of finished chunks are stored beside it, so
-      that `resume` can complete an interrupted run. `overwrite` replaces an existing file.
+    - `problem`: a machine; or a problem file (or its folder). The first fitted record in the
+      problem file defines how data files are read. The table [fit] defines how they are fitted.
+    - `records`: a list of records. With a problem file: a folder with a file for each record, or
+      one long Parquet table. A column of that table names the record of each row.
+    - `out`: the Parquet file to which the table is written. The rows of finished chunks are stored
+      in the same folder, so that `resume=True` can complete an interrupted run. `overwrite=True`
+      replaces an existing file.
     - `jobs`: number of processes, by default the number of processors; 1: only this process. A
-      script that uses more must be importable: put the call below ``if __name__ == "__main__":``.
-    - `cluster`: a client of Dask, or the address of its scheduler (extra ``cluster``). The workers
-      must find the same files under the same paths.
+      script that uses several processes must be importable: put the call below ``if __name__ ==
+      "__main__":``.
+    - `cluster`: a client of Dask, or the address of its scheduler. Install frictax with the extra
+      ``cluster``. The workers must find the same files under the same paths.
     - `about`: a table with a row for each record, or the file of that table. Its columns are
       `record` (the name of the record or of its file), `machine`, `date`, `temperature`, and any
       others, which are copied to the result.
-    - `values`: path -> one number for each record, which its machine gets; with a problem file,
-      path -> a column of `about`.
+    - `values`: parameter path -> one number for each record, which is set in the machine of that
+      record. With a problem file: parameter path -> name of a column of `about`.
     - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
       as in `fit`, if `problem` is a machine.
-    - `report`: path of an HTML page, see `write_fleet_report`. The page is updated during the
-      fits, and an open browser reloads it. `limits` for its verdicts: name -> (lower, upper), with
-      None for no limit.
-    - `allow_code`: as in `frictax identify`. `progress`: as in `fit`.
+    - `report`: path of an HTML page, see `write_fleet_report`. The page is updated during the fits,
+      and an open browser reloads it. `limits`: limits for the verdicts on this page, name ->
+      (lower, upper); None means no limit.
+    - `allow_code`: as in `identify`. `progress`: as in `fit`.
 
     **Returns:** a `Fleet`.
 
-    **Raises:** `ValueError`, `FileExistsError` and `FileNotFoundError` with one sentence, before
-    the first fit.
+    **Raises:** `ValueError`, `FileExistsError` and `FileNotFoundError`, before the first fit.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 201)
@@ -171,9 +173,10 @@ def chunks_of(
     about: Any = None,
     allow_code: Checked[bool] = False,
 ) -> tuple[Task, Sequence[Chunk]]:
-    """Return the arguments of `fitted_chunk`: the task, and the chunks for one call each.
+    """Return the arguments of `fitted_chunk`: the task, and a list of chunks. Call `fitted_chunk`
+    once for each chunk.
 
-    Use it to run a fleet on a cluster that `fleet` does not support.
+    Use this function to run a fleet on a cluster that `fleet` does not support.
 
     **Arguments:** as for `fleet`.
     """
@@ -184,7 +187,7 @@ def chunks_of(
 
 @dataclasses.dataclass(frozen=True)
 class _Setting:
-    """A planned fleet with its title and the limits of its verdicts."""
+    """A planned fleet: its plan, its title, and the limits for verdicts."""
 
     plan: Plan
     title: str
@@ -199,7 +202,7 @@ def _run(
     live: "LiveReport | None",
     work: Work,
 ) -> Fleet:
-    """Fit the chunks that are not `done`, and join all rows to the table."""
+    """Fit the chunks whose numbers are not in `done`, and join all rows to the table."""
     plan = setting.plan
     frames: dict[int, Any] = dict.fromkeys(done)  # None if the rows are in the folder of parts
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
@@ -228,7 +231,7 @@ def _run(
 
 
 def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any]) -> _Setting:
-    """Plan the fits of a machine, or of a problem file."""
+    """Plan the fits of the machine, or of the problem file, `problem`."""
     if not isinstance(problem, str | Path):
         if isinstance(records, str | Path):
             raise ValueError(
@@ -289,12 +292,12 @@ def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any])
 
 
 class LiveReport:
-    """The report of a fleet, which is written again and again while the fleet is fitted.
+    """The report of a fleet, which is updated while the fleet is fitted.
 
-    **Arguments:** `path`; `setting` of the fleet; `replace`: whether an existing file may be
-    replaced.
+    **Arguments:** `path`: the HTML file; `setting`: the planned fleet; `replace`: True to replace
+    an existing file.
 
-    **Raises:** `OSError` with one sentence if the file cannot be written.
+    **Raises:** `OSError` if the file cannot be written.
     """
 
     def __init__(self, path: Path, setting: _Setting, *, replace: bool) -> None:
@@ -305,7 +308,7 @@ class LiveReport:
         self.next = 0.0
 
     def update(self, frames: Callable[[], Sequence[Any]]) -> None:
-        """Write the page of the rows so far, unless the last page is too recent."""
+        """Write the page with the rows that are finished, unless the last update was too recent."""
         if time.monotonic() < self.next:
             return
         began = time.monotonic()
@@ -320,7 +323,7 @@ class LiveReport:
         self.next = time.monotonic() + max(10.0, 20.0 * took)
 
     def finish(self, table: Any) -> None:
-        """Write the page of all rows."""
+        """Write the final page with all rows."""
         self._write(table, [], lambda text: text)
 
     def _write(self, table: Any, notes: list[str], change: Callable[[str], str]) -> None:

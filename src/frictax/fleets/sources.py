@@ -1,4 +1,4 @@
-"""The records of a fleet: in memory, in files of a folder, or in one long Parquet table."""
+"""The sources of a fleet's records: memory, files in a folder, or one long Parquet table."""
 
 import contextlib
 import dataclasses
@@ -25,7 +25,7 @@ ABOUT = ("machine", "date", "temperature")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MemorySource:
-    """A record in memory, with its `name` in the table of the fleet."""
+    """A record in memory; `name`: its name in the table of the fleet."""
 
     name: str
     record: Record
@@ -48,7 +48,7 @@ class MemorySource:
 
 @dataclasses.dataclass(frozen=True)
 class FileSource:
-    """A record in its own file, with about `size` samples."""
+    """A record in a separate file, with about `size` samples."""
 
     name: str
     path: Path
@@ -61,9 +61,10 @@ class FileSource:
 
 @dataclasses.dataclass(frozen=True)
 class TableSource:
-    """A record in a long Parquet table: `size` rows from row `first` on.
+    """A record in a long Parquet table with the samples of many records: `size` rows from row
+    `first`.
 
-    The column `key` of the table has the name of the record.
+    The column `key` of the table contains the name of the record in each row.
     """
 
     name: str
@@ -80,7 +81,7 @@ Source = MemorySource | FileSource | TableSource
 
 
 def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
-    """Return sources of records in memory. A record without a name of its own gets a number."""
+    """Return the sources of records in memory. A record without a unique name gets a number."""
     strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
     if strangers or not records:
         raise ValueError(
@@ -97,7 +98,7 @@ def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
 
 
 def sources_in_folder(folder: Path) -> list[FileSource]:
-    """Return the record files of a folder, sorted by name with numbers in numerical order."""
+    """Return the sources of the files in a folder, sorted by name (run2 before run10)."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file()]
     # Numbers in file names are compared as numbers, so ``run2`` comes before ``run10``.
     paths.sort(
@@ -129,7 +130,9 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
 
 
 def sources_in_table(path: Path, column: str) -> list[TableSource]:
-    """Return the records of a long Parquet table, whose `column` names the record of each row."""
+    """Return the sources of the records in a long Parquet table; `column`: the column with the name
+    of the record in each row.
+    """
     file = _open_parquet(path)
     names = file.schema_arrow.names
     if column not in names:
@@ -172,7 +175,7 @@ def _open_parquet(path: Path) -> Any:
 
 
 def read_rows(source: TableSource) -> Any:
-    """Return the rows of one record of a long table, from the row groups that contain them."""
+    """Read the rows of one record of a long table, from only the necessary row groups."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
     stamp = source.path.stat().st_mtime_ns
@@ -186,22 +189,23 @@ def read_rows(source: TableSource) -> Any:
 
 @functools.lru_cache(maxsize=4)
 def _group_sizes(path: Path, stamp: int) -> np.ndarray:
-    """Return the number of rows of each row group."""
+    """Return the number of rows in each row group of a Parquet file."""
     about = _open_parquet(path).metadata
     return np.asarray([about.row_group(i).num_rows for i in range(about.num_row_groups)])
 
 
 @functools.lru_cache(maxsize=2)
 def _row_group(path: Path, stamp: int, number: int) -> Any:
-    """Read a row group; it is cached for the next records in it."""
+    """Read a row group, and cache it, because the next records are often in the same group."""
     return _open_parquet(path).read_row_group(number)
 
 
 def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
-    """Return a `DataFrame` with a row for each record: machine, date, temperature, other columns.
+    """Return a `DataFrame` with a row for each record and the columns machine, date, temperature
+    and any others of `about`.
 
-    **Arguments:** `about`: a table with a row for each record, or None; `names`: the names of its
-    columns for "record", "machine", "date" and "temperature", also in a long table.
+    **Arguments:** `about`: a table with a row for each record (or its file), or None; `names`: the
+    column names for "record", "machine", "date" and "temperature" in `about` or in a long table.
     """
     import pandas as pd
 
@@ -247,7 +251,7 @@ def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, 
 
 
 def _standardize_columns(frame: Any) -> Any:
-    """Return the frame with machine, date and temperature first, in their standard types."""
+    """Put machine, date and temperature first, and convert them to standard types."""
     import pandas as pd
 
     out = pd.DataFrame(index=frame.index)
@@ -273,7 +277,7 @@ def _standardize_columns(frame: Any) -> Any:
 
 
 def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
-    """Return the first row of each record of a long table, with the columns of `ABOUT`."""
+    """Return the first row of each record of a long table: existing columns of `ABOUT`."""
     import pandas as pd
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
@@ -293,5 +297,5 @@ def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any
 
 
 def _first_duplicate(names: Sequence[str]) -> str | None:
-    """Return the first name that is in the list twice, or None."""
+    """Return the first name that occurs more than once in the list, or None."""
     return next((n for n, count in Counter(names).items() if count > 1), None)

@@ -1,4 +1,4 @@
-"""The table of a fleet: its rows and format (`row_of`, `joined`), and `Fleet`, which reads it."""
+"""The table of a fleet: rows and format (`row_of`, `join_chunks`), and `Fleet`, which reads it."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ LAST_COLUMNS = ("samples", "seconds", "version")
 
 
 def check_pyarrow() -> None:
-    """Raise `ImportError` with one sentence if the package for Parquet files is not installed."""
+    """Raise `ImportError` if pyarrow, the package for Parquet files, is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError(
             "Tables of fleets are read and written by the package pyarrow. Install it: `pip"
@@ -40,17 +40,18 @@ class Fleet:
     The columns are in SI units:
 
     - `record`, `machine`, `date`, `temperature` [degC], and further columns of `about`;
-    - the estimate under the name of each fitted parameter, and with the endings
-      ``.standard_error``, ``.lower`` and ``.upper`` its errors as in a single fit, NaN if unknown;
-      ``correlation:A:B`` of two estimates;
-    - `converged`; `at_noise`: whether the residuals of a free run are white noise, empty if
-      unknown; `reason`: why a record has no estimates, otherwise empty; `notices`: codes from the
-      list of notices. The quick test for missing terms is omitted because it takes some 15
-      simulations; call `fit(...).missing()` for conspicuous records;
-    - ``rms.OUTPUT`` of the residuals, and ``lag1.OUTPUT``, their correlation with the preceding
-      residuals; `condition`; `samples`, `seconds`, `version`.
+    - ``NAME`` of each fitted parameter: the estimate; ``NAME.standard_error``, ``NAME.lower`` and
+      ``NAME.upper``: its standard error and interval as in a single fit, NaN if unknown;
+      ``correlation:A:B``: correlation of two estimates;
+    - `converged`; `at_noise`: True if the residuals of a free run are white noise, empty if
+      unknown; `reason`: why a record has no estimates, otherwise empty; `notices`: codes of the
+      notices. The quick test for missing terms is omitted, because it takes about 15 simulations.
+      Call `fit(...).missing()` for conspicuous records;
+    - ``rms.OUTPUT``: root mean square of the residuals; ``lag1.OUTPUT``: their autocorrelation at a
+      lag of one sample; `condition`: condition number of the fit; `samples`, `seconds`, `version`.
 
-    `names` of the fitted parameters, their `units`; `failed`: the rows without estimates.
+    `names`: names of the fitted parameters; `units`: their units; `failed`: the rows without
+    estimates.
 
     **Example:** at `fleet`.
     """
@@ -71,7 +72,7 @@ class Fleet:
 
     @classmethod
     def read(cls, path: str | Path) -> "Fleet":
-        """Read a fleet from the Parquet file `path` that `fleet` has written."""
+        """Read a fleet from the Parquet file `path`, which `fleet` has written."""
         import pandas as pd
 
         path = Path(path)
@@ -106,7 +107,7 @@ class Fleet:
 
 
 def row_of(record: Record, found: FitResult) -> dict[str, Any]:
-    """Return the row of a fit; the key `META` describes its columns."""
+    """Return the row of a fit as a dict; the entry `META` describes its columns."""
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
@@ -159,7 +160,7 @@ def failed_row(name: str, reason: str, samples: int = 0) -> dict[str, Any]:
 
 
 def table_of_rows(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
-    """Return the rows with the columns of `about` as a `DataFrame`."""
+    """Return the rows as a `DataFrame`, with the columns of `about` added."""
     import pandas as pd
 
     description = next((row[META] for row in rows if META in row), None)
@@ -182,7 +183,7 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
 def join_chunks(
     frames: Sequence[Any], order: Sequence[str], title: str, problem: str, limits: Any = None
 ) -> Any:
-    """Join the rows of all chunks in the order of the records."""
+    """Join the rows of all chunks to one table, in the order of the records."""
     import pandas as pd
 
     description = {"names": [], "units": {}}

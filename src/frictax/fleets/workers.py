@@ -23,8 +23,8 @@ TRIES = 3  # how often a chunk is tried if its process or worker ends early
 def run_chunks(
     task: Task, chunks: Sequence[Chunk], jobs: int | None, cluster: Any
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield the chunks and their rows as they are finished: by the workers of a `cluster`, or by
-    `jobs` processes, one for each processor if it is None.
+    """Fit the chunks, and yield each chunk with its rows when it is finished. The work is done by
+    the workers of a `cluster`, or by `jobs` processes (None: one for each processor).
     """
     jobs = min(processors() if jobs is None else jobs, max(len(chunks), 1))
     if cluster is not None:
@@ -37,11 +37,11 @@ def run_chunks(
 
 
 def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
-    """Yield the chunks and their rows as they are finished by this number of processes.
+    """Fit the chunks in `jobs` processes, and yield each chunk with its rows when it is finished.
 
     If a process ends early (out of memory, or killed), its chunk is repeated in a pool of one
-    process, so that it cannot disturb other chunks. After the third attempt, the rows of its
-    records have a `reason`.
+    process. So the chunk cannot disturb other chunks. If the third attempt fails too, the rows of
+    its records contain a `reason` instead of estimates.
     """
     tries = {chunk.number: 0 for chunk in chunks}
     remaining = {chunk.number: chunk for chunk in chunks}
@@ -75,7 +75,7 @@ def _run_until_broken(
     tries: dict[int, int],
     jobs: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield the chunks that one pool of processes finishes, and remove them from `remaining`."""
+    """Yield the chunks that a pool finishes with their rows; remove them from `remaining`."""
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
@@ -104,7 +104,7 @@ def _run_until_broken(
 
 
 def _lost_rows(chunk: Chunk) -> Any:
-    """Return the rows of a chunk whose process ended early each time."""
+    """Return the rows, with a `reason`, of a chunk whose process ended early at each attempt."""
     why = (
         f"the process that fitted it and {len(chunk.sources) - 1} others ended {TRIES} times, as"
         " when memory is short or a compiled library fails."
@@ -122,8 +122,9 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 
 @contextlib.contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Set the environment so that processes started here use one thread for linear algebra, and
-    one memory arena. Each further arena would keep the memory that it has freed.
+    """Set environment variables, within this context, so that new processes use one thread for
+    linear algebra and one arena of malloc. Each further arena keeps freed memory instead of
+    returning it.
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
     before = {name: os.environ.get(name) for name in threads}
@@ -139,7 +140,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 def initialize_process(places: Any = None) -> None:
-    """Prepare a new process: fast loops, 64-bit numbers, one processor."""
+    """Prepare a new process: settings of JAX, one processor, and no reaction to Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process handles an interrupt.
     _configure_jax()
     if places is not None:
@@ -178,7 +179,7 @@ def _configure_jax() -> None:
 def run_on_cluster(
     task: Task, chunks: Sequence[Chunk], cluster: Any
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield the chunks and their rows as the workers of a Dask cluster finish them.
+    """Fit the chunks on a Dask cluster, and yield each chunk with its rows when it is finished.
 
     **Arguments:** `cluster`: a `distributed.Client`, or the address of a scheduler.
     """

@@ -1,4 +1,4 @@
-"""Problem files: data, machine, free parameters and validation in one file."""
+"""Problem files: each describes the data, machine, free parameters and validation of one task."""
 
 from .building import ProblemError as ProblemError
 from .checking import check as check

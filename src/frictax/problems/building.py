@@ -1,4 +1,4 @@
-"""Build the parts, laws, signals and objectives that the tables of a problem file name."""
+"""Build the parts, laws, signals and objectives that the tables of a problem file describe."""
 
 import inspect
 import json
@@ -30,11 +30,11 @@ _INSIDE = (*LAWS, *BRISTLES, *SIGNALS, *CONTROLLERS)
 
 
 class ProblemError(ValueError):
-    """One sentence on a mistake in a problem file: file, key, rule, value, remedy."""
+    """An error in a problem file. Its message gives file, key, rule, value and remedy."""
 
 
 class Place:
-    """A key of a file, for sentences."""
+    """A key in a problem file, which begins the error messages about it."""
 
     def __init__(self, file: str, key: str = "") -> None:
         self.file, self.key = file, key
@@ -59,14 +59,15 @@ def toml_key(key: str) -> str:
 
 
 def build_each(tables: Iterable[Any], kinds: Iterable[str], place: Place) -> list[Any]:
-    """Return the objects that the tables of a list name."""
+    """Build the objects that a list of tables describes."""
     return [build(table, kinds, place.below(str(i))) for i, table in enumerate(tables)]
 
 
 def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
-    """Return the object that a table names by its `kind`; its other keys are the arguments.
+    """Build the object that a table describes. The key `kind` names the class; the other keys are
+    the arguments.
 
-    `kinds`: the kinds of objects that this place of the problem file allows.
+    `kinds`: the names of the classes that are allowed here.
     """
     kinds = tuple(kinds)
     if isinstance(table, str):
@@ -111,14 +112,14 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
 
 
 def _has_truth(value: Any) -> bool:
-    """Return whether a value is true or false, or a list that contains one. Python would use them
-    as numbers.
+    """Return True if a value is a bool or a list that contains one. Without this check, Python uses
+    bools as numbers.
     """
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
 def build_inside(value: Any, place: Place) -> Any:
-    """Return a value inside a table: a law, signal or controller if it names a kind."""
+    """Return a value inside a table. With a key `kind`, build the law, signal or controller."""
     if isinstance(value, Mapping):
         if "kind" in value:
             return build(value, _INSIDE, place)
@@ -127,7 +128,7 @@ def build_inside(value: Any, place: Place) -> Any:
 
 
 def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
-    """Return the mechanism of a table of parts, in the order written."""
+    """Build the mechanism from a table of parts, in the order of the file."""
     if "cls" in parts:
         raise place.below("cls").error("cannot be the name of a part. Choose another name.")
     built = {name: build(table, PARTS, place.below(name)) for name, table in parts.items()}
@@ -135,9 +136,11 @@ def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
 
 
 def call_checked(function: Callable[[], Any], place: Place, *, values: bool = False) -> Any:
-    """Return what `function` returns, or raise its error with the place in front.
+    """Call `function` and return its result. If it fails, raise the error with the place in the
+    file before the message.
 
-    `values`: whether the function uses values of the file as they are, which may have a wrong type.
+    `values`: True if the function uses values of the file without type checks, so that type errors
+    are reported too.
     """
     try:
         return function()

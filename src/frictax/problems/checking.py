@@ -1,4 +1,4 @@
-"""Check that everything in a problem can be built, before long computations; derived quantities."""
+"""Check before long computations that every object of a problem can be built; derive quantities."""
 
 import dataclasses
 import functools
@@ -27,9 +27,9 @@ Asked = Mapping[str, str | DerivedEntry]
 
 
 def check(problem: Problem) -> None:
-    """Build every fit, noise model and score of a problem without running any.
+    """Build every fit, noise model and score of a problem, without any simulation.
 
-    **Raises:** `ProblemError` for the first that cannot be built.
+    **Raises:** `ProblemError` for the first object that cannot be built.
     """
     if isinstance(problem.data, fx.Sweep):
         check_laws(problem)
@@ -88,12 +88,12 @@ def check_laws(problem: Problem) -> None:
 
 
 def law_entries(problem: Problem) -> dict[str, Any]:
-    """Return the table [law] of a sweep."""
+    """Return the table [law] of a problem with a sweep, with defaults."""
     return (problem.content.law or LawEntry()).model_dump()
 
 
 def law_class(name: str, place: Place) -> Any:
-    """Return the class of law called `name`, whose start values are found from the data."""
+    """Return the class of law called `name`. Its start values are estimated from the data."""
     if name not in LAWS[:3]:
         raise place.error(
             f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got'
@@ -103,8 +103,8 @@ def law_class(name: str, place: Place) -> Any:
 
 
 def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
-    """Return the options of `fit` that all structures share, and the machine as given, with the
-    options of its structure.
+    """Return the options of `fit` that all structures share, and the `Structure` of the machine in
+    [machine] with the options that belong to it.
     """
     settings = problem.settings()
     names = [f.name for f in dataclasses.fields(fx.Structure) if f.name in settings]
@@ -113,7 +113,9 @@ def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
 
 
 def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
-    """Return each structure with its place; raise if one equals the machine as given."""
+    """Return a dict from name to (place, structure). Raise `ProblemError` if a structure equals
+    that of [machine].
+    """
     settings, given = shared_settings(problem)
     if problem.structures:
         entry = problem.content.compare
@@ -148,7 +150,8 @@ def check_derived(
 ) -> None:
     """Raise `ProblemError` for text that is not arithmetic, and for paths that are not in `known`.
 
-    `known`: None if it is not decided yet; `titles`: the common quantities of the machine.
+    `known`: all paths of the machine, or None if they are not known yet; `titles`: the common
+    quantities of the machine.
     """
     known, titles = None if known is None else list(known), list(titles)
     for name, entry in asked.items():
@@ -175,8 +178,8 @@ def check_derived(
 def derive(
     asked: Asked, found: fx.FitResult, uncertainty: Any, place: Place
 ) -> tuple[fx.Estimate, ...]:
-    """Return the quantities of the file whose parameters the chosen structure has; if the file does
-    not name any, the common ones.
+    """Return the derived quantities of the file whose parameters exist in the chosen structure. If
+    the file does not name any, return the common quantities of the machine.
     """
     if not asked:
         return common_estimates(found, uncertainty)

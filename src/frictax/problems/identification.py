@@ -1,4 +1,4 @@
-"""Simulate the machine of a problem, design an experiment for it, or identify it."""
+"""Simulate the machine of a problem file, design an experiment for the machine, or identify it."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -23,9 +23,9 @@ from .problem import Problem, read
 
 
 def simulate(problem: Problem) -> list[Preview]:
-    """Run the machine of a problem with its start values and the inputs of each record.
+    """Simulate the machine of a problem with its start values and the inputs of each record.
 
-    A `ClosedLoop` as objective is simulated as a closed loop.
+    If the objective is a `ClosedLoop`, the closed loop is simulated.
 
     **Raises:** `ProblemError` for a sweep, which is not simulated, and for channels that the
     machine does not have.
@@ -67,10 +67,11 @@ _AS_IN_DESIGN = "drive wanted criterion memory over machines size hold starts st
 
 
 def design_experiment(problem: Problem, *, progress: bool | Progress = False) -> fx.Design:
-    """Design the excitation of the table [design] for the machine with its start values.
+    """Design the excitation that the table [design] of the file asks for. The machine has its start
+    values.
 
-    By default noise, duration and rate are those of the first record, and the free parameters
-    those of [fit].
+    By default, noise, duration and rate are taken from the first record, and the free parameters
+    from the table [fit].
 
     **Raises:** `ProblemError` for a design that is not possible.
     """
@@ -114,7 +115,7 @@ def design_experiment(problem: Problem, *, progress: bool | Progress = False) ->
 
 
 def _of_record(record: Any, name: str, place: Any) -> float:
-    """Return the duration or the rate of the first record."""
+    """Return the duration or the rate of the first record; `name`: which of the two."""
     if record is None:
         raise place.below(name).error("must be given, since there is no record to take it from.")
     return float(getattr(record, name))
@@ -128,10 +129,10 @@ _WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}
 class Score:
     """The errors of the fitted machine on a record that was not fitted.
 
-    - `label` of the record; `objective`; `rms`: output -> root mean square of the residuals [SI];
-      `units`.
-    - `run`: for a free run, sensitivities and the range of errors by chance; for a start of the
-      record's own, the `Validation`.
+    - `label`: label of the record; `objective`; `rms`: output -> root mean square of the residuals
+      [SI]; `units`: output -> SI unit.
+    - `run`: for a free run, its sensitivities and the range of errors that noise explains. If the
+      initial state belongs to this record, the `Validation` of the fit. Otherwise None.
     """
 
     label: str
@@ -142,7 +143,7 @@ class Score:
 
     @property
     def by(self) -> str:
-        """The objective in words."""
+        """Name of the objective for reports, such as "free run" or "windows of 0.5 s"."""
         if self.run is not None:
             return getattr(self.run, "by", "free run")
         length = getattr(self.objective, "length", None)
@@ -153,12 +154,13 @@ class Score:
 class Identification:
     """The results of a problem.
 
-    - `found`: the fit of the chosen structure; `comparison`: the comparison of structures, or for
-      sweeps of laws, one for each direction.
-    - `uncertainty`: errors by the noise model of the problem; `profiles` by path; `scores` of
-      validation records.
-    - `derived`: the quantities of [derived], by default common ones.
-    - `study`, `motions`, `notices`, `outlook`, `missing`: as of an `Examination`.
+    - `found`: the fit of the chosen structure. `comparison`: the comparison of structures; for a
+      sweep, the comparison of laws for each direction.
+    - `uncertainty`: standard errors with the noise model of the file; `profiles`: path -> profile
+      likelihood; `scores`: errors on the validation records.
+    - `derived`: the derived quantities in the table [derived]; by default those common for the
+      machine.
+    - `study`, `motions`, `notices`, `outlook`, `missing`: see `Examination`.
     """
 
     problem: Problem
@@ -184,10 +186,11 @@ def identify(
 ) -> Identification:
     """Identify the machine of a problem file. `write_results` writes the results.
 
-    **Arguments:** `path` of the file or its folder; `allow_code`: whether functions of Python files
-    beside it may be called; `tolerance` replaces `fit.tolerance`; `progress` as in `fit`.
+    **Arguments:** `path`: the file or its folder; `allow_code`: True to allow calls of functions in
+    Python files of that folder; `tolerance` replaces `fit.tolerance` of the file; `progress`: as in
+    `fit`.
 
-    **Raises:** `ProblemError` and what `fit` raises.
+    **Raises:** `ProblemError`, and the errors that `fit` raises.
     """
     with show_progress(progress, "Identifying") as work:
         work("Reading")
@@ -292,8 +295,8 @@ def _own_start(problem: Problem, found: Any, label: str) -> Score:
 
 
 def forward_law(problem: Problem) -> Any:
-    """Return the forward law of a sweep's file with start values. If laws are compared, it is the
-    Stribeck law.
+    """Return the law for v > 0 of a problem with a sweep, with start values. If the file asks for a
+    comparison of laws, return the Stribeck law.
     """
     assert isinstance(problem.data, fx.Sweep)
     if law_entries(problem)["f_pos"] == "compare":
@@ -302,7 +305,9 @@ def forward_law(problem: Problem) -> Any:
 
 
 def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
-    """Return the law of one direction, as written or with start values from `data`."""
+    """Return the law of direction `way` ("f_pos" or "f_neg"), with the values in the file, or with
+    start values estimated from `data`.
+    """
     entry, place = law_entries(problem)[way], problem.place.below("law", way)
     return (
         fx.starting_law(law_class(entry, place), data)

@@ -1,4 +1,4 @@
-"""A problem file: read it with its data, its machine and its structures."""
+"""Read a problem file with its data, its machine and its structures."""
 
 import contextlib
 import dataclasses
@@ -45,12 +45,12 @@ from .schema import (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """A problem file that is read: machine, data, options of the fit, validation.
+    """The content of a problem file: machine, data, options of the fit, and validation.
 
-    - `file`: its path; `content`: its checked tables; `sha256` of its text.
-    - `machine`: with start values, None for a sweep; `structures`: by name, other machines with
-      their free parameters.
-    - `data`: label -> `Record`, in the order written, or the `Sweep`; `sources`: file -> its
+    - `file`: the path; `content`: the checked tables; `sha256`: checksum of the text.
+    - `machine`: the machine with start values, None for a sweep; `structures`: name -> another
+      machine with its free parameters.
+    - `data`: label -> `Record`, in the order of the file, or a `Sweep`; `sources`: data file ->
       SHA-256.
     """
 
@@ -68,9 +68,7 @@ class Problem:
 
     @property
     def fitted_records(self) -> dict[str, fx.Record]:
-        """The records that are fitted: those in `fit.records`, by default all except those for
-        validation.
-        """
+        """The records that are fitted: `fit.records`, or all except those for validation."""
         assert isinstance(self.data, Mapping)
         named = self.content.fit.records
         if named is None:
@@ -78,7 +76,7 @@ class Problem:
         return {label: self.data[label] for label in named}
 
     def settings(self) -> dict[str, Any]:
-        """Return the options of `fit` for records that the file gives."""
+        """Return a dict of the options of `fit` for records, as the file gives them."""
         fit, place = self.content.fit, self.place.below("fit")
         out = {name: getattr(fit, name) for name in DEFAULTS if name in FitEntry.model_fields}
         for name, kinds in (("objective", OBJECTIVES), ("start", OBJECTIVES), ("loss", LOSSES)):
@@ -90,11 +88,11 @@ class Problem:
         return out
 
     def options(self) -> FitOptions:
-        """Return the checked options of `fit` for records that the file gives."""
+        """Return the options of `fit` for records, as the file gives them, checked."""
         return FitOptions(**self.settings())
 
     def criterion(self) -> dict[str, Any]:
-        """Return the options of `compare` for structures."""
+        """Return the options of `compare` for the comparison of structures."""
         entry, settings = self.content.compare, self.settings()
         out = {key: settings[key] for key in ("objective", "start", "engine")}
         out |= {"repeats": entry.repeats, "bands": entry.bands}
@@ -102,18 +100,18 @@ class Problem:
         return out if cutoff is None else out | {"cutoff": cutoff}
 
     def errors(self) -> Any:
-        """Return the noise model of the errors, or None if the file does not name one."""
+        """Return the noise model for the standard errors, or None if the file does not name one."""
         asked, place = self.content.uncertainty.errors, self.place.below("uncertainty", "errors")
         return None if asked is None else build(asked, ERRORS, place)
 
     def scores(self) -> list[Any]:
-        """Return the objectives that judge validation records."""
+        """Return the objectives with which the errors on validation records are computed."""
         place = self.place.below("validation", "scores")
         return build_each(self.content.validation.scores, OBJECTIVES, place)
 
 
 def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """Return the sensors and drives of a file by channel."""
+    """Return a dict from channel to `Instrument`."""
     return {
         c: build({"kind": "Instrument", **values}, ["Instrument"], place.below(c))
         for c, values in entries.items()
@@ -121,8 +119,8 @@ def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
 
 
 def check_names(problem: Problem) -> None:
-    """Raise `ProblemError` for labels and paths that do not exist, kinds that cannot be built, and
-    validation by a record that is fitted.
+    """Raise `ProblemError` for labels and paths that do not exist, objects that cannot be built,
+    and validation records that are fitted too.
     """
     content, place = problem.content, problem.place
     for section, labels in (
@@ -174,7 +172,7 @@ def check_names(problem: Problem) -> None:
 
 
 def is_below(path: str, other: str) -> bool:
-    """Return whether `path` is `other` or a path below it."""
+    """Return True if `path` is equal to `other` or below it."""
     return path == other or path.startswith(f"{other}.")
 
 
@@ -193,10 +191,10 @@ def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
 
 @contextlib.contextmanager
 def own_modules(folder: Path) -> Iterator[dict[str, str]]:
-    """Let modules import their neighbours in `folder`, and remove them from `sys.modules` at
-    the end: another problem may have modules of the same names.
+    """Let modules in `folder` import each other. At the end, remove them from `sys.modules`,
+    because another problem may have modules with the same names.
 
-    Yields the checksums of the modules that were used, file -> SHA-256, filled at the end.
+    Yields a dict from file to SHA-256 of the modules that were used. The dict is filled at the end.
     """
     used: dict[str, str] = {}
     home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
@@ -239,7 +237,7 @@ _DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
 
 
 def find(path: str | Path) -> Path:
-    """Return the problem file at `path`, a file or its folder.
+    """Return the path of the problem file; `path`: the file or its folder.
 
     **Raises:** `FileNotFoundError` if it does not exist.
     """
@@ -263,10 +261,10 @@ def find(path: str | Path) -> Path:
 
 
 def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None = None) -> Problem:
-    """Read the problem file `path`, or the one in the folder `path`, with its data.
+    """Read a problem file and its data; `path`: the file or its folder.
 
-    **Arguments:** `allow_code`: whether functions of Python files beside the problem may be called;
-    `tolerance` replaces `fit.tolerance`.
+    **Arguments:** `allow_code`: True to allow calls of functions in Python files of the same
+    folder; `tolerance` replaces `fit.tolerance` of the file.
 
     **Raises:** `ProblemError` (a `ValueError`) with file, key, rule and remedy; `FileNotFoundError`
     for a file that does not exist.
@@ -334,7 +332,7 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
 
 
 class Reader:
-    """Builds the machines and reads the data of a problem file."""
+    """A reader that builds the machines and reads the data of a problem file."""
 
     def __init__(self, file: Path, content: ProblemFile, allow_code: bool) -> None:
         self.file, self.content, self.allow_code = file, content, allow_code
@@ -392,7 +390,7 @@ class Reader:
         )  # fmt: skip
 
     def record(self, label: str, entry: RecordEntry, frame: Any = None) -> fx.Record:
-        """Return the record of an entry; `frame`: a `DataFrame` instead of its file."""
+        """Return the record that `entry` describes; `frame` replaces the file of the entry."""
         place = self.place.below("records", label)
         if entry.python is not None:
             record = self._call(entry.python, entry.arguments, place)
@@ -515,7 +513,9 @@ def _column(entry: AnyColumn, place: Place) -> Any:
 
 
 def template_of(problem: Problem) -> str:
-    """Return the label of the record by which others are read: the first that is fitted."""
+    """Return the label of the first record that is fitted. A fleet reads its files with the columns
+    of this record.
+    """
     if not isinstance(problem.data, dict) or not problem.fitted_records:
         raise problem.place.error(
             "has no record to go by: a fleet reads its files as the first record that is fitted."
@@ -530,7 +530,7 @@ def template_of(problem: Problem) -> str:
 
 
 def record_reader(problem: Problem, label: str) -> Callable[[str, Path | Any], fx.Record]:
-    """Return a function that reads a file, or a `DataFrame`, as record `label` of the problem."""
+    """Return a function that reads files or `DataFrame`s with the columns of record `label`."""
     entry = problem.content.records[label]
     reader = Reader(problem.file, problem.content, False)
 

@@ -1,4 +1,4 @@
-"""The files of an identification, and the table of all identified machines."""
+"""The result files of an identification, and an overview table of all identified machines."""
 
 import contextlib
 import dataclasses
@@ -34,10 +34,10 @@ FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 def check_results(
     path: str | Path, out: str | Path | None = None, *, overwrite: bool = False
 ) -> dict[str, Path]:
-    """Return the files of the results of the problem at `path`, in its folder or in `out`.
+    """Return a dict from name to path of the result files for the problem at `path`. They are in
+    its folder or in `out`.
 
-    **Raises:** `OSError` with one sentence if one cannot be written, or exists and `overwrite` is
-    false.
+    **Raises:** `OSError` if a file cannot be written, or if it exists and `overwrite` is False.
     """
     folder = find(path).parent if out is None else Path(out)
     check_folder(folder, FILES, overwrite=overwrite)
@@ -46,7 +46,7 @@ def check_results(
 
 @contextlib.contextmanager
 def lock_results(folder: Path) -> Iterator[None]:
-    """Lock a folder against a second run that writes there, if the system has such locks."""
+    """Lock a folder against other identifications, if the operating system has such locks."""
     try:
         import fcntl
     except ImportError:
@@ -67,8 +67,8 @@ def lock_results(folder: Path) -> Iterator[None]:
 
 
 def result_texts(made: Identification, command: str | None = None) -> dict[str, str]:
-    """Return the texts of an identification by file name; `command`: the command line that makes
-    them again.
+    """Return a dict from file name to text of the result files; `command`: the command line that
+    creates them again.
     """
     return {
         "result.json": result_json(made),
@@ -78,7 +78,7 @@ def result_texts(made: Identification, command: str | None = None) -> dict[str, 
 
 
 def result_files(made: Identification, command: str | None = None) -> dict[str, str | bytes]:
-    """Return the texts of an identification, and the fit itself, which `load_fit` reads."""
+    """Return a dict from file name to content: the texts, and the fit, which `load_fit` reads."""
     from frictax.report.saving.fit_file import fit_bytes
 
     return {**result_texts(made, command), "result.fit": fit_bytes(made.found)}
@@ -92,9 +92,7 @@ def write_results(
 
 
 def result_json(made: Identification) -> str:
-    """Return all results with units as JSON. The same problem gives the same text on the same
-    computer.
-    """
+    """Return all results with units as JSON. The text is reproducible on the same computer."""
     from frictax.report import found_json, found_machine_json
 
     problem = made.problem
@@ -205,7 +203,7 @@ def _validation(score: Any) -> dict[str, Any]:
 
 
 def parameters_toml(made: Identification) -> str:
-    """Return the fitted values as TOML: a table each, with unit, standard error and interval."""
+    """Return a TOML table for each fitted value, with unit, standard error and interval."""
     errors = made.uncertainty or made.found.uncertainty()
     lines = [
         f"# {' '.join(made.problem.content.title.split())}",
@@ -283,7 +281,8 @@ _HEAD = (
 
 
 def overview(folder: str | Path) -> str:
-    """Return the table, in Markdown, of every folder below `folder` with a `result.json`.
+    """Return a table in Markdown with one row for each folder in `folder` that contains a
+    `result.json`.
 
     **Raises:** `ValueError` for a `result.json` that cannot be read.
     """
@@ -297,7 +296,7 @@ def overview(folder: str | Path) -> str:
 
 
 def write_overview(folder: str | Path) -> Path:
-    """Put the table into the README.md of `folder`, between its two marks."""
+    """Write the overview table into the README.md of `folder`, between its two marker lines."""
     target = check_target(Path(folder) / "README.md", "the table")
     text = target.read_text(encoding="utf-8") if target.exists() else f"{BEGIN}\n{END}\n"
     before, begin, rest = text.partition(BEGIN)
@@ -393,5 +392,5 @@ def _amount(value: float | None, unit: str) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    """Return a text that a Markdown table shows unchanged."""
+    """Escape special characters of `text`, so that a Markdown table shows the text unchanged."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

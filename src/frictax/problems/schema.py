@@ -1,4 +1,4 @@
-"""The schema of a problem file, and an error message of one sentence for each violation."""
+"""The schema of a problem file, and a function that turns a violation into an error message."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,7 +71,7 @@ AnyColumn = Name | ColumnEntry
 
 
 class FileEntry(Strict):
-    """A table in a file: beside the problem file, or one of a public record's."""
+    """A table in a data file, which is next to the problem file or is a public record."""
 
     public: Text | None = None
     file: Text
@@ -134,7 +134,7 @@ class SweepEntry(FileEntry):
 
 
 class LawEntry(Strict):
-    """The law of a sweep; ``"compare"`` chooses a law by the data."""
+    """The friction law of a sweep. With ``"compare"`` the data decide between laws."""
 
     f_pos: Made = "compare"
     f_neg: Made | None = None
@@ -145,8 +145,8 @@ class LawEntry(Strict):
 class FitEntry(Strict):
     """The options of `fit` with its defaults.
 
-    `tolerance` stands for `engine`, and `records` names the records that are fitted. A file has no
-    `method` and no `progress`. The options of a law are in `LawEntry`.
+    `tolerance` replaces the option `engine`; `records` names the records that are fitted. The
+    options `method` and `progress` do not exist in a file. The options of a law are in `LawEntry`.
     """
 
     free: list[Text] | None = None
@@ -169,9 +169,11 @@ class FitEntry(Strict):
 
 
 class DerivedEntry(Strict):
-    """A derived quantity: arithmetic of parameters, or the name of a common quantity.
+    """A derived quantity. `value`: an arithmetic expression of parameters, or the name of a common
+    quantity.
 
-    `unit` in SI; `record`: the record whose own values are used.
+    `unit`: SI unit; `record`: for parameters with separate values, the record whose values are
+    used.
     """
 
     value: Text
@@ -180,9 +182,7 @@ class DerivedEntry(Strict):
 
 
 class StructureEntry(Strict):
-    """Another structure for the comparison: parts that differ, or a whole machine, with its free
-    parameters.
-    """
+    """Another structure to compare: parts that differ or a whole machine, and free parameters."""
 
     machine: dict[str, Any] = {}
     free: list[Text] | None = None
@@ -192,9 +192,10 @@ class StructureEntry(Strict):
 
 
 class CompareEntry(Strict):
-    """The folds of a comparison of structures: `repeats` equal parts of a record, `bands` of speed.
+    """The cross-validation of a comparison of structures. `repeats`: number of equal parts of a
+    record; `bands`: number of speed ranges.
 
-    `given`: the name of the machine as given.
+    `given`: the name that the machine in [machine] has in the comparison.
     """
 
     given: Text = "as given"
@@ -216,10 +217,11 @@ class ValidationEntry(Strict):
 
 
 class FleetEntry(Strict):
-    """The columns of a fleet's long table, or of its file `about`, which has a row for each record.
+    """The columns of a fleet's table with all samples (long format), or of its file `about`, which
+    has one row for each record.
 
-    `values`: path of a parameter -> column with its value for each record; `limits` of parameters
-    in SI, for verdicts.
+    `values`: path of a parameter -> column with its value for each record; `limits`: path ->
+    (least, most) in SI, for verdicts.
     """
 
     record: Text = "record_id"
@@ -270,7 +272,7 @@ class DesignEntry(Strict):
 
 
 class ProblemFile(Strict):
-    """A whole file."""
+    """The content of a whole problem file."""
 
     title: Text
     notes: list[Text] = []
@@ -337,8 +339,8 @@ _WORDS = {
 def mistake_sentence(
     file: Path, table: Mapping[str, Any], error: pydantic.ValidationError
 ) -> ProblemError:
-    """Return the first error of pydantic in one sentence; for a union, the error of the branch that
-    the value resembles.
+    """Return the first error of pydantic as one sentence. If a value may have several types, the
+    error of the most similar type is reported.
     """
     errors = error.errors(include_url=False)
     deepest = max(
@@ -391,7 +393,9 @@ def mistake_sentence(
 
 
 def _table_of(annotation: Any) -> Any:
-    """Return the table class of an annotation: Entry for dict[str, Entry] and Entry | None."""
+    """Return the pydantic class in an annotation, such as Entry for dict[str, Entry] or Entry |
+    None; None without one.
+    """
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return annotation
     inner = [_table_of(a) for a in getattr(annotation, "__args__", ())]

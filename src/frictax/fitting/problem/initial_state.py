@@ -1,4 +1,4 @@
-"""Initial states of a fit to records: from the machine, from each record, or from a first fit."""
+"""Initial states and start values of a fit: from the machine, each record, or a first fit."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,15 +26,16 @@ def starting_state(machine: Any, record: Record, name: str) -> float | None:
 
 
 def named_paths(given: Any) -> list[Any]:
-    """Return the paths in `free` or `own`, which can be one path, several, or None."""
+    """Return a list of the paths in the option `free` or `own` (one path, several, or None)."""
     if given is None:
         return []
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
 
 
 def own_parameters(model: Any, own: Any) -> dict[str, Any]:
-    """Return the paths of `own` that are parameters of the machine, with their start values. A
-    first fit can estimate these for the next fit.
+    """Return a dict from path to start values, for those paths of `own` that are parameters of the
+    machine. A first fit can estimate them for the next fit; initial states and sensors are
+    excluded.
     """
     states = state_names(model)
     kept = [
@@ -48,8 +49,9 @@ def own_parameters(model: Any, own: Any) -> dict[str, Any]:
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """Return the `model` of a first fit. Values that reached a bound, or grew a thousandfold from
-    it, are those of `before`, because no search moves them back.
+    """Return the `model` of a first fit as the start of the next fit. No search moves a value back
+    that reached a bound, or whose distance from it grew a thousandfold. Such a value is taken from
+    the model `before` the first fit.
     """
     for u in problem.unknowns:
         low, high = u.declaration.domain.bound(), u.declaration.domain.upper()
@@ -67,12 +69,12 @@ def begun_at(model: Any, before: Any, problem: Problem) -> Any:
 def shared_start(
     setup: Setup, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]
 ) -> np.ndarray:
-    """Return the start value of the model. A state that is 0 there, its default, starts as the
-    record begins, if the record begins elsewhere.
+    """Return the start value of parameter `p`: its value in the model. An initial state that is 0
+    (the default) is read from the record instead, if the record begins at another value.
 
-    A run from rest may begin stuck: a small speed has no effect, and no search finds the start. An
-    upright pendulum does not move for any mass. The record begins elsewhere if the first value
-    exceeds its error or 5 % of the motion.
+    A simulation from rest may begin stuck. Then a small initial speed has no effect, and a search
+    does not find the true one. Likewise, an upright pendulum at rest does not move for any mass.
+    The record is used if its first value exceeds the error of this value, or 5 % of the motion.
     """
     value = np.asarray(p.value, dtype=float)
     record = next(iter(records.values())) if len(records) == 1 else None
@@ -101,12 +103,13 @@ def first_samples(n: int) -> int:
 def beginning(
     record: Record, name: str, x: np.ndarray
 ) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """Return the first value of the output `name` with its error, the first rate with its error,
-    and the usual rate. `x`: the output without the offset, drift and gain of its sensor.
+    """Return (first value, error), (first rate of change, error) and the usual rate of change of
+    the output `name`. `x`: the output without the offset, drift and gain of its sensor.
 
     A parabola is fitted to the first samples. The error is the sum of five standard errors, the
-    difference from a cubic, and the largest effect of the sensor's resolution. The resolution is
-    not noise, because all first samples of a slow motion may have one value. Ticks do not have it.
+    difference from a cubic, and the largest effect of the sensor's resolution. The resolution does
+    not count as noise, because all first samples of a slow motion may have one value. The positions
+    of ticks are exact, so their resolution is 0.
     """
     t, k = record.t, first_samples(record.n)
     resolution = 0.0 if name in record.ticks else quantum(x)

@@ -43,32 +43,35 @@ from .weak_form import automatic_cutoff, noise_sizes, weak_form, weak_residuals
 
 @pytree_dataclass
 class InverseDynamics(AbstractObjective):
-    """Newton's law along the measured motion, without a simulation. The force that the motion
-    requires is compared with the force that acts [N].
+    """An objective that evaluates Newton's law along the measured motion, without a simulation. It
+    compares the force that the motion requires with the force that acts on each body [N].
 
-    Newton's law is multiplied by splines and integrated by parts, on stretches of the record in
-    which every contact slides in one direction (`frictax.fitting.problem.weak_form`). No position
-    is differentiated twice. The covariance of the residuals contains the white noise of the
-    measured positions, so that the intervals cover the true values. Low speeds are left out:
-    `Windows` estimates Stribeck terms and breakaway more accurately.
+    Newton's law is multiplied by splines and integrated by parts (the weak form, see
+    `frictax.fitting.problem.weak_form`). Each integral covers a stretch of the record in which
+    every contact slides in one direction. No position is differentiated twice. The covariance of
+    the residuals contains the white noise of the measured positions, so that the intervals cover
+    the true values. Samples at low speed are left out, so `Windows` estimates Stribeck terms and
+    breakaway more accurately.
 
     The weak form needs a record that measures the position of every body at even steps, and sensors
-    without a delay. It does not cover bristles, hard stops, gaps and prescribed motions. Such a
-    record or machine is compared at samples, as with `at_samples`, and a notice reports it. If the
-    measured motion is hardly larger than its noise, the result does not have intervals.
+    without a delay. It does not cover bristles, hard stops, gaps and prescribed motions. If the
+    weak form cannot be used, forces are compared at samples, as with `at_samples`, and a notice
+    reports this. If the measured motion is hardly larger than its noise, the result does not have
+    intervals.
 
-    With `at_samples`, m*a - sum of forces is compared at each sample. A Butterworth low-pass of
-    order 4 filters the positions forward and backward (no phase shift), and differences give v and
-    a. If a record measures only the speed, its integral is the position. Noise of v and a biases
-    the estimates, and the intervals do not contain this bias. So use the result as the start of
-    another objective; `start=InverseDynamics()` always compares at samples. The deflection of a
-    bristle is integrated along the motion from its start `z`, so the filter must pass the
-    presliding motion.
+    With `at_samples`, m*a is compared with the sum of forces at each sample. A Butterworth low-pass
+    of order 4 filters the positions forward and backward (no phase shift). Differences of the
+    filtered positions give v and a. If a record measures only the speed, the position is the
+    integral of the speed. Noise of v and a biases the estimates, and the intervals do not include
+    this bias. So use the result as the start of another objective; `start=InverseDynamics()` always
+    compares forces at samples. The deflection of a bristle is integrated along the motion from its
+    initial value `z`, so the filter must pass the presliding motion.
 
-    **Arguments:** `cutoff` [Hz] of the smoothed motion, by default estimated from the record (at
-    samples: 50); `v_min`: the least speed as a share of the highest speed. Slower samples are left
-    out, because their direction is uncertain, unless all friction has a bristle. `at_samples`:
-    compare forces at each sample, except within 2/cutoff of a hard stop.
+    **Arguments:** `cutoff` [Hz]: cutoff frequency of the filter of the motion; by default estimated
+    from the record (with `at_samples`: 50). `v_min`: the least speed as a share of the highest
+    speed. Slower samples are left out, because their direction is uncertain, unless every contact
+    has a bristle. `at_samples`: True to compare forces at each sample, except within 2/cutoff [s]
+    of a hard stop.
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
     2014 (inverse dynamic identification model with least squares).
@@ -169,13 +172,13 @@ class InverseDynamics(AbstractObjective):
 
     @property
     def cutoff_at_samples(self) -> float:
-        """The cutoff of the comparison at samples [Hz]."""
+        """The cutoff frequency for a comparison of forces at samples [Hz]."""
         return 50.0 if self.cutoff is None else self.cutoff
 
     def _weak(
         self, record: Record, bodies: Mapping[str, tuple[str, str]], lay: Layout
     ) -> PreparedRecord | None:
-        """Return the weak form of a record; None if its stretches are too short."""
+        """Return the weak form of a record; None if its stretches of sliding are too short."""
         positions = [record.outputs[f"{b}.{s}"] for b, (s, _) in bodies.items()]
         cutoff = min(
             automatic_cutoff(record.t, positions) if self.cutoff is None else self.cutoff,
@@ -293,8 +296,8 @@ def _noise_sizes(
 
 
 def why_not_covered(machine: Mechanism, record: Record) -> str:
-    """Return why the weak form does not cover a machine or a record, as a part of a sentence; ""
-    if it covers both.
+    """Return the reason why the weak form cannot be used for a machine and a record, as a clause;
+    "" if it can be used.
     """
     lay = MechanicalSystem(machine).layout
     if lay.bristles:
@@ -314,8 +317,8 @@ def why_not_covered(machine: Mechanism, record: Record) -> str:
 
 
 def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
-    """Return positions, velocities and accelerations of the bodies at each sample, without the
-    effects of sensors.
+    """Return a dict from variable to its values at each sample: positions, velocities and
+    accelerations of the bodies, without the effects of sensors.
     """
     found = {}
     for name in prepared.known:

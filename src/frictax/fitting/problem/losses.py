@@ -14,7 +14,7 @@ Residuals = Float[Array, " n"]
 
 
 class AbstractLoss(Pickled, eqx.Module):
-    """The cost of residuals, each divided by the noise scale."""
+    """A loss function: the cost of residuals that are divided by the noise scale."""
 
     @abc.abstractmethod
     def rho(self, x: Residuals) -> Residuals:
@@ -30,13 +30,13 @@ class AbstractLoss(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def consistency(self) -> float:
-        """Return the mean of score**2 over the standard normal distribution, which makes the noise
-        scale consistent.
+        """Return the mean of score**2 over the standard normal distribution. Division by this mean
+        makes the estimated noise scale correct for normal noise.
         """
 
     @abc.abstractmethod
     def root(self, x: Residuals) -> Residuals:
-        """Return y with y**2/2 = rho(x) and the sign of x, which Levenberg-Marquardt squares."""
+        """Return y with the sign of x and y**2/2 = rho(x). The search minimises the sum of y**2."""
 
     # Largest number of noise scale updates; 1 if the minimiser does not depend on the scale.
     rounds: eqx.AbstractClassVar[int]
@@ -67,18 +67,18 @@ class Squares(AbstractLoss):
 
 
 class Huber(AbstractLoss):
-    """A loss that is quadratic up to `delta` noise scales and linear beyond, so that an outlier has
-    at most the influence of a residual of `delta`.
+    """A loss that is quadratic for residuals up to `delta` noise scales, and linear for larger
+    ones. So an outlier has at most the influence of a residual of `delta` noise scales.
 
-    The noise scale is Huber's "proposal 2". It is estimated with the parameters and starts from the
-    median of the least-squares residuals.
+    The noise scale is estimated with the parameters by Huber's "proposal 2". Its start value is the
+    median of the absolute least-squares residuals, divided by 0.6745.
 
     **Arguments:** `delta` > 0; with 1.345 the efficiency for normal noise is 95 %.
 
     **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), sections 6.4, 7.6
     to 7.8.
 
-    The third row is 3 N too high:
+    In this sweep the force of the third row is 3 N too high:
 
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(0.5, 8.0, 16)

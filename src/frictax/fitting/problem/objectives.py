@@ -1,4 +1,4 @@
-"""Interfaces of objectives, which predict the values that a fit compares with a record."""
+"""Base classes of objectives, which predict the values that a fit compares with a record."""
 
 import abc
 import dataclasses
@@ -25,24 +25,26 @@ Predicted = Float[Array, "*w k c"]
 
 @pytree_dataclass
 class PreparedRecord:
-    """A record as arrays, ready for its objective.
+    """A record as arrays, as an objective needs them.
 
-    - `t` (n,), `inputs`; `rows`: numbers of the samples of each window (w, k), or None for the
-      record in one piece.
-    - `measured`, `weight` (..., c): what the predictions are compared with, and 1/sd; 0 leaves a
-      value out.
-    - `known`: states over the record from smoothed outputs, with the derivatives that the objective
+    - `t` (n,), `inputs`; `rows` (w, k): indices of the samples of each window, or None if the
+      record is simulated in one run.
+    - `measured` (..., c): the values that predictions are compared with; `weight`: 1/sd of each of
+      these values; a weight of 0 leaves a value out.
+    - `known`: states at each sample from smoothed outputs, and the derivatives that the objective
       needs.
-    - `start`: states from which a run or each window starts, with the values of the smoothed
-      outputs there.
-    - `goes_on` (w,): true for a window that begins at the end of the previous one.
-    - `finer`: division of the steps over gaps, for a run in one piece.
+    - `start`: initial states that are read from the record: name -> smoothed value at the start of
+      the run or of each window.
+    - `goes_on` (w,): True for a window that begins at the end of the previous window.
+    - `finer`: numbers of time steps into which gaps of the record are divided, for a record in one
+      run.
     - `cutoffs`: cutoff frequency of the filter of each output [Hz].
-    - `tick_noise`: standard deviation of the times [s] of outputs with errors in time, such as
-      ticks. Their weights are 1/speed, so that their weighted residuals are times.
-    - `floating`: outputs of ticks whose constant offset is fitted in each prediction, because the
-      run begins at a tick with an error in time.
-    - `weak`: the splines of the weak form, which `measured` and `weight` then belong to, or None.
+    - `tick_noise`: standard deviation of the sample times [s], for outputs with errors in time,
+      such as ticks. Their weights are 1/speed, so that their weighted residuals are times.
+    - `floating`: outputs of ticks for which each prediction fits a constant offset, because the
+      time of the first tick has an error too.
+    - `weak`: the splines of the weak form, or None. With a weak form, `measured` and `weight` have
+      one row for each spline.
     """
 
     t: Float[Numbers, " n"]
@@ -72,7 +74,7 @@ class PreparedRecord:
         return objective.predict(setup, self, engine, delayed)
 
     def samples(self) -> Int[np.ndarray, "*w k c"]:
-        """Return the number of the record's sample to which each value belongs."""
+        """Return for each measured value the index of its sample in the record."""
         if self.weak is not None:
             return np.broadcast_to(self.weak.centres()[:, None], np.shape(self.weight))
         rows = np.arange(np.shape(self.weight)[0]) if self.rows is None else np.asarray(self.rows)
@@ -83,7 +85,7 @@ Model = TypeVar("Model", bound=eqx.Module)
 
 
 class AbstractObjective(abc.ABC):
-    """A rule by which a record is compared with a machine."""
+    """A rule for the comparison of a record with a machine."""
 
     @abc.abstractmethod
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
@@ -102,11 +104,13 @@ class AbstractObjective(abc.ABC):
     def result(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        """Return the result of the simulation in `predict`; of several, the first that failed."""
+        """Return the `Result` of the simulation in `predict`. With several simulations, return that
+        of the first one that failed.
+        """
         return Result.successful
 
     def whitens(self) -> bool:
-        """Return True if the objective scales residuals by their own covariance. Then their
+        """Return True if the objective whitens the residuals by their covariance. Then their
         variance is 1, or larger if the machine lacks a term.
         """
         return False
@@ -114,8 +118,8 @@ class AbstractObjective(abc.ABC):
     def with_noise_found(
         self, setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
     ) -> PreparedRecord:
-        """Return `prepared` with its noise estimated at the parameters of `setup`, or the same
-        object if nothing changes.
+        """Return `prepared` with the noise estimated for the parameters of `setup`. Return the same
+        object if the noise does not change.
         """
         del setup, delayed
         return prepared
@@ -125,30 +129,28 @@ class AbstractObjective(abc.ABC):
         return model
 
     def fits_starts(self) -> bool:
-        """Return True if the start of each window is estimated with the parameters."""
+        """Return True if the initial state of each window is estimated with the parameters."""
         return False
 
     def drives(self) -> tuple[str, ...]:
-        """Return the drives that the objective replaces by controllers. The record's inputs of
-        these names are then references.
+        """Return the names of the drives that the objective replaces by controllers. The record's
+        inputs with these names are references of the controllers.
         """
         return ()
 
     def in_units_of_outputs(self) -> bool:
-        """Return True if the residuals are those of the record's outputs over their standard
-        deviations.
-        """
+        """Return True if a residual is the error of an output divided by its sd."""
         return True
 
 
 class AbstractSimulation(AbstractObjective):
-    """An objective that simulates."""
+    """An objective that simulates the machine."""
 
     @abc.abstractmethod
     def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> tuple[Array, Course]:
-        """Return the prediction and the course of each simulation."""
+        """Return the prediction, and the `Course` (result and events) of each simulation."""
 
     def predict(self, *asked: Any) -> Predicted:
         return self.runs(*asked)[0]

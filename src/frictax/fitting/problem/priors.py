@@ -1,4 +1,4 @@
-"""Priors: information about parameters from before the measurement, as additional residuals."""
+"""Priors: knowledge about parameters that does not come from the data, as additional residuals."""
 
 import abc
 from collections.abc import Mapping
@@ -15,18 +15,20 @@ from frictax.text import brief
 
 
 class AbstractPrior(Pickled, eqx.Module):
-    """Prior knowledge of one parameter, in units of its uncertainty."""
+    """Prior knowledge of one parameter, as residuals in units of their standard deviation."""
 
     path: eqx.AbstractVar[str]
 
     @abc.abstractmethod
     def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
-        """Return residuals with a standard deviation of about 1 for the physical values by path."""
+        """Return the residuals of the prior, whose standard deviation is about 1. `values`:
+        physical values by path.
+        """
 
 
 class Normal(AbstractPrior):
-    """A prior that the parameter `path` is `mean` with standard deviation `sd` > 0, in its unit.
-    Examples are a weighed mass and the inertia from a data sheet.
+    """A normal prior of the parameter `path` with `mean` and standard deviation `sd` > 0, in the
+    parameter's unit. Examples are a weighed mass and the inertia from a data sheet.
 
     >>> import frictax as fx
     >>> fx.Normal("mass.m", mean=95.0, sd=0.5).residuals({"mass.m": 96.0}).tolist()
@@ -50,11 +52,11 @@ class Normal(AbstractPrior):
 
 
 class Smooth(AbstractPrior):
-    """A prior that the values of a table are smooth: their second differences are 0 with standard
-    deviation `sd` [N]. `path` is such as ``"friction.f_pos.f"``.
+    """A prior that the forces of a `Table` are smooth: their second differences are 0 with standard
+    deviation `sd` [N]. An example of `path` is ``"friction.f_pos.f"``.
 
-    Without this prior, a table with many nodes has force steps at the speeds at which the record
-    dwells. The nodes must be evenly spaced.
+    Without this prior, a fitted table with many nodes has steps of the force at the speeds that are
+    frequent in the record. The nodes must be evenly spaced.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 6.0, 601)

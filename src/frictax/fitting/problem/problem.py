@@ -1,4 +1,4 @@
-"""Records, machine, objective and priors as one vector of residuals."""
+"""`Problem`: records, machine, objective and priors, combined to one vector of residuals."""
 
 import dataclasses
 import math
@@ -30,8 +30,8 @@ from .ties import Tie, apply_ties
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """A parameter to be estimated: its path, the number of its record (None if all records share
-    it), and the index `first` of its first entry among all.
+    """A parameter to be estimated. `path`; `record`: the index of its record, None if all records
+    share the parameter; `first`: the index of its first entry in the vector of all entries.
     """
 
     path: str
@@ -47,12 +47,12 @@ class Unknown:
 
     @property
     def place(self) -> slice:
-        """The slice of the parameter's entries among all entries."""
+        """The slice of the parameter's entries in the vector of all entries."""
         return slice(self.first, self.first + self.size)
 
     @property
     def hidden(self) -> bool:
-        """True for the starts of windows, which are not parameters of the machine."""
+        """True for the initial states of windows, which are not parameters of the machine."""
         return self.path.startswith("windows.")
 
     @property
@@ -67,14 +67,14 @@ class Unknown:
 
 
 def bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
-    """Return the lower bound of each entry, -inf if it does not have one."""
+    """Return the lower bound of each entry, -inf if it is unbounded below."""
     return np.array(
         [u.declaration.domain.bound() for u in unknowns for _ in range(u.size)], dtype=float
     )
 
 
 def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
-    """Return the upper bound of each entry, inf if it does not have one."""
+    """Return the upper bound of each entry, inf if it is unbounded above."""
     return np.array(
         [u.declaration.domain.upper() for u in unknowns for _ in range(u.size)], dtype=float
     )
@@ -103,7 +103,9 @@ def transform_parameters(
 
 @pytree_dataclass
 class PreparedSweep:
-    """A sweep as arrays, with the name of its contact; without one the model is the friction."""
+    """A sweep as arrays. `contact`: the contact of the machine that was measured; None if the model
+    is a friction law.
+    """
 
     velocity: Float[Numbers, " n"]
     measured: Float[Numbers, "n 1"]
@@ -123,7 +125,7 @@ class PreparedSweep:
         return steady_friction(setup.machine, self.contact).predict(v, breakaway, way)[:, None]
 
     def samples(self) -> Int[np.ndarray, "n 1"]:
-        """Return the number of each row."""
+        """Return the index of each row, (n, 1)."""
         return np.arange(len(self.weight))[:, None]
 
 
@@ -131,10 +133,11 @@ class PreparedSweep:
 class Problem:
     """The least-squares problem of a fit.
 
-    Coordinates `z` are unconstrained and 0 at the start `x0`. The unit `size` of a bounded value is
-    the distance of its start from its bound, the `origin`. `base`: the unconstrained `x0` in these
-    units. `noise_known`: the weights are 1/(standard deviation) and not only relative. `ties`:
-    parameters that follow from the values.
+    The search uses unconstrained coordinates `z`, which are 0 at the start `x0`. Before this
+    transformation, a value with only a lower bound is measured from the bound (`origin`), in units
+    of the start's distance from it (`size`). `base`: the unconstrained coordinates of `x0` without
+    this shift to 0. `noise_known`: True if the weights are 1/(standard deviation), False if they
+    are only relative. `ties`: rules for parameters that follow from others.
     """
 
     setup: Setup
@@ -162,8 +165,8 @@ class Problem:
         return np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.prepared])
 
     def by_record(self, residuals: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
-        """Yield each prepared record or sweep with its weights and its part of the residuals of all
-        data, both in the shape of its measured values.
+        """Yield for each record or sweep: the prepared data, its weights, and its part of the
+        `residuals`. The weights and the residuals have the shape of its measured values.
         """
         first = 0
         for prepared in self.prepared:
@@ -180,16 +183,18 @@ class Problem:
         )
 
     def one_sided(self) -> np.ndarray:
-        """Return a mask of the entries with a lower bound but no upper bound, whose unit is the
+        """Return a mask of the entries with a lower bound but no upper bound. Their unit is the
         distance of their start from the bound.
         """
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
     def spans(self, hidden: float = 0.0) -> Numbers:
-        """Return the spread of random starts and the longest first step, in coordinates.
+        """Return for each entry a length in coordinates: the spread of random starts, and the
+        longest first step of a search.
 
-        For a bounded value this is its distance from the bound, for others their size. For the
-        starts of windows, which affect only their own samples, it is `hidden`.
+        It is 1 for a bounded value (with a lower bound only, the distance of the start from the
+        bound). For an unbounded value it is the size of the start value. For the initial states of
+        windows it is `hidden`.
         """
         kinds = [
             hidden if u.hidden else np.nan if isinstance(u.declaration.domain, Real) else 1.0
@@ -205,9 +210,7 @@ class Problem:
         return (jnp.asarray(scaled) - self.origin) * self.size + self.origin
 
     def coordinates(self, x: Float[Numbers, " p"]) -> Float[Numbers, " p"]:
-        """Return the coordinates of the values `x`, as the same kind of array: the inverse of
-        `physical`.
-        """
+        """Return the coordinates of the values `x`: the inverse of `physical`."""
         scaled = self.origin + (x - self.origin) / self.size
         return transform_parameters(self.unknowns, scaled, "to_unconstrained") - self.base
 
@@ -224,13 +227,13 @@ class Problem:
         return apply_ties(moved, self.ties)
 
     def predict(self, x: Float[Array, " p"], i: int) -> Array:
-        """Return the prediction that is compared with the measurement of prepared i."""
+        """Return the prediction that is compared with the measurement of record number i."""
         return self._with_starts(x, i).predict(
             self.setup_at(x, i), self.objective, self.engine, self.delayed
         )
 
     def _with_starts(self, x: Float[Array, " p"], i: int) -> Any:
-        """Return prepared i with the fitted starts of its windows, if they are fitted."""
+        """Return the prepared record i; fitted initial states of windows are from `x`."""
         prepared = self.prepared[i]
         starts = {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
         if starts and isinstance(prepared, PreparedRecord):
@@ -241,13 +244,15 @@ class Problem:
         return [u for u in self.unknowns if u.hidden and u.record == i]
 
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
-        """Return the weighted residuals of prepared i, 0 where the weight is 0."""
+        """Return the weighted residuals of record number i, 0 for samples with weight 0."""
         prepared = self.prepared[i]
         # A weight of 0 leaves a sample out, but the product is still nan if the run fails.
         return jnp.ravel(prepared.weight * (self.predict(x, i) - prepared.measured))
 
     def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
-        """Return the residuals of prepared i, and the course of its runs if it is simulated."""
+        """Return the residuals of record number i, and the `Course` (result and events) of its
+        simulations; None if the objective does not simulate.
+        """
         prepared = self.prepared[i]
         if not (
             isinstance(prepared, PreparedRecord) and isinstance(self.objective, AbstractSimulation)
@@ -258,7 +263,7 @@ class Problem:
         return jnp.ravel(prepared.weight * (values - prepared.measured)), course
 
     def _kind(self, course: Course | None, i: int) -> Array:
-        """Return a hash of the sequence of events."""
+        """Return a hash of the event sequence in `course`, the simulation of record number i."""
         prepared = self.prepared[i]
         if course is None or not isinstance(prepared, PreparedRecord):
             return jnp.zeros((), jnp.int32)
@@ -279,10 +284,11 @@ class Problem:
     def evaluate(
         self, z: Float[Array, " p"], noise: Any, fixed: Any = None
     ) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
-        """Return the residuals after the loss at the noise scale `noise`, and their Jacobian with
-        respect to the coordinates.
+        """Return the residuals transformed by the loss at the noise scale `noise`, and their
+        Jacobian with respect to the coordinates.
 
-        `fixed`: a mask (p,) of fixed values, and these values (p,), which replace those at `z`.
+        `fixed`: a mask (p,) of the values that are fixed, and an array (p,) with the fixed values,
+        which replace the values at `z`.
         """
         return self.evaluate_with_kind(z, noise, fixed)[:2]
 
@@ -343,7 +349,9 @@ class Problem:
     def misfit_and_courses(
         self, z: Float[Array, " p"], noise: Any
     ) -> tuple[Float[Array, " n"], list[Course]]:
-        """Return the residuals of `misfit` and the courses of the simulated records."""
+        """Return the residuals like `misfit`, and the `Course` (result and events) of each
+        simulated record.
+        """
         x = self.physical(z)
         parts = [self._residuals_and_course(x, i) for i in range(len(self.prepared))]
         r = jnp.concatenate([r for r, _ in parts])
@@ -362,12 +370,12 @@ class Problem:
 
 @cached_jit
 def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[Array, Array]:
-    """Return the residuals before the loss and their Jacobian with respect to the values."""
+    """Return the weighted residuals, without the loss, and their Jacobian at the values `x`."""
     return jvp_columns(problem.residuals, (x,), (jnp.eye(x.shape[0], dtype=x.dtype),))
 
 
 def predictions(problem: Problem, x: Float[Numbers, " p"], i: int) -> Array:
-    """Return `Problem.predict` of prepared `i`. Similar records share one program."""
+    """Return `Problem.predict` of record number i. Similar records share a compiled program."""
     mine, values = list[Unknown](), np.zeros(0)
     for u in (u for u in problem.unknowns if u.record in (None, i)):
         record = None if u.record is None else 0
@@ -385,7 +393,7 @@ def _predict_first(problem: Problem, x: Array) -> Array:
 
 
 def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
-    """Return a sweep as arrays, with the contact that `label` names, or the only contact."""
+    """Return a sweep as arrays, for the contact called `label` or the only contact."""
     contact = None
     if not isinstance(machine, SteadyFriction | AbstractLaw):
         contacts = (

@@ -1,5 +1,5 @@
-"""Quantities that are read from a record before the comparison: initial states, inputs as they act
-on the machine, and outputs as sensors record them.
+"""Functions that read quantities from a record: initial states, inputs as they act on the machine,
+and outputs as sensors record them.
 """
 
 import dataclasses
@@ -32,15 +32,16 @@ _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 
 def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
-    """Return `engine` with steps of the usual length in the gaps of the record."""
+    """Return `engine` so that it divides gaps of the record into steps of the usual length."""
     if not prepared.finer or not isinstance(engine, OnSamples):
         return engine
     return dataclasses.replace(engine, finer=prepared.finer)
 
 
 def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
-    """Return `prepared` with its gaps divided into usual steps, for an engine that does not divide
-    steps itself. Each division needs a separate program.
+    """Return `prepared` with its gaps divided into steps of the usual length. This is for engines
+    that do not control the step length. Records with different gaps need separate compiled
+    programs.
     """
     if (
         not isinstance(prepared, PreparedRecord)
@@ -71,9 +72,9 @@ def apply_sensors(
 ) -> Array:
     """Return the outputs as the sensors record them.
 
-    A delayed sensor also records times before or after the run. There its output is the measured
-    one, with a residual of 0. If the delay exceeds a quarter of the run, it is the first or last
-    value of the run.
+    A delayed sensor also records times before or after the simulation. For these samples the
+    measured value is returned, so that the residual is 0. If the delay exceeds a quarter of the
+    record, the first or last simulated value is returned instead.
     """
     columns = []
     for i, name in enumerate(names):
@@ -92,7 +93,9 @@ def apply_sensors(
 def measured_starts(
     setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
 ) -> dict[str, Array]:
-    """Return the states in which the run or each window begins, without the effects of sensors."""
+    """Return a dict from state to its value at the start of the run or of each window, without the
+    effects of sensors.
+    """
     rows = 0 if prepared.rows is None else prepared.rows[:, 0]
     return {
         name: invert_sensor(setup, prepared, name, *seen_in(name, prepared.names), rows, delayed)
@@ -109,8 +112,9 @@ def invert_sensor(
     rows: Any,
     delayed: frozenset[str],
 ) -> Array:
-    """Return `prepared.known[name]` at the samples `rows` without the effects of its sensor. It is
-    the derivative of `order` of channel `of`; order -1 is the integral from the machine's start.
+    """Return `prepared.known[name]` at the samples `rows` without the effects of its sensor. `of`:
+    the channel from which this state is read; `order`: order of its time derivative. Order -1 means
+    the integral, from the machine's initial value.
     """
     t, read = jnp.asarray(prepared.t), jnp.asarray(prepared.known[name])
     sensor, at = setup.outputs.at(of) if setup.outputs.has(of) else perfect(), t[rows]
@@ -125,7 +129,7 @@ def invert_sensor(
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
-    """Return the channel from which a state is read, and the order of its derivative."""
+    """Return the channel of the state `name`, and the order of the derivative (-1: integral)."""
     if name in channels:
         return name, 0
     velocity = related_channel(name, VELOCITY_OF)
@@ -175,12 +179,14 @@ def prepared_record(
 
 
 def tick_noise(record: Record) -> dict[str, float]:
-    """Return the standard deviation of the times [s] of each output of ticks without a given sd."""
+    """Return a dict from output to the standard deviation of its tick times [s]; outputs with a
+    given `sd` are left out.
+    """
     return {name: one.noise for name, one in record.ticks.items() if record.sd.get(name) is None}
 
 
 def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> dict[str, float]:
-    """Return the machine's own initial values of the states among `names`; nan for traced ones."""
+    """Return the machine's initial values of the states in `names`; nan for traced values."""
     states = state_names(machine)
     if isinstance(machine, Mechanism):
         start = {name: get(machine, name) for name in names if name in states}
@@ -191,7 +197,7 @@ def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> d
 
 
 def check_no_ticks(record: Record, objective: str) -> None:
-    """Raise `ValueError` if an output has the errors of ticks, which `objective` does not cover."""
+    """Raise `ValueError` if an output has errors in time (ticks), which `objective` ignores."""
     for name in tick_noise(record):
         raise ValueError(
             f"`{objective}` needs outputs at the times of a clock: {name!r} of record"
@@ -214,7 +220,8 @@ def channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
 
 def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
     """Return the cutoff frequency of the filter of each output [Hz]: `cutoff`, or the frequency
-    above which there is less motion than noise. For a position its velocity is used.
+    above which there is less motion than noise. For a position, the motion and the noise of its
+    velocity are compared.
     """
     return {
         name: min(
@@ -226,8 +233,8 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
 
 
 def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
-    """Return the state `name` over the record, (n,), from its own or its position's output, or
-    None if both are not measured.
+    """Return the state `name` at each sample (n,), from its own output or from that of its
+    position. Return None if neither is measured.
     """
     for of, order in ((name, "x"), (related_channel(name, POSITION_OF), "v")):
         if of in record.ticks:
@@ -241,8 +248,8 @@ def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> A
 def known_states(
     machine: Machine, record: Record, cutoffs: Mapping[str, float]
 ) -> dict[str, np.ndarray]:
-    """Return the states of the machine over the record from the smoothed measurement. The forces
-    in bristles are not measured and start at the values of the machine.
+    """Return the states of the machine at each sample, from the smoothed measurement. Bristle
+    states are left out: they are not measured and start at the values of the machine.
     """
     names, out = state_names(machine), {}
     for name in names:

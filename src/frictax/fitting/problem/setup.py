@@ -1,4 +1,4 @@
-"""The machine with its instruments, whose parameters a fit changes, and its simulation."""
+"""The machine with its sensors and actuators, and functions that simulate it."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,13 +46,13 @@ from frictax.text import suggestion
 
 @functools.cache
 def perfect() -> "Instrument":
-    """Return the default instrument of a channel, without any effect."""
+    """Return the default instrument of a channel: an ideal sensor or actuator."""
     with jax.ensure_compile_time_eval():  # The cached value must not be a tracer of one call.
         return Instrument()
 
 
 class Instrument(CheckedModule):
-    """A sensor or actuator, which returns gain*x(t - delay) + offset + drift*(t - t0), with t0 the
+    """A sensor or actuator, which returns gain*x(t - delay) + offset + drift*(t - t0). t0 is the
     start of the record.
 
     For an output, x is the variable of the machine, and the instrument returns the recorded value.
@@ -60,7 +60,8 @@ class Instrument(CheckedModule):
     machine. x is interpolated linearly between samples.
 
     A fit has an instrument for every channel, such as ``"inputs.drive"`` or ``"outputs.mass.s"``.
-    A path like ``"inputs.drive.offset"`` in `free` or `own` makes it a fitted parameter.
+    To fit the offset of an input, for example, put its path ``"inputs.drive.offset"`` into `free`
+    or `own`.
 
     **Arguments:** `gain` > 0 [1]; `offset` [unit of the channel]; `drift` [that unit/s]; `delay`
     [s].
@@ -80,8 +81,8 @@ class Instrument(CheckedModule):
     def __call__(
         self, t: Float[Array, " n"], x: Float[Array, " n"], t0: ScalarLike, delayed: bool = True
     ) -> Float[Array, " n"]:
-        """Return the output of the instrument. `delayed` is False if the delay is known to be 0, so
-        that x is not interpolated.
+        """Return the output of the instrument. With `delayed=False` the delay is taken as 0, and x
+        is not interpolated.
         """
         late = jnp.interp(t - self.delay, t, x) if delayed else x
         return self.gain * late + self.offset + self.drift * (t - t0)
@@ -89,8 +90,9 @@ class Instrument(CheckedModule):
     def invert(
         self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: ScalarLike, order: int = 0
     ) -> Float[Numbers, "*n"]:
-        """Return the x for the output `y` of the instrument at the time `t`, without its delay.
-        `order` 1 or 2: `y` is a derivative in time; -1: `y` is an integral from t0.
+        """Return the value x for which the instrument returns `y` at the time `t`, without the
+        delay. `order` 1 or 2: x and `y` are first or second time derivatives; -1: integrals from
+        t0.
         """
         since = t - t0
         added = {
@@ -108,7 +110,7 @@ _OF_TRANSLATION = {turning: sliding for sliding, turning in _OF_ROTATION.items()
 
 
 class Named(eqx.Module):
-    """Objects by name. A name may contain dots: ``mass.s`` is below ``mass``."""
+    """A collection of objects by name. A name may contain dots: ``mass.s`` is below ``mass``."""
 
     things: tuple[Any, ...]
     names: tuple[str, ...] = eqx.field(static=True)
@@ -152,7 +154,7 @@ class Named(eqx.Module):
 class Setup:
     """A machine with an `Instrument` for each input and each output.
 
-    Paths into the machine are those of the machine itself.
+    The path of a machine's parameter is the same in the setup as in the machine.
     """
 
     described_as: ClassVar[str] = "machine or of its record's channels"
@@ -168,7 +170,7 @@ class Setup:
     def for_channels(
         self, inputs: Iterable[str], outputs: Iterable[str], machine: Any = None
     ) -> "Setup":
-        """Return the setup for the channels of another record; a new channel has no errors."""
+        """Return the setup for other channels. A new channel gets an ideal instrument."""
 
         def pick(known: Named, names: Iterable[str]) -> Named:
             return Named.from_dict({n: known.at(n) if known.has(n) else perfect() for n in names})
@@ -195,7 +197,7 @@ def driven(
     inputs: Mapping[str, Float[Numbers, " n"] | AbstractSignal],
     hold: bool,
 ) -> AbstractHybridSystem:
-    """Return the machine as a hybrid system with `inputs`, given at the times `t` or as signals."""
+    """Return the machine as a hybrid system with `inputs`: samples at `t`, or signals."""
     signals = {
         name: given if isinstance(given, AbstractSignal) else Sampled(t, given, hold=hold)
         for name, given in inputs.items()
@@ -222,8 +224,8 @@ def signal_at(system: AbstractHybridSystem, name: str) -> AbstractSignal:
 
 
 def signal_field(machine: Mechanism, name: str) -> str:
-    """Return the field of the part called `name` that takes a signal. Raise `ValueError` if the
-    part does not have exactly one.
+    """Return the name of the field that takes the signal of the input `name` ("part" or
+    "part.field"). Raise `ValueError` if the part does not have exactly one such field.
     """
     part, _, field = name.partition(".")
     fields = [f for f, value in vars(machine[part]).items() if isinstance(value, AbstractSignal)]
@@ -244,7 +246,9 @@ def signal_field(machine: Mechanism, name: str) -> str:
 
 
 def moved_to(system: AbstractHybridSystem, start: Mapping[str, Numbers]) -> AbstractHybridSystem:
-    """Return the mechanism with the initial positions and velocities named by `start`."""
+    """Return the system with the initial positions and velocities in `start` (name -> value). A
+    system that is not a mechanism is returned unchanged.
+    """
     if not isinstance(system, MechanicalSystem):
         return system
     for name, value in start.items():
@@ -262,8 +266,8 @@ def simulate_variables(
     engine: Engine,
     start: Mapping[str, Numbers],
 ) -> tuple[Float[Array, "n c"], Course, Array]:
-    """Simulate from the machine's start, in which `start` replaces the states that it names. Return
-    the variables `names` at the times `ts`, the summary of the simulation, and its last state.
+    """Simulate from the machine's initial state, after replacing the states in `start`. Return the
+    variables `names` at the times `ts`, the summary of the simulation, and its last state.
     """
     system = moved_to(system, start)
     if (
@@ -305,7 +309,7 @@ def simulate_variables(
 
 
 def state_names(machine: Any) -> tuple[str, ...]:
-    """Return the names of the states of a machine, which are empty for a law."""
+    """Return the names of the states of a machine; an empty tuple for a law."""
     return (
         hybrid.state_names(machine)
         if isinstance(machine, Mechanism)
@@ -323,8 +327,8 @@ def contact_names(machine: Any) -> list[str]:
 
 
 def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.") -> None:
-    """Raise `ValueError` if a contact has a bristle. The objective called `asks` would need its
-    deflection in the middle of a record.
+    """Raise `ValueError` if a contact has a bristle. The objective called `asks` needs the
+    deflection of the bristle in the middle of a record, which is not measured.
     """
     if isinstance(machine, Mechanism):
         for contact in MechanicalSystem(machine).layout.bristles:
@@ -336,8 +340,9 @@ def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.")
 
 
 def contact_modes(machine: Any, inputs: int, modes: int) -> int:
-    """Return how many of a run's first `modes` belong to contacts and gaps. The other modes are
-    the pieces of its signals, such as `inputs`.
+    """Return how many modes of a simulation belong to contacts and gaps; these modes come first.
+    The other modes number the segments of piecewise signals. `modes`: number of all modes;
+    `inputs`: number of inputs.
     """
     if isinstance(machine, Mechanism):
         return MechanicalSystem(machine).layout.first_signal
@@ -346,7 +351,7 @@ def contact_modes(machine: Any, inputs: int, modes: int) -> int:
 
 def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None = None) -> None:
     """Raise `ValueError` for an input that is not a signal of a part, or an output that is not a
-    variable of the machine with these `states`.
+    variable of the machine. `states`: names of the machine's states.
     """
     if isinstance(machine, Mechanism):
         for name in record.inputs:
@@ -395,7 +400,7 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
 
 
 def variable_names(system: AbstractHybridSystem, t: Number) -> list[str]:
-    """Return the names of the variables of a machine that `variable_at` knows; `t`: its start."""
+    """Return the names of all variables that `variable_at` can return; `t`: start time."""
     if isinstance(system, MechanicalSystem):
         known = []
         for part in system.mechanism.names:
@@ -407,7 +412,7 @@ def variable_names(system: AbstractHybridSystem, t: Number) -> list[str]:
 
 
 def channel_unit(machine: Any, record: Record, name: str) -> str:
-    """Return the SI unit of a channel of the record, or of the "force on" a body."""
+    """Return the SI unit of a channel of the record, or of a residual called "force on <body>"."""
     if name in record.units:
         return record.units[name].si_name
     body = name.removeprefix("force on ")
@@ -421,7 +426,7 @@ def channel_unit(machine: Any, record: Record, name: str) -> str:
 def variable_at(
     system: AbstractHybridSystem, name: str, t: Number, y: State, mode: Modes
 ) -> Number:
-    """Return the variable `name` of the machine at one moment."""
+    """Return the value of the variable `name` of the machine at the time `t`."""
     states = system.states()
     if name in states:
         return y[states.index(name)]
@@ -436,8 +441,8 @@ def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Ar
 
 
 def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
-    """Return the force of each contact, in the order of the modes. A user's own machine gives one
-    by its method `friction_force`, otherwise the force is 0.
+    """Return the friction force of each contact, in the order of the modes. For a user's own
+    machine it is the result of the method `friction_force`, or 0 without this method.
     """
     if isinstance(system, MechanicalSystem):
         return jnp.stack(system.snapshot(t, y, mode).friction or [jnp.zeros(())])

@@ -1,5 +1,5 @@
-"""Objectives that simulate the whole record in one run, or each of its windows, whose starts are
-corrected for the error of the filter that smooths the measured motion.
+"""Objectives that simulate the whole record in one run, or each of its windows. The initial states
+of windows are corrected for the error of the filter that smooths the measured motion.
 """
 
 import dataclasses
@@ -54,15 +54,16 @@ from .setup import (
 
 @pytree_dataclass
 class FreeRun(AbstractSimulation):
-    """A simulation of the whole record in one run with its inputs, without measured feedback.
+    """An objective that simulates the whole record in one run from its inputs, without measured
+    feedback.
 
-    It is the strictest test of a model, but the worst conditioned objective of a fit, because force
-    errors accumulate to position errors. Fit few parameters with it, or fit with `Windows` and use
-    the free run as a score.
+    A free run is the strictest test of a model, but the worst conditioned objective of a fit,
+    because force errors accumulate to position errors. Fit few parameters with it, or fit with
+    `Windows` and use the free run to validate the result.
 
-    **Arguments:** `measured_start`: bodies start at the measured motion, smoothed at `cutoff` [Hz].
-    Otherwise they start at the values of the model, which can be fitted with
-    ``free=["mass.s", "mass.v"]``.
+    **Arguments:** `measured_start`: True if bodies start from the measured motion, low-pass
+    filtered at `cutoff` [Hz]. Otherwise they start from the values of the model, which can be
+    fitted with ``free=["mass.s", "mass.v"]``.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -133,15 +134,15 @@ class FreeRun(AbstractSimulation):
 
 @pytree_dataclass
 class ClosedLoop(AbstractSimulation):
-    """A free run with known controllers instead of drives. The record's input with the name of a
-    drive is the reference of its controller.
+    """An objective like `FreeRun`, in which known controllers replace drives. The record's input
+    with the name of such a drive is the reference of its controller.
 
-    The controller keeps the machine near the measured motion, so that errors do not accumulate. It
-    acts without delay. The delay of a digital controller makes the estimated mass too small (see
-    `PositionController`). Use `Windows` if that matters.
+    The controller keeps the machine near the measured motion, so that errors do not accumulate. The
+    simulated controller acts without delay. If the real one is digital, its delay makes the
+    estimated mass too small (see `PositionController`). Use `Windows` if this error is relevant.
 
-    **Arguments:** `controllers`: drive -> `PositionController`; `measured_start`, `cutoff` as for
-    `FreeRun`.
+    **Arguments:** `controllers`: drive -> `PositionController`; `measured_start` and `cutoff` are
+    as for `FreeRun`.
 
     A servo follows a slow sine, and its lag depends on its friction:
 
@@ -223,19 +224,21 @@ class ClosedLoop(AbstractSimulation):
 
 @pytree_dataclass
 class Windows(AbstractSimulation):
-    """A simulation of each window of the record, from the smoothed measurement at its start. All
-    windows are simulated in one program (multiple shooting).
+    """An objective that simulates each window of the record separately (multiple shooting). A
+    window starts from the smoothed measurement at its first sample.
 
     Windows are better conditioned than a free run, because errors accumulate only within a window.
-    The filter rounds kinks of the motion. Therefore a second search starts at the end of the first,
-    with the filter's error for the estimated motion subtracted from the starts. Some samples do not
-    count: the first of each window, those of a delayed sensor from before the window, and those
-    after a gap. Intervals compare windows (`Guarded`), as a start's error lasts for its window.
+    The filter rounds kinks of the motion, so the initial states have an error. This error is
+    computed for the motion that the first search predicts, and is subtracted for a second search.
+    Some samples have weight 0: the first one of each window, those of a delayed sensor from before
+    the window, and those after a gap. An error of an initial state affects its whole window.
+    Therefore the intervals (`Guarded`) use the scatter between windows.
 
-    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter for the starts.
-    The default of each output is the frequency above which there is more noise than motion, which
-    minimises the error of the starts. `free_starts`: the starts are estimated with the parameters,
-    each from its own window. Then the first samples count too.
+    **Arguments:** `length`: length of a window [s]; `cutoff` [Hz]: cutoff of the zero-phase filter
+    for the initial states. By default it is, for each output, the frequency above which there is
+    more noise than motion; this minimises the error of the initial states. `free_starts`: True to
+    estimate the initial states with the parameters, each from its own window. Then the first
+    samples have weight too.
 
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.",
     1983 (multiple shooting).
@@ -357,7 +360,7 @@ class Windows(AbstractSimulation):
 
 def in_turn() -> bool:
     """Return True if windows are simulated one after the other. On a CPU this is 3 to 5 times as
-    fast as all at once.
+    fast as simulating all windows at once.
     """
     return jax.default_backend() == "cpu"
 
@@ -368,13 +371,14 @@ LARGEST_RISE = 1.05
 
 
 def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
-    """Return the problem with corrected starts of its windows, or the same problem if no start is
-    read from a record, or a window fails.
+    """Return the problem with corrected initial states of its windows. Return the same problem if
+    no initial state is read from a record, or if the simulation of a window fails.
 
-    The filter rounds kinks at reversals, breakaways and drives, and differences reduce fast
-    motion. This error of the starts is the same in each repeat, and no comparison of windows shows
-    it. The error for the motion that `problem` predicts at the values `x` is known. It is
-    subtracted from the starts that were read from the measured motion.
+    The filter rounds kinks at reversals, breakaways and steps of drives, and finite differences
+    reduce fast motion. The resulting error of the initial states is systematic, so a comparison of
+    windows does not show it. It can be computed for the motion that `problem` predicts at the
+    values `x`. This error is subtracted from the initial states that were read from the measured
+    motion.
     """
     objective = problem.objective
     if not isinstance(objective, Windows) or objective.free_starts:
@@ -391,7 +395,7 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
 
 @cached_jit
 def _states(problem: Problem, x: Float[Numbers, " p"], i: int) -> tuple[Float[Array, "w k s"]]:
-    """Return the states of the machine in all windows of prepared i."""
+    """Return the simulated states of the machine in all windows of record number i."""
     prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
     assert isinstance(prepared, PreparedRecord)
     assert prepared.rows is not None

@@ -1,4 +1,4 @@
-"""Friction at steady speeds, the prediction that is compared with a sweep."""
+"""Friction at steady speeds: the prediction that is compared with a sweep."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from frictax.parameters import AtLeast, CheckedModule, Real, Scalar, Values, par
 
 
 class SteadyFriction(CheckedModule):
-    """Friction at steady speed, with the breakaway peak and the force offset of a test rig.
+    """Friction at steady speed, with a breakaway peak and a constant force offset of the test rig.
 
-    f = direction*law(|v|) + offset during sliding, and f = direction*peak*law.f0 + offset at
-    breakaway. The law is `f_pos` forward and `f_neg` backward.
+    During sliding f = direction*law(|v|) + offset. At breakaway f = direction*peak*law.f0 + offset.
+    The law is `f_pos` for v > 0 and `f_neg` for v < 0.
 
     **Arguments:**
 
     - `f_pos`: a law or an M x 2 table, for v > 0.
-    - `f_neg`: the same for v < 0; None mirrors `f_pos`.
+    - `f_neg`: a law or table for v < 0; None uses `f_pos` in both directions.
     - `peak` >= 1 [1]: breakaway force over sliding friction at v = 0.
     - `offset` [N]: a constant force such as a payload's weight, or None.
 
@@ -44,8 +44,8 @@ class SteadyFriction(CheckedModule):
     ) -> Values:
         """Return the force [N] at each velocity [m/s].
 
-        At a velocity of 0 it is the limit of sliding in `direction` (1 by default), or the
-        breakaway force if `breakaway` is true.
+        At v = 0 the force is the limit of sliding friction in `direction` (1 by default), or the
+        breakaway force if `breakaway` is True.
         """
         v = jnp.asarray(velocity, dtype=float)
         way = jnp.where(v < 0, -1.0, 1.0) if direction is None else jnp.asarray(direction)
@@ -66,12 +66,12 @@ class SteadyFriction(CheckedModule):
 
 
 def as_steady(model: Any) -> SteadyFriction:
-    """Return a law as steady friction of both directions. Steady friction does not change."""
+    """Return a law as `SteadyFriction` for both directions, or a `SteadyFriction` unchanged."""
     return model if isinstance(model, SteadyFriction) else SteadyFriction(model)
 
 
 def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
-    """Return the friction that a sweep of `contact` measures; without a contact, that of a law."""
+    """Return the friction of `contact` in a sweep. If `contact` is None, `machine` is a law."""
     if contact is None:
         return as_steady(machine)
     part = machine[contact]

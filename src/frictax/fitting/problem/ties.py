@@ -1,4 +1,4 @@
-"""Tied parameters, which are not free but follow from other parameters."""
+"""Tied parameters: they are not free, because they follow from other parameters."""
 
 import dataclasses
 import re
@@ -28,8 +28,8 @@ _PRODUCT = re.compile(r"\s*(?:(?P<factor>[-+]?[0-9.][-+0-9.eE]*)\s*\*\s*)?(?P<pa
 
 @dataclasses.dataclass(frozen=True)
 class Tie:
-    """A rule by which the parameter `path` is `factor` times the parameter `source`, or a function
-    of all parameters by path.
+    """A rule for the parameter `path`: it is `factor` times the parameter `source`, or the result
+    of a `function` of all parameters by path.
     """
 
     path: str
@@ -50,7 +50,9 @@ class Tie:
 
 
 class ByPath(Mapping[str, Any]):
-    """The parameters of a setup by path. Tied parameters follow from the others."""
+    """A mapping from path to the value of each parameter of a setup. Tied parameters have the
+    values that follow from the others.
+    """
 
     def __init__(self, setup: Any, ties: Sequence[Tie] = ()) -> None:
         self._setup, self._ties = setup, {tie.path: tie for tie in ties}
@@ -97,8 +99,8 @@ def ties_of(
     named: Mapping[str, Sequence[str]],
     unit: Callable[[Parameter], str],
 ) -> tuple[Tie, ...]:
-    """Return the ties in `tied`, one for each parameter. If a part or law is tied to another, each
-    of its parameters that are declared to be fitted is tied.
+    """Return the ties that the option `tied` asks for, one for each parameter. If a part or law is
+    tied to another one, all its parameters that are fitted by default are tied.
 
     Raise `ValueError` for an impossible tie and `KeyError` for a path that does not exist. `named`:
     option -> paths that must not be tied; `unit`: function that returns a parameter's unit.
@@ -212,8 +214,8 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
 def tied_domain(
     ties: Sequence[Tie], path: str, domain: AbstractDomain, of: Callable[[str], AbstractDomain]
 ) -> AbstractDomain:
-    """Return the domain of `path` in which all parameters tied to it stay in their own domains.
-    `of` returns the domain of a path.
+    """Return the part of `domain` in which all parameters tied to `path` stay in their own domains.
+    `domain`: that of `path`; `of`: function that returns the domain of a path.
     """
     if not domain.entry_by_entry:
         return domain

@@ -1,19 +1,20 @@
 """The weak form of inverse dynamics: Newton's law times splines, whitened by the covariance that
 follows from the noise of the measured positions.
 
-Newton's law m*a = F is multiplied by splines w of degree 5 that vanish at both ends with four
-derivatives, and integrated by parts: int w F dt - m int w'' y dt = 0. No measurement is
-differentiated twice. Each spline lies in a stretch of the record in which every contact slides in
-one direction.
+Newton's law m*a = F is multiplied by splines w of degree 5. At both ends, w and four derivatives
+are 0. Integration by parts gives int w F dt - m int w'' y dt = 0 with the position y. No
+measurement is differentiated twice. Each spline lies in a stretch of the record in which every
+contact slides in one direction.
 
-F is evaluated at a smoothed motion. Two first order terms replace that smoothed motion by the
-measured one, so that the smoothing cancels for a law that is linear in position and velocity. The
-residual is then linear in the noise of the positions, which gives its covariance C. C depends on
-the parameters. The cost R'C^-1 R does not contain log det C, with which the inertia is too low.
+F is evaluated at a smoothed motion. Two first-order terms replace the smoothed motion by the
+measured motion. For forces that are linear in position and velocity, the effect of the smoothing
+then cancels. The residual R is then linear in the noise of the positions, from which its covariance
+C follows. C depends on the parameters. The cost is R'C^-1 R without the term log det C, because
+with this term the estimated inertia is too low.
 
-**Source:** the weak form of a differential equation as in D. A. Messenger, D. M. Bortz, "Weak
-SINDy for partial differential equations", Journal of Computational Physics 443 (2021); the
-covariance that depends on the parameters is that of generalised total least squares.
+**Source:** the weak form of a differential equation as in D. A. Messenger, D. M. Bortz, "Weak SINDy
+for partial differential equations", Journal of Computational Physics 443 (2021); a covariance that
+depends on the parameters occurs likewise in generalised total least squares.
 """
 
 import dataclasses
@@ -51,18 +52,20 @@ class WeakForm:
 
     There are K splines, each over L samples. Unused splines are 0 and have `stretch` -1.
 
-    - `first` (K,): the sample at which each begins; `knots` (K,): samples between its knots.
-    - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step. The last
-      row contains the weights of an input that is held, or linear, between samples.
-    - `slope_at` (K, c): the sample of the stretch at which each body has its median speed.
-    - `before`, `after` (n,): the neighbours of each sample in its stretch.
+    - `first` (K,): the sample at which each spline begins; `knots` (K,): number of samples between
+      two knots of the spline.
+    - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step. Fourth:
+      weights for the integral of w times an input, which is held or linear between samples.
+    - `slope_at` (K, c): for each body, the sample of the stretch at which it has its median speed.
+    - `before`, `after` (n,): the previous and the next sample of each sample in its stretch.
     - `measured` (n, c): the measured positions; `noise` (c,): standard deviations of the white part
-      of their noise; `rounded` (c,): the steps of the sensor cause most of the noise.
-    - `correlation` (c,): autocorrelation of this noise at a lag of one sample; None if it is white.
-    - `force_noise` (c,): standard deviation of the noise of the force on each body at one sample
-      [N]; before the first fit a share of the inputs.
+      of their noise; `rounded` (c,): True if the resolution of the sensor causes most of the noise.
+    - `correlation` (c,): autocorrelation of the position noise at a lag of one sample; None for
+      white noise.
+    - `force_noise` (c,): standard deviation of the force noise on each body at one sample [N].
+      Before the first fit it is a fixed fraction of the inputs.
     - `scale` (c,): typical standard deviation of a residual of each body [N].
-    - `cutoff` [Hz] of the smoothed motion; `step` [s] between samples.
+    - `cutoff` [Hz]: cutoff frequency of the smoothed motion; `step` [s]: time between samples.
     """
 
     first: Int[Numbers, " K"]
@@ -82,16 +85,16 @@ class WeakForm:
     correlation: Float[Numbers, " c"] | None = None
 
     def centres(self) -> Int[np.ndarray, " K"]:
-        """Return the sample in the middle of each spline."""
+        """Return the index of the sample in the middle of each spline."""
         middle = np.asarray(self.first) + (_DEGREE + 1) * np.asarray(self.knots) // 2
         return np.minimum(middle, np.asarray(self.measured).shape[0] - 1)
 
 
 class Terms(NamedTuple):
-    """The weak form at one point.
+    """The terms of the weak form for one set of parameters.
 
-    - `residual` (K, c) [N.s]; `response` (K, c, c, L): its derivative with respect to each body's
-      position at each sample, times the standard deviation of the position's noise.
+    - `residual` (K, c) [N.s]; `response` (K, c, c, L): derivatives of the residual with respect to
+      each body's position at each sample, times the standard deviation of its noise.
     - `inertial`, `drive` (K, c) [N.s]: the terms of the inertia and of the inputs.
     """
 
@@ -127,12 +130,12 @@ def weak_form(
     v_min: float,
     inputs: Sequence[np.ndarray] = (),
 ) -> tuple[WeakForm, np.ndarray, np.ndarray] | None:
-    """Return the splines of a record, and the smoothed positions and speeds (n, c); None if the
-    stretches are too short for 12 splines.
+    """Return the splines of a record, and the smoothed positions and speeds (n, c). Return None if
+    the stretches of sliding are too short for 12 splines.
 
-    `contacts`: each row times the speeds of the bodies is the sliding speed of a contact; `v_min`:
-    least sliding speed, as a share of the highest one; `inputs`: the noise of the forces in the
-    first fit is a share of them.
+    `contacts`: a matrix; each row times the speeds of the bodies is the sliding speed of a contact.
+    `v_min`: least sliding speed, as a fraction of the highest one. `inputs`: input forces; the
+    first fit assumes a force noise that is a fixed fraction of them.
     """
     from scipy.interpolate import make_lsq_spline
 
@@ -208,8 +211,8 @@ def _stretches(
     cutoff: float,
     v_min: float,
 ) -> list[tuple[int, int]]:
-    """Return the stretches in which every contact slides in one direction, each as its first sample
-    and the sample after its last one.
+    """Return the stretches in which every contact slides in one direction. A stretch is a pair: its
+    first sample, and the sample after its last one.
     """
     # [standard deviations of the speed's noise] The direction is certain above this speed.
     sure = 5.0
@@ -241,8 +244,8 @@ def _stretches(
 
 @functools.lru_cache(maxsize=64)
 def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
-    """Return w, w', w'' at the samples and the weights of an input, all times `step`, for knots `m`
-    samples apart.
+    """Return w, w' and w'' at the samples, times `step`, and weights for the integral of w times an
+    input. The knots of the spline w are `m` samples apart.
     """
     from scipy.interpolate import BSpline
 
@@ -262,14 +265,14 @@ def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
 
 
 def _rounded_up(count: int) -> int:
-    """Round up to two significant bits, so that similar records share a program."""
+    """Round up to two significant bits, so that similar records share a compiled program."""
     unit = 2 ** max(int(np.log2(max(count, 1))) - 1, 0)
     return -(-count // unit) * unit
 
 
 def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
-    """Return the weak form of a machine and a prepared record, for the inputs `given` as they act
-    on the machine. JAX can compile and differentiate this function.
+    """Return the terms of the weak form for a machine and a prepared record. `given`: the inputs as
+    they act on the machine. JAX can compile and differentiate this function.
     """
     weak: WeakForm = prepared.weak
     t = jnp.asarray(prepared.t)
@@ -340,11 +343,12 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
 def _by_white_noise(
     response: Float[Array, "K c s L"], correlation: Float[Array, " s"]
 ) -> Float[Array, "K c s L"]:
-    """Convert the derivative with respect to noise with the standard deviation of its white part
-    into that with respect to the white noise that drives a first-order autoregression.
+    """Convert the derivative `response` from position noise to the white noise that drives it. The
+    position noise is a first-order autoregression; `response` is scaled by the standard deviation
+    of its white part.
 
-    Noise before the first sample of a spline is neglected, because the kernels of a spline begin
-    with zeros of high order, and their sums are zero.
+    Noise before the first sample of a spline is neglected. Its effect is small, because the kernels
+    of a spline begin with zeros of high order, and their sums are zero.
     """
 
     def earlier(later: Array, here: Array) -> tuple[Array, Array]:
@@ -358,15 +362,15 @@ def _by_white_noise(
 
 
 def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
-    """Return the root mean square of terms, as mean forces along each spline [N]."""
+    """Return the root mean square of `values` over the splines, as mean forces [N]."""
     used = (jnp.asarray(weak.stretch) >= 0)[:, None]
     forces = values / (weak.step * jnp.asarray(weak.knots))[:, None]
     return jnp.sqrt(jnp.sum(jnp.where(used, forces**2, 0.0), axis=0) / jnp.sum(used))
 
 
 def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
-    """Return the products of `left` (K, c, s, L) of spline k and `right` of spline k + d, summed
-    over samples. d >= 0 counts the splines that overlap.
+    """Return the products of `left` (K, c, s, L) at spline k and `right` at spline k + d, summed
+    over the samples. The index d = 0, 1, ... runs over the following splines that overlap spline k.
     """
     size, _, _, length = left.shape
     wide = jnp.pad(left, ((0, 0), (0, 0), (0, 0), (0, 1)))
@@ -384,7 +388,7 @@ def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
 
 
 def force_band(weak: WeakForm) -> Float[Array, "K c d c"]:
-    """Return the covariance of the residuals for force noise of standard deviation 1."""
+    """Return the covariance of the residuals for white force noise of standard deviation 1."""
     c = np.shape(weak.noise)[0]
     one = jnp.asarray(weak.kernel[3])[:, None, None, :]
     sums = band(weak, one, one)
@@ -394,8 +398,8 @@ def force_band(weak: WeakForm) -> Float[Array, "K c d c"]:
 def whiten(
     weak: WeakForm, covariance: Float[Array, "K c d c"], residual: Float[Array, "K c"]
 ) -> tuple[Float[Array, "K c"], Array]:
-    """Whiten `residual` of the given `covariance` by a Cholesky decomposition, row by row. Return
-    the white residuals of variance 1 and half the log determinant of the covariance.
+    """Whiten `residual` with its `covariance` by a Cholesky decomposition, row by row. Return the
+    whitened residuals (variance 1), and half the log determinant of the covariance.
     """
     size, c = residual.shape
     width = (_DEGREE + 1) * c
@@ -423,7 +427,7 @@ def whiten(
 
 
 def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Float[Array, "K c"]:
-    """Return the whitened residuals times the typical standard deviation for each body [N]."""
+    """Return the whitened residuals times each body's typical standard deviation [N]."""
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
     # Without inputs, the first fit assumes noise that is a share of the inertia terms.
@@ -437,8 +441,8 @@ def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> F
 def noise_sizes(
     setup: Setup, prepared: Any, given: Mapping[str, Array]
 ) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
-    """Estimate the autocorrelation of the noise of each position and the noise of the forces by
-    maximum likelihood. The third result is the typical standard deviation of a residual [N].
+    """Estimate by maximum likelihood the autocorrelation of each position's noise, and the noise of
+    the forces. The third result is the typical standard deviation of each body's residual [N].
     """
     weak: WeakForm = dataclasses.replace(prepared.weak, correlation=None)
     at = terms(setup, dataclasses.replace(prepared, weak=weak), given)
@@ -447,8 +451,8 @@ def noise_sizes(
     of_force, sizes = force_band(weak), jnp.asarray(_SIZES)
 
     def best(correlation: Array) -> tuple[Array, ...]:
-        """Return the least negative log likelihood, the correlation of each position, the share of
-        force noise, and the variance of each residual.
+        """Return the least negative log likelihood, the autocorrelation of each position's noise,
+        the force noise as a fraction of `size`, and the variance of each residual.
         """
         each = jnp.where(jnp.asarray(weak.rounded), 0.0, correlation)
         response = _by_white_noise(at.response, each)

@@ -18,12 +18,12 @@ from .identifiability import Knowledge
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """One estimated parameter in SI units. Each entry of a table is a parameter.
+    """One estimated parameter in SI units. Each entry of a `Table` counts as a parameter.
 
     `standard_error` and the ends of the interval are nan if they are unknown. `dof`: degrees of
-    freedom of Student's t in the interval, inf for a normal one. `declared`: the unit of the
-    records and its value in SI, which tables use. `shown`: the estimate as a table prints it.
-    `tied`: the parameter or expression that determines a tied parameter.
+    freedom of Student's t in the interval; inf for the normal distribution. `declared`: the unit of
+    the records, which tables use, and the value of this unit in SI. `shown`: the estimate as a
+    table prints it. `tied`: the parameter or expression that determines a tied parameter.
 
     **Example:** at `FitResult`.
     """
@@ -53,8 +53,8 @@ class Estimate:
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """Name, value, unit, standard error and interval as a table prints them. A reason replaces
-        a missing interval.
+        """Name, value, unit, standard error and interval as printed. If the interval is missing,
+        the reason replaces it.
         """
         row, known, says = self.shown, self.knowledge, self.knowledge.value
         size, value, error = abs(self.value) or 1.0, row.value, row.error
@@ -78,10 +78,10 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True)
 class Band:
-    """A curve with its confidence band in SI units. The band contains the curve, not a new
-    measurement.
+    """A curve with its confidence band in SI units. The band is for the curve; a new measurement
+    scatters more.
 
-    **Example:** of a friction curve, at `FitResult`.
+    **Example:** the band of a friction curve, at `FitResult`.
     """
 
     velocity: Float[np.ndarray, " n"]
@@ -100,8 +100,10 @@ class Band:
 class Replicates:
     """Fits of the same model to many measurements: k fits of p entries, in SI units.
 
-    - `values` (k, p); `converged` (k,): the search met its tolerance; `level`.
-    - `cost` (k,): half the weighted sum of squares at each end, or the sum of a robust loss.
+    - `values` (k, p); `converged` (k,): True if the search met its tolerance; `level`: confidence
+      level of the intervals.
+    - `cost` (k,): half the weighted sum of squares at the end of each search, or the sum of a
+      robust loss.
     - `standard_errors`, `lower`, `upper` (k, p): as for a single fit, computed when they are used.
       They are nan if a search did not converge, and for an entry at its bound.
     - `notices`: conditions that a user must know; `warnings`: the notices as sentences.
@@ -178,7 +180,7 @@ class Estimated:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """Fitted values by path: a number, or an array for a table's forces."""
+        """Fitted values by path: a number, or an array for the forces of a `Table`."""
         return self._by_path(e.value for e in self.estimates)
 
     @property
@@ -187,7 +189,7 @@ class Estimated:
 
     @property
     def intervals(self) -> Mapping[str, Any]:
-        """(lower, upper) by path; arrays (M, 2) for a table."""
+        """Intervals (lower, upper) by path; arrays (M, 2) for the M forces of a `Table`."""
         return self._by_path((e.lower, e.upper) for e in self.estimates)
 
     @property
@@ -207,8 +209,8 @@ class Estimated:
 
 
 def by_path(places: Iterable[tuple[str, str]], cells: Iterable[Any]) -> dict[str, Any]:
-    """Return the `cells` of the estimates with the names and paths `places` as a dict by path. A
-    table has an array of cells.
+    """Return a dict from path to value, or to an array of values for a `Table`. `places`: (name,
+    path) of each estimate; `cells`: one value for each of them.
     """
     out: dict[str, Any] = {}
     for (name, path), cell in zip(places, cells, strict=True):
@@ -222,7 +224,7 @@ def by_path(places: Iterable[tuple[str, str]], cells: Iterable[Any]) -> dict[str
 
 
 def quantile(level: float, dof: Any, known: bool) -> Any:
-    """Return the half width of an interval of that level in standard errors.
+    """Return the half width, in standard errors, of an interval of the given `level`.
 
     **Source:** M. Abramowitz, I. A. Stegun, *Handbook of Mathematical Functions* (1964), equation
     26.7.5, with an error below 1e-8 for at least 100 degrees of freedom.

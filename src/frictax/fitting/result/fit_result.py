@@ -1,4 +1,4 @@
-"""The result of a fit, and how it is made from the end of the search."""
+"""The result of a fit, and the function that builds it from the end of the search."""
 
 import dataclasses
 import functools
@@ -56,30 +56,31 @@ Model = TypeVar("Model")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
-    """The result of a fit: estimates, their errors, and notices. Print it for a table.
+    """The result of a fit: estimates, their errors, and notices. `print` shows it as a table.
 
-    - `start`: the fitted machine or friction law with its values before the fit; `model`: with the
-      estimates that all records share; `model_for(label)`: also with the estimates of one record.
-      `records`: the data by label.
-    - `estimates`: one for each fitted parameter in SI units, by name ``found["mass.m"]``;
-      ``mass.v@run2`` belongs to record run2. `tied`: one for each parameter that follows from
-      others; `fixed`: one for each parameter that was not fitted.
+    - `start`: the machine or friction law with its values before the fit. `model`: the same with
+      the estimates that all records share. `model_for(label)`: the same with all estimates of one
+      record. `records`: the data by label.
+    - `estimates`: one `Estimate` in SI units for each fitted parameter, also by name:
+      ``found["mass.m"]``. ``mass.v@run2`` belongs to record run2. `tied`: the estimates of tied
+      parameters; `fixed`: the parameters that were not fitted.
     - The errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
-      `uncertainty()` by `Guarded`. `covariance` (p, p): in the order of the estimates.
-    - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: over the standard
-      deviations. `jacobian` (n, p): derivatives of the weighted predicted minus measured by the
-      estimates, with the rows of priors last. `dof`: residuals minus fitted parameters.
-    - `full_residuals`, `full_jacobian` (n, q), `full_covariance` (q, q): predicted minus measured,
-      and derivatives and covariance of `x` for white residuals; `active` (q,): False for a
-      parameter at its bound.
-    - `rms`: record -> output -> root mean square of the residuals [SI]; `noise_scale` of the
-      weighted residuals, 1 if sigma is known.
-    - `x`: all fitted values and any fitted starts of windows, which are not estimates; `z`: their
-      coordinates.
+      `uncertainty()` by `Guarded`. `covariance` (p, p) is in the order of the estimates.
+    - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: residuals divided by
+      the standard deviations. `jacobian` (n, p): derivatives of (predicted - measured) / sd with
+      respect to the estimates, followed by the rows of priors. `dof`: number of residuals minus
+      number of fitted parameters.
+    - For all entries of `x`: `full_residuals` (n,), (predicted - measured) / sd; `full_jacobian`
+      (n, q), their derivatives; `full_covariance` (q, q), the covariance for white residuals;
+      `active` (q,), False for a parameter at its bound.
+    - `rms`: record -> output -> root mean square of the residuals [SI]. `noise_scale`: standard
+      deviation of the weighted residuals, 1 if sigma is known.
+    - `x`: all fitted values, with the fitted initial states of windows, which are not estimates.
+      `z`: the unconstrained coordinates of `x`.
     - `at_noise`: True if the residuals of a free run are white noise.
-    - `converged`, `iterations`, `seconds`; `costs` at the ends of all starts; `identifiability`;
-      `notices`: doubts and remarks; `notes`: the notices of the search; `warnings`: the notices as
-      sentences.
+    - `converged`, `iterations`, `seconds`; `costs`: the final cost from each start;
+      `identifiability`; `notices`: doubts and remarks; `notes`: the notices of the search;
+      `warnings`: the notices as sentences.
 
     Only for a sweep: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
     `bic`.
@@ -128,28 +129,26 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def spread(self) -> CovarianceEstimate:
-        """Covariance, degrees of freedom and notices by the default noise model."""
+        """Covariance, degrees of freedom and notices according to the default noise model."""
         return self._usual_spread()
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:
-        """Comparison of the residuals of a free run with white noise; None if the noise cannot be
-        estimated.
-        """
+        """Comparison of a free run's residuals with white noise; None if it is not possible."""
         return certify(self.problem, self.full_residuals)
 
     @property
     def at_noise(self) -> bool | None:
-        """True if the residuals of a free run are white noise with the size of the record's noise,
-        so that no other values explain the record better. None if the noise cannot be estimated,
-        and for other objectives than `FreeRun` and `ClosedLoop`.
+        """True if the residuals of a free run are white noise as large as the noise of the record.
+        Then no other values explain the record better. None if the noise cannot be estimated, and
+        for objectives other than `FreeRun` and `ClosedLoop`.
         """
         return None if self.certificate is None else self.certificate.at_noise
 
     @functools.cached_property
     def bends(self) -> Any:
-        """Changes of the estimates if the inputs were interpolated smoothly instead of linearly
-        (`Bends` of step_error.py); None if they are negligible.
+        """Changes of the estimates by smooth instead of linear interpolation of the inputs (`Bends`
+        of step_error.py); None if they are negligible.
         """
         return self._by_bends()
 
@@ -167,7 +166,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """Fitted values by path: a number, or an array for a table's forces."""
+        """Fitted values by path: a number, or an array for the forces of a `Table`."""
         shown = [u for u in self.problem.unknowns if not u.hidden]
         places = ((n, n if "@" in n else u.path) for u in shown for n in u.names)
         return by_path(places, self.x[self.shown].tolist())
@@ -213,7 +212,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return self._collect_notices(self._direction_notices if self.of_sweep else self._looked_for)
 
     def _looked_for(self) -> tuple[Notice, ...]:
-        """Return notices that need further simulations: records that differ, or a missing term."""
+        """Return the notices that need further simulations: records that differ from each other, or
+        a term that the model lacks.
+        """
         return self._records_apart() or self._first_look()
 
     @functools.cached_property
@@ -274,9 +275,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     def declared(
         self, unit: str, path: str, record: int | None, value: float
     ) -> tuple[str, float] | None:
-        """Return the unit, and its value in SI, in which tables show a parameter with this path and
-        SI unit: that of the data, for a record's own parameter that of the record; None if a prefix
-        is chosen.
+        """Return the unit in which tables show a parameter, and the value of this unit in SI. It is
+        the unit of the data, or of one record for a parameter of record number `record`. Return
+        None if tables use the SI unit with a suitable prefix.
         """
         if self.of_sweep:
             return display_unit(unit, self.shown_force)
@@ -288,9 +289,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return rms_units(self.records, self.model, label, self.rms[label])
 
     def rms_in_words(self, label: str) -> dict[str, str]:
-        """Return the rms of the residuals of each channel of record `label`, with the record's
-        unit.
-        """
+        """Return channel -> rms of the residuals of record `label` as text, in its unit."""
         units, record = self.rms_units(label), {label: self.records[label]}
         return {
             name: amount(x, units[name], in_records(record, units[name], name, x))
@@ -320,27 +319,27 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def loss(self) -> AbstractLoss:
-        """The loss of the residuals."""
+        """The loss function of the residuals."""
         return self.problem.loss
 
     @property
     def n(self) -> int:
-        """The number of residuals without those of priors."""
+        """The number of residuals of data, without those of priors."""
         return len(self.full_residuals)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """SI units, in the order of `names`."""
+        """SI units of the estimates, in the order of `names`."""
         return tuple(e.unit for e in self.estimates)
 
     @property
     def quantile(self) -> float:
-        """Half the width of an interval in standard errors."""
+        """Half the width of an interval in standard errors, for white residuals."""
         return float(quantile(self.level, max(self.dof, 1), self.problem.noise_known))
 
     @property
     def weighted_residuals(self) -> Float[np.ndarray, " n"]:
-        """Measured minus predicted over the standard deviation; 0 for samples without weight."""
+        """(measured - predicted) / sd; 0 for samples without weight."""
         return -self.full_residuals
 
     @property
@@ -351,18 +350,18 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def aicc(self) -> float:
-        """Small-sample Akaike criterion of a sweep. A smaller one is better; use differences."""
+        """Small-sample Akaike criterion of a sweep. Of two fits, the smaller one is better."""
         return self._criteria[0]
 
     @property
     def bic(self) -> float:
-        """Bayes criterion of a sweep. A smaller one is better; use differences."""
+        """Bayes criterion of a sweep. Of two fits, the smaller one is better."""
         return self._criteria[1]
 
     @functools.cached_property
     def _criteria(self) -> tuple[float, float]:
-        """AICc and BIC from the normal likelihood. For another loss they follow from this loss at
-        its noise scale.
+        """AICc and BIC from the normal likelihood. With a robust loss, that loss at its noise scale
+        replaces the likelihood.
 
         **Source:** N. Sugiura (1978); C. M. Hurvich, C.-L. Tsai, Biometrika 76 (1989); E.
         Ronchetti, Statistics & Probability Letters 3 (1985) for other losses.
@@ -390,9 +389,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def shown_force(self) -> Unit:
-        """A sweep's unit for tables and figures: as declared, or with a prefix for handy
-        numbers.
-        """
+        """The unit of force in tables: the declared one, or one with a suitable prefix."""
         return shown_force(self.sweep.force_unit, float(np.median(np.abs(self.sweep.force))))
 
     @functools.cached_property
@@ -402,7 +399,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def shown(self) -> Bool[np.ndarray, " q"]:
-        """Mask of the estimates in `x`. The other entries are starts of windows."""
+        """Mask of the estimates in `x`. The other entries are initial states of windows."""
         return np.asarray([not u.hidden for u in self.problem.unknowns for _ in u.names])
 
     @functools.cached_property
@@ -426,9 +423,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return self._tied()
 
     def with_all_active(self) -> "FitResult":
-        """Return the fit with errors of the parameters at their bounds, as if the bounds were
-        absent.
-        """
+        """Return the fit with standard errors computed without the bounds of parameters."""
         norms = np.linalg.norm(self.full_jacobian, axis=0)
         covariance = self.noise_scale**2 * inverse_gram(self.full_jacobian, norms, norms > 0)
         return dataclasses.replace(self, full_covariance=covariance, active=norms > 0)
@@ -481,7 +476,9 @@ def make_fit_result(
     notes: list[Notice],
     seconds: float = 0.0,
 ) -> FitResult:
-    """Return the result of a fit from the end of its search; `notes` are those of the problem."""
+    """Return the result of a fit from the end of its search; `notes`: notices of the problem and of
+    the search.
+    """
     state, noise = end.state, end.noise
     x, slope = np.array(state.x), np.asarray(state.slope)
     # Far beyond its bound, a coordinate can have a slope that is too small to divide by.

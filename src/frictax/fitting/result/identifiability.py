@@ -27,11 +27,13 @@ class Knowledge(enum.Enum):
 class Identifiability:
     """Identifiability of all parameters of a fit.
 
-    - `knowledge`: by name; `notices`: reasons and remedies; `sentences`: the notices as text.
-    - `singular_values` of the Jacobian with columns of length 1; `condition`: the largest over the
-      smallest.
-    - `null_directions`: combinations of parameters that do not change the measured variables, as
-      coefficients by name, in units of each parameter's own effect.
+    - `knowledge`: parameter name -> `Knowledge`; `notices`: reasons and remedies; `sentences`: the
+      notices as text.
+    - `singular_values`: those of the Jacobian with its columns scaled to length 1; `condition`:
+      largest singular value divided by the smallest.
+    - `null_directions`: combinations of parameters that do not change the measured variables. Each
+      is a dict from name to coefficient. Coefficients are scaled: two parameters with equal
+      coefficients have equally large effects on the measured variables.
 
     A sweep without slow speeds contains no information on the Stribeck effect:
 
@@ -82,8 +84,8 @@ class Identifiability:
 def null_directions(
     jacobian: np.ndarray, names: list[str], active: np.ndarray
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """Return the singular values of the scaled Jacobian, and the directions whose singular value
-    is below 1e-7 of the largest.
+    """Return the singular values of the Jacobian with columns of length 1, and the directions whose
+    singular value is below 1e-7 of the largest. A direction is a dict from name to coefficient.
     """
     columns = jacobian[:, active]
     kept = [name for name, on in zip(names, active, strict=True) if on]
@@ -98,10 +100,12 @@ def null_directions(
 
 
 def is_at_bound(size: Any, left: Any, before: Any, least: float) -> Any:
-    """Return True for parameters without effect that are at their bounds. The distance from the
-    bound is `left`, and was `before` at the start; `size`: lengths of columns.
+    """Return True for those of the parameters without effect that are at their bounds. `left`:
+    distance from the bound; `before`: this distance at the start; `size`: lengths of the Jacobian's
+    columns; `least`: smallest relevant effect.
 
-    Such a parameter would have an effect at its start. With F_Stribeck = 0, fexp does not have one.
+    A parameter counts as at its bound only if it has an effect at its start value. This excludes
+    parameters that are not identifiable, such as fexp if F_Stribeck = 0.
     """
     bounded = np.isfinite(left)
     acts = size * np.where(bounded, before, 0.0) > least
@@ -121,8 +125,8 @@ def null_notice(code: str, direction: Mapping[str, float]) -> Notice:
 
 
 class Entries(NamedTuple):
-    """The fitted numbers as arrays, one entry each: `start` and `end` of the search, `half` of each
-    interval, and the bounds. `active`: False for an entry at its bound or without effect.
+    """Arrays with one entry for each fitted number: values at the `start` and `end` of the search,
+    half widths of the intervals (`half`), and bounds. `active`: False at a bound or without effect.
     """
 
     names: list[str]
@@ -140,11 +144,11 @@ def judge_columns(
     least: float,
     doubts: Callable[[dict[str, Knowledge]], list[Notice]] = lambda knowledge: [],
 ) -> Identifiability:
-    """Return the identifiability of every entry at the end of a search by the columns of its
-    Jacobian.
+    """Return the identifiability of every fitted number, from the columns of the final Jacobian.
 
     `least`: the smallest relevant change of the weighted prediction. `doubts`: a function that
-    lowers the knowledge of some entries and returns notices with its reasons.
+    changes the `Knowledge` of doubtful entries to a lower level, and returns notices with the
+    reasons.
     """
     names, active, x0, x, half, lower, upper = entries
     s, null = null_directions(jacobian, names, active)

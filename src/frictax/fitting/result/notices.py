@@ -1,5 +1,5 @@
-"""Notices of a fit to records: the end of the search, its residuals, and parameters that the record
-does not identify, among them those of bristles.
+"""Notices of a fit to records: about the end of the search, the residuals, and parameters (also of
+bristles) that the record does not identify.
 """
 
 import dataclasses
@@ -50,8 +50,8 @@ def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjec
 
 
 def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[Notice]:
-    """Return a notice if the residuals are at least three given standard deviations. For windows
-    the effect of this noise on their starts is added.
+    """Return a notice if the residuals are at least three times as large as the given standard
+    deviations. For windows, the limit includes the effect of this noise on their initial states.
     """
     objective = problem.objective
     starts = [
@@ -73,8 +73,8 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
 
 
 def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notice:
-    """Return the notice of an end whose residuals exceed the noise after all rounds; `found`: the
-    certificate of the residuals.
+    """Return the notice that the residuals exceed the noise after all rounds of the search;
+    `found`: the comparison of the residuals with the noise.
     """
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
     # 12 rounds usually suffice if a start is wrong by a factor of 3.
@@ -85,9 +85,9 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
 def replace_by_rounds(
     notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
 ) -> tuple[list[Notice], list[Notice]]:
-    """Return the notices `notes` of the search and `explained` of the misfit, with one notice for
-    an end above the noise. If rounds found no lower misfit, and neither `explained` nor `others`
-    reports a large one, `search-not-certified` replaces `search-above-noise`.
+    """Return the notices `notes` of the search and `explained` of the misfit, so that only one of
+    them reports residuals above the noise. `search-not-certified` replaces `search-above-noise` if
+    rounds did not find a lower misfit, and neither `explained` nor `others` reports a large misfit.
     """
     given = next((n for n in notes if n.code == "search-above-noise"), None)
     codes = {n.code for n in (*notes, *explained, *others)}
@@ -102,7 +102,7 @@ def replace_by_rounds(
 
 def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:
     """Return a notice if the prediction does not depend on any parameter of the machine except its
-    initial state, by the `norms` of the Jacobian's columns.
+    initial state. `norms`: lengths of the Jacobian's columns.
     """
     states = state_names(problem.setup.machine)
     unknowns = [
@@ -121,9 +121,10 @@ def far_from_start(
     error: Float[np.ndarray, " q"],
     unit_of: Callable[[Any], str],
 ) -> list[Notice]:
-    """Return notices of bounded parameters that ended at more than 100 times their start, or less
-    than 1/100. `error`: standard errors, 0 if they are unknown. A parameter that may be 0 is not
-    reported as far below its start. The start of an offset, without a bound, is not its scale.
+    """Return notices of parameters that ended at more than 100 times, or less than 1/100 of, their
+    start value. `error`: standard errors, 0 if they are unknown. An estimate that does not differ
+    from 0 by 3 standard errors is not reported as too small. A parameter without a bound, such as
+    an offset, is not reported, because its start value does not show its magnitude.
     """
     # `far` limits the ratio of an estimate to its start. `sure` [standard errors] is the least size
     # of a small estimate that is reported.
@@ -143,8 +144,9 @@ def far_from_start(
 def held_breakaways(
     notices: Sequence[Notice], still: Sequence[str], records: Mapping[str, Any]
 ) -> list[Notice]:
-    """Replace notices on breakaway peaks among the names `still`, whose derivative is zero, if
-    inputs are held: the simulation depends on such a peak in steps.
+    """Replace the notices `no-effect` of breakaway peaks if inputs are held. `still`: names of
+    parameters whose derivative is zero. With held inputs the simulation depends on a breakaway peak
+    in steps.
     """
     jumps = [n for n in still if n.partition("@")[0].endswith(".peak")]
     if not any(isinstance(r, Record) and r.hold for r in records.values()):
@@ -154,7 +156,7 @@ def held_breakaways(
 
 
 def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
-    """Return notices of drives without effect: 0 in the machine, not fitted, not an input."""
+    """Return notices of drives without effect: signal 0, not fitted, and not an input."""
     machine = problem.setup.machine
     if not isinstance(machine, Mechanism):
         return []
@@ -191,8 +193,8 @@ def idle_filters(objective: AbstractObjective, records: Sequence[Record]) -> lis
 
 
 def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> Notice:
-    """Return a notice that forces are compared at samples, with the reason why the weak form does
-    not cover the fit; `late`: a sensor has a delay.
+    """Return a notice that forces are compared at samples, and why the weak form cannot be used for
+    this fit; `late`: True if a sensor has a delay.
     """
     if late:
         return Notice("forces-at-samples", "", {"why": "a sensor has a delay"})
@@ -206,7 +208,7 @@ def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> N
 def uncounted_samples(
     objective: AbstractObjective, prepared: Sequence[Any], labels: Sequence[str]
 ) -> list[Notice]:
-    """Return notices of records with many samples after gaps in their windows."""
+    """Return notices of records with many samples of weight 0 (after a gap in a window)."""
     if not isinstance(objective, Windows):
         return []
     out = []
@@ -223,7 +225,7 @@ def uncounted_samples(
 def far_starts(
     problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]
 ) -> list[Notice]:
-    """Return notices of runs whose initial state differs from the beginning of their records."""
+    """Return notices of simulations whose initial state differs from the start of their record."""
     objective, machine, out = problem.objective, problem.setup.machine, []
     for i, (label, r) in enumerate(records.items()):
         if (
@@ -276,8 +278,8 @@ def begins_well(
     records: Mapping[str, Any],
     residuals: Float[np.ndarray, " n"],
 ) -> bool:
-    """Return True if the residuals of the first samples are noise, although the run's notice is
-    `starts-at-another-speed`. Then the motion began within these samples.
+    """Return True if the residuals of the first samples are noise, although the `notice` reports
+    another initial speed (`starts-at-another-speed`). Then the motion began within these samples.
     """
     label, channel = (str(notice.numbers[n]) for n in ("record", "channel"))
     i = list(records).index(label)
@@ -290,7 +292,8 @@ def begins_well(
 
 class Rubbing(NamedTuple):
     """A contact with a bristle: its name, its part, and the names of the variables of its motion
-    and friction. `mobility`: relative acceleration by a unit force, None for a prescribed motion.
+    and friction. `mobility`: relative acceleration of the contact for a force of 1; None for a
+    prescribed motion.
     """
 
     name: str
@@ -357,8 +360,9 @@ def _rubbing(machine: Mechanism) -> Iterator[Rubbing]:
 def _check_stiffness(
     contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
 ) -> list[Notice]:
-    """Return notices of a stiffness that the sensor does not resolve, or that includes another
-    spring in series. The record must measure the motion, and for the second notice the friction.
+    """Return notices of a bristle stiffness that the sensor does not resolve, or that includes
+    another spring in series. The record must measure the motion; the notice of a spring in series
+    also requires the friction.
     """
     channels: dict[str, Any] = {
         name: x
@@ -409,7 +413,7 @@ def _unbroken(
 
 @cached_jit
 def _forces(problem: Problem, x: Float[Numbers, " q"], i: int, name: str) -> tuple[Array]:
-    """Return the force in a bristle at the samples of prepared i."""
+    """Return the variable `name`, the force in a bristle, at the samples of record number i."""
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)
     assert isinstance(prepared, PreparedRecord)
     nothing = np.zeros((*np.shape(prepared.weight)[:-1], 1))

@@ -1,4 +1,4 @@
-"""The covariance of the estimates, by the Jacobian and by a noise model."""
+"""The covariance of the estimates, from the Jacobian and a noise model."""
 
 import dataclasses
 import functools
@@ -17,13 +17,15 @@ from .estimates import quantile
 
 @dataclasses.dataclass(frozen=True)
 class CovarianceEstimate:
-    """The covariance of the fitted numbers by one noise model.
+    """The covariance of the fitted numbers according to one noise model.
 
-    - `covariance` (q, q) of all fitted numbers, hidden ones too. `dof`: a function that returns the
-      degrees of freedom of Student's t for each direction, a row of its argument (m, q).
+    - `covariance` (q, q): that of all fitted numbers, including the initial states of windows.
+      `dof`: a function that returns the degrees of freedom of Student's t for each row of its
+      argument (m, q). A row contains the coefficients of a linear combination of the fitted
+      numbers.
     - `says`: the assumption about the residuals in words. `notices`: reasons to doubt it.
     - `draws` (k, q): the fitted numbers of many refits, or None.
-    - `allows_autocorrelation`: the residuals are not assumed to be white noise.
+    - `allows_autocorrelation`: True if the residuals are not assumed to be white noise.
     """
 
     covariance: Float[np.ndarray, "q q"]
@@ -36,17 +38,17 @@ class CovarianceEstimate:
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]
     ) -> Float[np.ndarray, " m"]:
-        """Return half of the interval of each row of `directions` times the fitted numbers."""
+        """Return half the width of the interval of directions @ (fitted numbers) for each row."""
         variance = np.einsum("ij,jk,ik->i", directions, self.covariance, directions)
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
 
 
 class Memoized:
-    """A function of directions, the rows of a matrix, and of further arguments. Its last results
-    are cached if the matrix has at most as many rows as columns.
+    """A function of a matrix of directions (one in each row) and of further arguments, with a
+    cache. Its last four results are cached if the matrix has at most as many rows as columns.
 
-    Pickling includes the function but not the cache. So the function must belong to a module, or
-    be a `functools.partial` of such a function.
+    Pickling includes the function but not the cache. Therefore the function must be defined at the
+    level of a module, or be a `functools.partial` of such a function.
     """
 
     def __init__(self, function: Callable[..., np.ndarray]) -> None:
@@ -69,7 +71,7 @@ class Memoized:
 
 @dataclasses.dataclass(frozen=True)
 class SameDegreesOfFreedom:
-    """Degrees of freedom `dof`, equal for each direction."""
+    """A function that returns the same degrees of freedom `dof` for each direction."""
 
     dof: float | int
 
@@ -94,10 +96,11 @@ def inverse_gram(jacobian: Any, norms: Any, active: Any, xp: Any = np) -> Any:
 def robust_variance(
     loss: AbstractLoss, scaled: Float[np.ndarray, " n"], dof: int, noise_known: bool
 ) -> float:
-    """Return the factor of scale**2 * inv(J^T J): K**2 * sum(score**2)/dof / mean(slope)**2.
+    """Return the factor on scale**2 * inv(J^T J) in the covariance of a robust fit: K**2 *
+    sum(score**2)/dof / mean(slope)**2.
 
     K is Huber's correction, and `scaled` are the residuals in units of the noise scale. If the
-    noise is known, the mean of score**2 is that of normal noise.
+    noise is known, the mean of score**2 for normal noise replaces sum(score**2)/dof.
 
     **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), equations 7.81 to
     7.83 (first form).

@@ -28,13 +28,13 @@ _CURVED = 0.5  # [standard errors] smallest change by another interpolation that
 
 
 def step_error(found: FitResult) -> dict[str, float]:
-    """Return the change of each estimate if the errors of all steps were an eighth [SI], by a
-    linear model of the fit.
+    """Return the change of each estimate [SI] if the error of all time steps decreases to an
+    eighth, by a linear model of the fit.
 
-    This is 7/8 of the effect of the steps on the estimate. Steps with error control get 1/16 of
-    their tolerance, and 1e-7 at most; others get half their length. Each record is simulated once
-    more, without another fit. For objectives without a simulation (`InverseDynamics`) all changes
-    are 0 except for rounding.
+    This change is 7/8 of the effect of the time steps on the estimate. Steps with error control get
+    1/16 of their tolerance, at most 1e-7. Steps without error control get half their length. Each
+    record is simulated once more, without another fit. For objectives without a simulation
+    (`InverseDynamics`) all changes are 0 except for rounding.
 
     >>> import frictax as fx, numpy as np
     >>> swing = fx.Mechanism(
@@ -65,8 +65,8 @@ def step_error(found: FitResult) -> dict[str, float]:
 
 
 def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
-    """Return the engine with a `share` of its tolerance, or with half its steps if it does not
-    control errors.
+    """Return the engine with its tolerance times `share`, or with steps of half the length if it
+    does not control errors.
     """
     if engine.tolerance is None or engine.solver is not None:
         return dataclasses.replace(engine, substeps=2 * engine.substeps)
@@ -79,8 +79,8 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
 def _linear_change(
     found: FitResult, problem: Problem
 ) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
-    """Return the change of each estimate with the predictions of `problem`, by a linear model of
-    the fit, and the change of the residuals.
+    """Return the change of each estimate, and the change of the residuals, if the predictions of
+    `problem` replace those of the fit. Both follow from a linear model of the fit.
     """
     left = []
     for i, prepared in enumerate(problem.prepared):
@@ -96,8 +96,9 @@ def _linear_change(
 
 
 def long_steps(found: FitResult) -> list[Notice]:
-    """Return a notice if shorter steps change an estimate; it is computed once for a fit. Records
-    are simulated again only if their curvature raises a doubt.
+    """Return a notice if shorter time steps change an estimate. The result is computed once for
+    each fit. Records are simulated again only if the curvature of their outputs suggests a relevant
+    error.
     """
     made, engine, notices = vars(found), found.problem.engine, list[Notice]()
     if "long_steps" in made:
@@ -127,7 +128,7 @@ def long_steps(found: FitResult) -> list[Notice]:
 
 
 def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
-    """Return the engine that a notice `steps-too-long` recommends."""
+    """Return the engine with the step length that the notice `steps-too-long` recommends."""
     numbers = notice.numbers
     if "tolerance" in numbers:
         return dataclasses.replace(engine, tolerance=float(numbers["tolerance"]))
@@ -135,8 +136,8 @@ def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
 
 
 def with_steps_needed(found: FitResult) -> Problem | None:
-    """Return the problem of a fit with the shorter steps that it needs. Return None if its steps
-    are short enough or have no error control.
+    """Return the problem of a fit with shorter time steps if it needs them. Return None if its
+    steps are short enough or do not have error control.
     """
     engine, too_long = found.problem.engine, long_steps(found)
     if not too_long or not isinstance(engine, OnSamples) or engine.tolerance is None:
@@ -145,8 +146,8 @@ def with_steps_needed(found: FitResult) -> Problem | None:
 
 
 def between_samples(found: FitResult) -> list[Notice]:
-    """Return a notice if smooth instead of linear interpolation of the inputs changes an estimate,
-    and the residuals do not show that the inputs are linear between samples.
+    """Return a notice if smooth instead of linear interpolation of the inputs changes an estimate.
+    No notice is given if the residuals show that the inputs are linear between samples.
     """
     bends = found.bends
     if bends is None or bends.most < 0.25:  # A smaller share of smooth curves is negligible.
@@ -166,8 +167,8 @@ class Bends:
     """The effect of smooth instead of linear interpolation of the inputs.
 
     - `moved`: change of each estimate [SI].
-    - `share`: estimated share of smooth (1) in linear (0) interpolation, by the residuals; `error`:
-      its standard deviation.
+    - `share`: position of the true inputs between linear (0) and smooth (1) interpolation,
+      estimated from the residuals; `error`: standard deviation of `share`.
     """
 
     moved: dict[str, float]
@@ -176,12 +177,14 @@ class Bends:
 
     @property
     def most(self) -> float:
-        """The upper end of an interval of the absolute share."""
+        """The upper end of an interval of the absolute value of `share`."""
         return abs(self.share) + 2.0 * self.error
 
     @property
     def spread(self) -> float:
-        """The root mean square of the share by its posterior, with a uniform prior from 0 to 1."""
+        """The root mean square of the share according to its posterior distribution. The prior is
+        uniform from 0 to 1.
+        """
         far = np.linspace(0.0, 1.0, 201)
         off = ((far - self.share) / self.error) ** 2 if self.error < np.inf else 0.0 * far
         likely = np.exp(-0.5 * (off - np.min(off)))
@@ -189,12 +192,13 @@ class Bends:
 
 
 def bend_of(xp: Any, t: Any, u: Any) -> Any:
-    """Return the correction to subtract from the samples `u` of an input at `t`. Then their linear
-    interpolation has the integral of a smooth curve through `u`.
+    """Return the correction to subtract from the samples `u` of an input at the times `t`. The
+    linear interpolation of the corrected samples has the same integral as a smooth curve through
+    `u`.
 
-    The correction is u''*(h1**2 + h2**2)/24 with the curvature u'' and the steps h before and after
-    each sample, and 0 at a gap. `t` (n,) [s] increases; `u` (n,) and the correction (n,) have the
-    same unit; `xp`: JAX or NumPy.
+    The correction is u''*(h1**2 + h2**2)/24, with the curvature u'' and the time steps h1 before
+    and h2 after a sample. It is 0 at a gap. `t` (n,) [s] increases; `u` (n,) and the correction
+    (n,) have the same unit; `xp`: JAX or NumPy.
     """
     h = xp.diff(t)
     before, after = h[:-1], h[1:]
@@ -220,8 +224,9 @@ def with_smooth_inputs(problem: Problem, records: Mapping[str, Any]) -> Problem:
 
 
 def by_bends(found: FitResult) -> Bends | None:
-    """Return the effect of smooth interpolation of inputs that are not held; None if it is
-    negligible. Records are simulated again only if the curvature of the inputs is large enough.
+    """Return the effect of smooth instead of linear interpolation of inputs that are not held; None
+    if this effect is negligible. Records are simulated again only if the curvature of the inputs is
+    large enough.
     """
     problem = found.problem
     if not problem.objective.in_units_of_outputs():
@@ -249,7 +254,9 @@ def by_bends(found: FitResult) -> Bends | None:
 def _farthest(
     found: FitResult, moved: dict[str, float], limit: float
 ) -> tuple[float, Estimate] | None:
-    """Return the estimate with the largest change in standard errors, if it is above `limit`."""
+    """Return the largest change in standard errors, and its estimate, among the changes `moved`.
+    Return None if no change exceeds `limit` [standard errors].
+    """
     far = [
         (abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0
     ]
@@ -258,10 +265,11 @@ def _farthest(
 
 
 def is_doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
-    """Return True if the sum of all local errors of steps of order 3 could be relevant.
+    """Return True if the local errors of all time steps could add up to a relevant error (order 3).
 
-    For a motion of w rad per step this error is its amplitude times w**4/24. Second differences of
-    the outputs estimate w**4, and those of their first differences that of a superposed vibration.
+    For an oscillation of w rad per step, the local error is the amplitude times w**4/24. Second
+    differences of the outputs estimate w**4 of the main motion. Second differences of their first
+    differences estimate w**4 of a superposed vibration.
     """
     for prepared, weight, r in problem.by_record(residuals):
         if isinstance(prepared, PreparedSweep) or weight.shape[-2] < 6:
@@ -280,6 +288,6 @@ def is_doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
 
 
 def _exceeded_by_a_tenth(x: np.ndarray) -> np.ndarray:
-    """Return for each column the absolute value that a tenth of the rows exceeds."""
+    """Return for each column the absolute value that a tenth of its rows exceeds."""
     k = int(0.9 * (x.shape[-2] - 1))
     return np.take(np.partition(np.abs(x), k, axis=-2), k, axis=-2)

@@ -1,4 +1,4 @@
-"""Notices of a fitted sweep: what it does not identify, lack of fit over the speed, outliers."""
+"""Notices of a fitted sweep: unidentified parameters, lack of fit over the speed, and outliers."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ def peak_unseen(model: Any) -> Notice:
 
 
 def weight_notices(model: Any, sweep: Sweep, paths: Sequence[str]) -> list[Notice]:
-    """Return the notice of a sweep of both directions that cannot distinguish a weight from a
-    difference of the two laws, or an offset from their asymmetry.
+    """Return a notice for a fitted sweep of both directions. Such a sweep cannot distinguish a
+    weight from a difference of the two laws, or an offset from an asymmetry of friction.
     """
     if not sweep.both_directions:
         return []
@@ -38,8 +38,8 @@ def weight_notices(model: Any, sweep: Sweep, paths: Sequence[str]) -> list[Notic
 
 @dataclasses.dataclass(frozen=True)
 class SteadyFit:
-    """A fitted sweep: weighted residuals (n,) and their Jacobian (n, p) with respect to the
-    parameters `names` at the values `x` (p,).
+    """A fitted sweep: weighted residuals (n,), and their Jacobian (n, p) with respect to the
+    parameters `names` at their values `x` (p,).
     """
 
     model: Any
@@ -53,8 +53,8 @@ class SteadyFit:
 
 
 def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[Notice]:
-    """Return notices of Stribeck terms that could be noise. Then F_Stribeck and fexp are not
-    identifiable, and their `knowledge` changes to this.
+    """Return notices of Stribeck terms that noise alone could explain. Mark their F_Stribeck and
+    fexp in `knowledge` as not identifiable.
     """
     model = fit.model
     if isinstance(model, SteadyFriction):
@@ -75,15 +75,16 @@ def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[Notic
 
 
 def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
-    """Return the probability that noise alone improves the fit by a Stribeck term as much as here.
+    """Return the probability that, with noise alone, a Stribeck term improves the fit as much as
+    observed.
 
-    Without the term fexp does not have an effect, so the usual intervals and criteria are invalid.
-    The law without the term is linear, F_Coulomb + F_prop*v with both >= 0. With normal noise the
-    distribution of the best gain over all fexp depends only on the speeds. The probability follows
-    from 999 draws of it.
+    If the term is absent, fexp does not have an effect, so the usual intervals and criteria are
+    invalid. The law without the term is linear: F_Coulomb + F_prop*v with F_Coulomb >= 0 and F_prop
+    >= 0. With normal noise, the distribution of the largest improvement over all fexp depends only
+    on the speeds. The probability follows from 999 draws of this distribution.
 
     **Source:** R. B. Davies, Biometrika 64 (1977) for the problem; M. Dwass, Ann. Math. Stat. 28
-    (1957) for the test.
+    (1957) for the test by draws.
     """
     from scipy.optimize import lsq_linear
 
@@ -168,24 +169,29 @@ _REMEDIES = (
 
 
 def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]:
-    """Return notices of a fitted sweep on outliers and on lack of fit over the speed. `active`:
-    mask of the parameters that are not at a bound.
+    """Return the notices of a fitted sweep about outliers and lack of fit. `active`: mask of the
+    parameters that are not at a bound.
 
     Outliers are found by the generalised extreme studentised deviate. The row with the largest
     studentised residual is left out repeatedly, so that outliers do not mask each other. The
-    p-value of each is Bonferroni's.
+    p-value of each outlier has Bonferroni's correction.
 
-    Four tests of lack of fit use the rows in order of speed in each direction: runs of one sign
-    (Wald and Wolfowitz), products of neighbours, squares of the eight slowest waves (Neyman), and
-    for repeated speeds the scatter between speeds over that within. The least of the four p-values
-    is compared with those of simulated noise (Westfall and Young), at a level of 5 %. The noise is
-    999 draws of white normal noise minus its fit by the same columns. So the p-values are valid for
-    few rows too. The residuals are those of a fit without outliers, clipped.
+    Four tests of lack of fit use the residuals in order of speed, in each direction:
+
+    - runs of one sign (Wald and Wolfowitz);
+    - products of neighbouring residuals;
+    - squares of the eight cosine components of lowest frequency over the rows (Neyman);
+    - for repeated speeds, the scatter between different speeds, compared with that at one speed.
+
+    The residuals are those of a fit without outliers, clipped. The least of the four p-values is
+    compared with the least p-values of simulated noise (Westfall and Young), at a level of 5 %. The
+    simulated noise is 999 draws of white normal noise minus its fit by the Jacobian of the sweep.
+    So the p-values are valid for few rows too.
 
     **Source:** B. Rosner, Technometrics 25 (1983); A. Wald, J. Wolfowitz, Ann. Math. Stat. 11
     (1940); J. Neyman, Skandinavisk Aktuarietidskrift 20 (1937); N. R. Draper, H. Smith, *Applied
     Regression Analysis*, 3rd ed. (1998), sections 2.1, 7.2 and 8.1; P. H. Westfall, S. S. Young,
-    *Resampling-Based Multiple Testing* (1993); M. Dwass, Ann. Math. Stat. 28 (1957) for chances by
+    *Resampling-Based Multiple Testing* (1993); M. Dwass, Ann. Math. Stat. 28 (1957) for p-values by
     draws.
     """
     sweep, r = fit.sweep, fit.residuals
@@ -208,8 +214,8 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
 def outliers(
     sweeps: Sequence[Sweep], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Bool[np.ndarray, " n"]:
-    """Return a mask of the rows that are outliers, for residuals `r` and their Jacobian. Three or
-    more successive rows on one side of the law are not outliers but a lack of fit.
+    """Return a mask of the rows that are outliers. `r`: residuals; `columns`: their Jacobian. Three
+    or more successive rows on one side of the law are a lack of fit, not outliers.
     """
     n, p = columns.shape
     left_out, count, longest = [], 0, 2  # `longest`: largest number of outliers in succession
@@ -244,14 +250,14 @@ def outliers(
 def residuals_without(
     off: Bool[np.ndarray, " n"], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Float[np.ndarray, " n"]:
-    """Return the residuals of all rows after a fit without the rows `off`, by a linear model of the
-    fit with the residuals `r`.
+    """Return the residuals of all rows for a fit that leaves out the rows `off`. The fit is a
+    linear model around the one with residuals `r` and Jacobian `columns`.
     """
     return r - columns @ np.linalg.lstsq(columns[~off], r[~off], rcond=None)[0]
 
 
 def independent(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
-    """Return an orthonormal basis of the columns, independent of their lengths."""
+    """Return an orthonormal basis of the space that the columns span."""
     left, size, _ = np.linalg.svd(columns / _lengths(columns), full_matrices=False)
     return left[:, size > 1e-10 * np.max(size, initial=0.0)]
 

@@ -1,4 +1,4 @@
-"""A fit as text: the table of its estimates."""
+"""Text of a fit: the table of its estimates, and lines on its quality."""
 
 import numpy as np
 
@@ -28,9 +28,10 @@ def fit_summary(found: FitResult) -> Summary:
 
 
 def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
-    """Return parameter, value, unit, standard error and interval of each estimate as printed.
+    """Return the cells of each row of the table: parameter, value, unit, standard error and
+    interval.
 
-    A sweep's estimates are in its own unit, followed by the parameters that were not fitted.
+    For a sweep the units are those of its data, and the parameters that were not fitted follow.
     """
     return [e.cells for e in shown_estimates(found)]
 

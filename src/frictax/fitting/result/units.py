@@ -31,8 +31,8 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
 
     A field of a user's own machine or part has its declared unit. The offset and drift of a channel
     have the channel's unit. Laws, bristles and contacts declare units of translation. These become
-    units of rotation for a turning part, and coefficients if a normal force multiplies them. A
-    signal has the unit of its drive.
+    units of rotation for a turning part. Forces become friction coefficients if a normal force
+    multiplies them. A parameter of a signal has the unit of its drive.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {
@@ -54,8 +54,8 @@ def _unit_of(
     measured: bool,
     u: Any,
 ) -> str:
-    """Return the unit of the parameter `u`. `channels`: units by path; `measured`: the measured
-    motion is a rotation.
+    """Return the unit of the parameter `u`. `channels`: units by path; `measured`: True if the
+    measured motion is a rotation.
     """
     channel, _, last = u.path.rpartition(".")
     if channel in channels and last in ("offset", "drift"):
@@ -82,8 +82,8 @@ def _unit_of(
 
 
 def _is_of_user(machine: Any, path: str) -> bool:
-    """Return True if a user's own class declares the field at `path`, and this class is not a law,
-    bristle or contact, which may slide or turn.
+    """Return True if a user's own class declares the field at `path`. Laws, bristles and contacts
+    are excluded, because their units depend on whether they slide or turn.
     """
     above, _, field = path.rpartition(".")
     try:
@@ -98,8 +98,8 @@ def _is_of_user(machine: Any, path: str) -> bool:
 
 
 def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
-    """Return True if the friction at `path` of a user's own machine belongs to an angle. Return
-    None if the records and the name of its state do not show this.
+    """Return True if the friction at `path` of a user's own machine acts on an angle. Return None
+    if neither the records nor the name of the state show whether it is an angle.
     """
     first, *more = path.split(".")
     states = machine.states() if callable(getattr(machine, "states", None)) else ()
@@ -121,11 +121,12 @@ def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | 
 def in_records(
     records: Mapping[str, Any], unit: str, path: str = "", value: float = 0.0
 ) -> tuple[str, float] | None:
-    """Return the unit of the records for the SI unit `unit`, and its value in SI. Return None if
-    the records do not have exactly one, or if its prefix does not suit `value`.
+    """Return the unit that the records use for the SI unit `unit`, and the value of that unit in
+    SI. Return None if the records do not use exactly one unit, or if its prefix does not suit
+    `value`.
 
-    A parameter of a channel has the channel's unit. A unit that begins with a force takes the unit
-    of the forces: N.m.s/rad becomes N.cm.s/rad with torques in N.cm.
+    A parameter of a channel has the channel's unit. In a unit that begins with a force, the
+    records' unit of force replaces that force: N.m.s/rad becomes N.cm.s/rad with torques in N.cm.
     """
     given = [
         (name, declared)

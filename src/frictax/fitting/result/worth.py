@@ -1,5 +1,5 @@
-"""Notices of records that a fit does not explain. The residuals are compared with the spread of the
-record, a straight line, a machine at rest, and the noise estimated from the record.
+"""Notices of records that a fit does not explain. The residuals are compared with four baselines:
+deviation from the mean, a straight line, a machine at rest, and the noise of the record.
 """
 
 import dataclasses
@@ -33,10 +33,10 @@ _SURE = 4.0  # F statistic above which a gain is significant
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """The misfit of one channel and its baselines (root mean squares). `judged`: the noise was
-    estimated from the record. `by_starts`: factor by which the noise of the starts of windows
-    increases the misfit. `is_force`: the misfit is that of a body's balance of forces, without the
-    baseline `line`. `range`: range of the channel in the whole record.
+    """The misfit of one channel and the baselines for it (root mean squares). `judged`: True if the
+    noise was estimated from the record. `by_starts`: factor by which noise in the initial states of
+    windows increases the misfit. `is_force`: True if the misfit is that of a body's balance of
+    forces, without the baseline `line`. `range`: range of the channel in the whole record.
     """
 
     name: str
@@ -69,21 +69,24 @@ class Channel:
 
     @property
     def is_unexplained(self) -> bool:
-        """True if the gain is negligible, or below a fifth and not significant."""
+        """True if the fit explains a negligible share of the baseline, or less than a fifth and not
+        significantly.
+        """
         return bool(self.share < _NOTHING or (self.share < 0.2 and not self.sure))
 
 
 def worth(
     problem: Problem, records: Mapping[str, Any], found: np.ndarray, x: np.ndarray
 ) -> list[Notice]:
-    """Return notices of the channels that the fit does not explain, each with its worst record.
-    `found`: weighted residuals, predicted minus measured.
+    """Return notices of the channels that the fit does not explain, each for the record with the
+    largest misfit. `found`: weighted residuals, predicted minus measured.
 
     The gain is the share of a baseline's sum of squares that the fit explains. It is significant if
-    F = (gain / parameters) / (rest / effective samples) exceeds 4. A misfit counts above three
-    times the noise: the given `sd`, or the noise read from the record (`noise_of_output`). The
-    starts of windows are read from the record. So each window's straight line (of a speed: its
-    mean) is subtracted from record and residuals, if the fit is better than the windows' means.
+    F = (gain / parameters) / (rest / effective samples) exceeds 4. A misfit is reported if it
+    exceeds three times the noise: the given `sd`, or the noise estimated from the record
+    (`noise_of_output`). The initial states of windows contain noise of the record. Therefore each
+    window's straight line (for a speed: its mean) is subtracted from record and residuals, if the
+    fit is better than the windows' means.
     """
     worst: dict[tuple[str, str], tuple[float, Notice]] = {}
     said = ("record", "unit", "misfit", "spread", "line", "still", "noise", "beside")
@@ -144,7 +147,7 @@ def _motion(
     r: np.ndarray,
     free: int,
 ) -> Iterator[Channel]:
-    """Yield the channel of output `name` if it has at least 20 samples and a known noise."""
+    """Yield the `Channel` of output `name` if it has 20 samples and an estimated noise."""
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
@@ -186,11 +189,13 @@ def _motion(
 
 
 def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) -> float:
-    """Return the factor by which the noise of the starts increases the residuals of output `name`.
+    """Return the factor by which noise in the initial states of windows increases the residuals of
+    `name`.
 
-    The starts of windows are read from the same output; the factor is 1 for other objectives. White
-    noise of a position, filtered at a cutoff f [Hz], causes a constant speed error in each window.
-    The variance of this error is 8 pi**2 f**3 / (3 rate) times that of the noise [1/s2].
+    The initial states are read from the same output. The factor is 1 for objectives other than
+    `Windows`. White noise of a position, filtered at a cutoff f [Hz], causes a constant speed error
+    in each window. The variance of this error is 8 pi**2 f**3 / (3 rate) [1/s2] times the variance
+    of the noise.
     """
     f = getattr(prepared, "cutoffs", {}).get(name)
     is_position = related_channel(name, VELOCITY_OF) is not None
@@ -203,7 +208,9 @@ def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) ->
 def _forces(
     problem: Problem, i: int, record: Record, label: str, r: np.ndarray, x: np.ndarray, free: int
 ) -> Iterator[Channel]:
-    """Yield each body's balance of forces, compared with the largest known force."""
+    """Yield a `Channel` for each body: the residual of its balance of forces, compared with the
+    largest known force.
+    """
     prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
     machine = setup.machine
     assert isinstance(prepared, PreparedRecord)
@@ -257,9 +264,9 @@ def _forces(
 
 @cached_jit
 def _mean_forces(problem: Problem, x: Array, i: int) -> tuple[Array, Array]:
-    """Return the residual, the inertia term and the term of the inputs of prepared i as mean forces
-    along each spline (3, K, c) [N]. The second result (K, c) is the residual's standard deviation
-    by position noise alone.
+    """Return mean forces along each spline of record number i (3, K, c) [N]: the residual, the
+    inertia term and the term of the inputs. The second result (K, c) is the standard deviation of
+    the residual that position noise causes.
     """
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)
     assert isinstance(prepared, PreparedRecord)
@@ -291,6 +298,8 @@ def _without_line(
 
 
 def _f(share: float, left: np.ndarray, free: int) -> float:
-    """Return F of a gain of `share` by `free` parameters, with the effective samples of `left`."""
+    """Return the F statistic of a gain `share` with `free` parameters. `left`: residuals, whose
+    autocorrelation gives the effective number of samples.
+    """
     freedom = max(left.size / integrated_autocorrelation_time(left) - free, 1.0)
     return share / max(free, 1) / max(1.0 - share, 1e-300) * freedom

@@ -1,1 +1,1 @@
-"""The search for the least sum of squares."""
+"""The search for the parameters with the least cost."""

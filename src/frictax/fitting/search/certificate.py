@@ -22,13 +22,15 @@ _LOW = 3.8
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """The comparison with white noise of the output whose residuals are least like white noise.
+    """A comparison of residuals with white noise, for the output whose residuals resemble it least.
 
-    - `subject`: the output; `record`: the number of its record.
-    - `ratio`: root mean square of its residuals over the noise; `most`: the largest ratio of noise.
-    - `low`: how much more power at low frequencies it has than white noise, in standard deviations
-      of that power.
-    - `matters`: an output is not at its noise and its misfit exceeds a thousandth of its spread.
+    - `subject`: the output; `record`: the index of its record.
+    - `ratio`: root mean square of the residuals divided by the noise; `most`: the largest ratio
+      that white noise alone explains.
+    - `low`: power of the residuals at low frequencies minus that of white noise, in standard
+      deviations of the latter.
+    - `matters`: True if, for any output, the residuals are not white noise and exceed a thousandth
+      of the output's standard deviation.
     """
 
     subject: str
@@ -45,11 +47,14 @@ class Certificate:
 
 def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate | None:
     """Compare the weighted residuals of free runs with white noise, separately for each output.
+    Return the comparison for the output that resembles white noise least.
 
-    Return None for other objectives, for a robust loss, and if no noise can be read from a record.
+    Return None for other objectives, for a robust loss, and if the noise of the records cannot be
+    estimated.
 
-    The noise is estimated from second differences of the residuals, which a wrong motion hardly
-    changes, and is at most the noise of the record. A wrong motion adds low frequencies.
+    The noise is estimated from second differences of the residuals, and is at most the noise of the
+    record. An error of the simulated motion hardly changes second differences, but adds low
+    frequencies to the residuals.
     """
     if not isinstance(problem.objective, FreeRun | ClosedLoop) or problem.loss.rounds > 1:
         return None
@@ -88,9 +93,10 @@ def _excess(one: Certificate) -> float:
 def _compare_with_noise(
     left: Float[np.ndarray, " n"], of_record: float, spread: float, exact: float
 ) -> tuple[float, float, float] | None:
-    """Return for one output the ratio of the residuals to the noise, the excess of low frequencies,
-    and the ratio of the residuals to the spread; None if no noise can be read. `of_record`: noise
-    read from the record; `exact`: largest misfit by rounding and time steps, in spreads.
+    """Return three numbers for one output: residuals divided by noise, excess of low frequencies,
+    and residuals divided by `spread`. Return None if the noise cannot be estimated. `left`:
+    residuals; `of_record`: noise of the record; `spread`: standard deviation of the record;
+    `exact`: largest misfit by rounding and time steps, divided by `spread`.
     """
     n = left.size
     if n < 20:  # Noise cannot be estimated from fewer samples.

@@ -1,8 +1,8 @@
-"""Searches that continue beyond an edge of the misfit.
+"""Searches that continue beyond a jump of the cost (an edge).
 
-At an edge a stop or a breakaway appears or vanishes. There the misfit jumps by a few times the
-variance of the noise, and no step along its gradient crosses the edge. The least misfit may lie
-beyond the edge, or at the edge itself.
+At an edge, a small change of the parameters adds or removes an event, such as a stop or a
+breakaway. There the misfit jumps by a few times the variance of the noise, and steps along its
+gradient do not cross the edge. The least misfit may be beyond the edge, or at the edge.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ Advance = Callable[[Descent, int, Any], Descent]
 
 
 class Event(NamedTuple):
-    """A change of a contact's mode, with its record and time."""
+    """A change of a contact's mode: indices of record and contact, both modes, and time."""
 
     record: int
     contact: int
@@ -54,7 +54,7 @@ Events = tuple[Event, ...]
 
 
 class Hopped(NamedTuple):
-    """The end of a search over edges, its number of steps, if a key stopped it, and notices."""
+    """The end of a search over edges; `interrupted`: True if Ctrl-C stopped the search."""
 
     state: Descent
     steps: int
@@ -63,10 +63,11 @@ class Hopped(NamedTuple):
 
 
 def may_gain(problem: Problem, state: Descent) -> bool:
-    """Return True if a search that ended at `state` may have met an edge.
+    """Return True if a search that ended at `state` may have met an edge (a jump of the cost).
 
-    It may if the tolerance was not met, or if one of the last trials within 100 standard errors had
-     another event sequence. If the starts of windows are fitted, it is False: each has edges.
+    There are two signs of an edge: the tolerance was not met, or one of the last trial points
+    within 100 standard errors had another event sequence. The result is False if initial states of
+    windows are fitted, because each of these has edges.
     """
     jacobian = np.asarray(state.jacobian)
     known = bool(np.isfinite(state.cost)) and bool(jacobian.any()) and bool(state.done)
@@ -82,14 +83,16 @@ def may_gain(problem: Problem, state: Descent) -> bool:
 def over_edges(
     problem: Problem, state: Descent, noise: float, dof: float, advance: Advance, say: Work
 ) -> Hopped:
-    """Return the better of `state` and the ends of searches beyond the edges around `state`.
+    """Search beyond the edges (jumps of the cost) around `state`. Return the best end, or `state`
+    if no end is better.
 
-    The misfit and the event sequence are computed at probes along the eigenvectors of the Gram
-    matrix. A short search starts from the best probe of each new sequence. The first search that
-    ends lower continues, and the next probes lie around its end, in at most `ROUNDS` rounds.
+    In each of at most `ROUNDS` rounds, the misfit and the event sequence are computed at probe
+    points along the eigenvectors of the Gram matrix. A short search starts from the best probe of
+    each new event sequence. The first search with a lower final cost continues, and the next round
+    probes around its end.
 
     **Source:** D. J. Wales, J. P. K. Doye, "Global optimization by basin-hopping", *Journal of
-    Physical Chemistry A* 101, 1997, here with kicks that are not random.
+    Physical Chemistry A* 101, 1997. Here the displacements are not random.
     """
     steps, seen, notices = 0, set[tuple[tuple[int, ...], ...]](), ()
     try:
@@ -137,7 +140,8 @@ def over_edges(
 
 def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"]:
     """Return steps of one standard error along the eigenvectors of the scaled Gram matrix, the
-    least certain first, and shortened to the spans of the coordinates.
+    least certain direction first. Steps are shortened to the span of each coordinate
+    (`Descent.span`).
     """
     gram = np.asarray(state.products)[:-1, :-1]
     unit = np.sqrt(np.diag(gram))
@@ -150,8 +154,9 @@ def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"
 def _find_edge(
     problem: Problem, state: Descent, noise: float, dof: float, count: int, looked: int
 ) -> tuple[Notice, ...]:
-    """Return the notice of the first edge along the undamped step from `state`, or along the
-    gradient, towards which damping turns a step. The tuple is empty if neither meets an edge.
+    """Return a notice of the first edge (jump of the cost) along the undamped step from `state`, or
+    along the gradient. Damping turns steps towards the gradient. Return an empty tuple if neither
+    direction meets an edge.
     """
     nearest = 1e-8  # [standard errors] shortest distance at which an edge is sought
     spans = 10.0  # [`Descent.span`] longest distance at which an edge is sought
@@ -204,9 +209,10 @@ def _edge_notice(
     numbers: tuple[Any, Any, Any],
     found: Certificate | None,
 ) -> Notice:
-    """Return a notice of the first event that differs between the two sides of an edge, and whether
-    an end there is an answer by the certificate `found`. `numbers`: how far away the edge is, the
-    jump there, and how many sequences of events were searched.
+    """Return a notice of the first event that differs between the two sides of an edge, `here` and
+    `there`. It also reports from the certificate `found` whether the end of the search is valid.
+    `numbers`: distance of the edge, jump of the cost, and number of event sequences that were
+    searched.
     """
     if found is None:
         verdict = "No noise can be read from the residuals, so a lower misfit may exist."
@@ -258,7 +264,7 @@ _VERBS = {
 def _evaluate_probes(
     problem: Problem, points: Float[np.ndarray, "k p"], noise: float
 ) -> tuple[Float[np.ndarray, " k"], list[Events]]:
-    """Return the cost (inf if a simulation fails) and the events at each point."""
+    """Return the cost (inf if a simulation fails) and the events at each of the `points`."""
     costs, *courses = (np.asarray(a) for a in _runs(problem, points, np.float64(noise)))
     events: list[list[Event]] = [[] for _ in points]
     records = [i for i, p in enumerate(problem.prepared) if isinstance(p, PreparedRecord)]
@@ -281,8 +287,8 @@ def _evaluate_probes(
 
 @cached_jit
 def _runs(problem: Problem, points: Float[Array, "k p"], noise: Any) -> tuple[Array, ...]:
-    """Return the cost at each point. For each record it is followed by the times of the events, the
-    modes before and after them, and their number.
+    """Return the cost at each of the `points`. Then follow four arrays for each simulated record:
+    times of the events, modes before and after them, and number of events.
     """
 
     def one(z: Array) -> tuple[Array, ...]:

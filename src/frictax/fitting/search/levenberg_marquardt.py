@@ -19,25 +19,27 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
 
 @pytree_dataclass
 class Descent:
-    """The state of a search.
+    """The state of a Levenberg-Marquardt search.
 
-    - `z`: the best point, and `seen`, the best evaluated point. They differ after a final step that
-      was not evaluated.
-    - `jacobian` at `seen`, and `products`, shape (p + 1, p + 1): the Gram matrix of its columns and
-      of the residuals (last).
-    - `residuals` and `cost` (half the sum of squares) at `z`; after a step that was not evaluated,
-      by the linear model at `seen`.
-    - `x`: the physical values at `z`, and `slope`: their derivatives by the coordinates at `seen`.
-      `descend` does not use them.
-    - `move`: the next trial step; `promised`: the reduction of the cost by the linear model.
-    - `span` of each coordinate, the unit of step lengths; `radius`: the longest next step; `line`:
-      the fraction of the undamped step that replaces it, or 0; `refused`: number of successive
-      rejected steps.
+    - `z`: the best point; `seen`: the best evaluated point. The two differ if the final step was
+      not evaluated.
+    - `jacobian` at `seen`; `products` (p + 1, p + 1): the Gram matrix of the Jacobian's columns and
+      of the residuals (last column).
+    - `residuals` and `cost` (half the sum of squares) at `z`. After a step that was not evaluated,
+      they are those of the linear model at `seen`.
+    - `x`: the physical values at `z`; `slope`: derivatives of these values with respect to the
+      coordinates, at `seen`. `descend` does not use `x` and `slope`.
+    - `move`: the next trial step; `promised`: the reduction of the cost that the linear model
+      predicts for this step.
+    - `span` (p,): the unit of step lengths in each coordinate; `radius`: the longest next step;
+      `line`: the fraction of the undamped step that is tried next, or 0 for a damped step;
+      `refused`: number of successive rejected steps.
     - `idle`: number of successive steps with hardly any gain.
-    - `trials`: the last trial points; `kinds`: the numbers of their sequences of events; `kind`:
-      that of `seen`.
-    - `distance` to the minimum of the linear model in standard errors, extrapolated after a step
-      that was not evaluated; `steps`; `done`; `settled`: done within the tolerance.
+    - `trials`: the last trial points; `kinds`: hashes of their event sequences; `kind`: hash of the
+      event sequence at `seen`.
+    - `distance`: distance to the minimum of the linear model in standard errors, extrapolated after
+      a step that was not evaluated; `steps`: number of steps; `done`: True at the end; `settled`:
+      True if the search ended within the tolerance.
     """
 
     z: Float[Numbers, "*s p"]
@@ -67,7 +69,8 @@ class Descent:
 def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
     """Return the state before the first evaluation; the first `descend` evaluates `z`.
 
-    `span`: the longest first change of each coordinate; longer if its own standard error is larger.
+    `span`: the longest first change of each coordinate. The change may be longer for a coordinate
+    whose standard error exceeds the span.
     """
     trials = 16  # number of recent trial points that a state stores
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
@@ -106,26 +109,30 @@ def descend(
     floor: Any,
     **how: Any,
 ) -> Descent:
-    """Continue until `until` steps are done or the next one is shorter than `tolerance` standard
-    errors.
+    """Continue the search until `until` steps are done, or the next step is shorter than
+    `tolerance` standard errors.
 
-    A step is evaluated together with its Jacobian, so the program contains the residuals once. A
-    point at which a simulation fails is rejected. A point at which no parameter has an effect is
-    rejected too, because no step leads away from it.
+    The residuals and the Jacobian at a trial point are evaluated together, so the compiled program
+    contains the model only once. A point at which a simulation fails is rejected. A point at which
+    no parameter has an effect is rejected too, because no step leads away from it.
 
-    - `floor`: cost of rounding errors; `ridge`: least curvature for distances, 1 leaves out
-      directions that the data hardly identify, for columns with a length of at least `least`.
+    - `evaluate`: function that returns the residuals and the Jacobian at a point.
+    - `floor`: cost of rounding errors; `dof`: degrees of freedom.
+    - `ridge`: curvature added along each coordinate when distances in standard errors are computed.
+      A value of 1 leaves out directions that the data hardly identify. It applies to columns of the
+      Jacobian with a length of at least `least`.
     - `patience`: largest number of successive steps without gain.
 
-    A final step of at most 0.02 standard errors follows from the linear model and is not
-    evaluated, under two conditions: the previous step converged so fast that the next one is within
-    the tolerance, and the damping is as small. A step that changes the cost by less than its
-    rounding error is not evaluated either.
+    The result of a final step of at most 0.02 standard errors follows from the linear model,
+    without evaluating the residuals again. There are two conditions: the previous step converged so
+    fast that the next step is within the tolerance, and the damping is equally small. A step that
+    changes the cost by less than its rounding error is not evaluated either.
 
     Each step minimises the linear model within a radius, at first 1, in coordinates in which 1 is
-    about the size of a value. An undamped first step could move a force far into the flat end of
-    its domain. After every second rejected step a fraction of the undamped step is tried. Damping
-    would turn a step at an edge, behind which a stop or a breakaway appears, along that edge.
+    about the size of a value. Without this limit the first step could move a force far to an end of
+    its domain, where the cost is flat. After every second rejected step, a fraction of the undamped
+    step is tried. At a jump of the cost, where an event appears, a damped step turns parallel to
+    the jump and does not cross it.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
     """
@@ -145,8 +152,8 @@ def descend_together(
     floor: Any,
     **how: Any,
 ) -> Descent:
-    """Continue many searches like `descend`. `states` and the arguments and results of `evaluate`
-    have a leading axis, and one evaluation covers the next points of all searches.
+    """Continue many searches like `descend`. One call of `evaluate` computes the next points of all
+    searches. So `states`, and the arguments and results of `evaluate`, have a leading axis.
     """
 
     def going(s: Descent) -> Any:
@@ -176,7 +183,9 @@ def _take_step(
     patience: int = 12,
     least: Any = 0.0,
 ) -> Descent:
-    """Return the state of the search after its trial step, at whose end it was `evaluated`."""
+    """Return the state of the search after its trial step. `evaluated`: residuals and Jacobian at
+    the end of this step.
+    """
     # [standard errors] Longest final step that is accepted without evaluating its residuals.
     longest = 0.02
     # Below this ratio of two successive distances to the minimum, steps converge as Newton's do.
@@ -317,15 +326,15 @@ def _take_step(
 
 
 def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
-    """Return the diagonal without a gather, which XLA compiles to a loop."""
+    """Return the diagonal of `a` without a gather, because XLA compiles a gather to a loop."""
     return jnp.sum(jnp.where(jnp.eye(a.shape[0], dtype=bool), a, 0.0), axis=0)
 
 
 def _solve_stacked(a: Float[Array, "k p p"], b: Float[Array, "k p"]) -> Float[Array, "k p"]:
     """Solve a x = b for each pair by Gauss-Jordan elimination, with positive definite `a`.
 
-    `jnp.linalg.solve` calls LAPACK, for which jax imports scipy.linalg. This import takes a tenth
-    of the time of a small fit from the shell.
+    `jnp.linalg.solve` calls LAPACK, and jax then imports scipy.linalg. This import takes a tenth of
+    the time of a small fit that is started from the shell.
     """
     at = functools.partial(jax.lax.dynamic_index_in_dim, allow_negative_indices=False)
 

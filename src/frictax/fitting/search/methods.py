@@ -22,22 +22,22 @@ class AbstractMethod(Pickled, eqx.Module):
 
 
 class LevenbergMarquardt(AbstractMethod):
-    """Gauss-Newton steps within a trust region: `frictax.fitting.search.levenberg_marquardt`. The
-    default method.
+    """A method of Gauss-Newton steps within a trust region. It is the default; see
+    `frictax.fitting.search.levenberg_marquardt`.
 
-    optimistix's Levenberg-Marquardt rejects steps forever if it starts at an optimum, where
-    rounding errors hide every improvement (500 steps without success on the shipped sweep). This
-    one then checks the gradient.
+    At an optimum, rounding errors hide every improvement. If optimistix's Levenberg-Marquardt
+    starts there, it rejects all steps (500 on the shipped sweep). This method checks the gradient
+    instead.
 
-    **Arguments:** `tolerance`: longest final step of a parameter in standard errors; `max_steps`.
-    For records the defaults are 1e-3 and 200.
+    **Arguments:** `tolerance`: longest final step of a parameter in standard errors; `max_steps`:
+    largest number of steps. For records the defaults are 1e-3 and 200.
 
-    If the residuals of a free run are not white noise at the end, rounds of searches follow
+    If the final residuals of a free run are not white noise, rounds of searches follow
     (`frictax.fitting.search.rounds`). With ``rounds=0`` an oscillating run is fitted again to its
-    first periods, then to three times as many, and so on. If a search ends at an edge of the
-    misfit, or met another sequence of events near its end, it continues beyond the edge. This takes
-    at most 4 rounds with 6 probes for each parameter and 120 steps
-    (`frictax.fitting.search.edges`).
+    first periods, then to three times as many, and so on. An edge is a jump of the misfit at which
+    an event appears or vanishes. If a search ends at an edge, or met another event sequence near
+    its end, it continues beyond the edge (`frictax.fitting.search.edges`). This takes at most 4
+    rounds, with 6 probes for each parameter and 120 steps.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
 
@@ -59,16 +59,16 @@ class LevenbergMarquardt(AbstractMethod):
 
 
 class Optax(AbstractMethod):
-    """Any optax transformation, on half the sum of squares.
+    """A method that minimises half the sum of squares by any optax transformation.
 
     **Arguments:**
 
-    - `transformation`: L-BFGS with its line search unless given; ``optax.adam(0.1)`` works too, in
-      some thousand steps.
+    - `transformation`: the default is L-BFGS with its line search; ``optax.adam(0.1)`` works too,
+      with some thousand steps.
     - `steps`: the largest number of steps of a round; `rounds`: the largest number of rounds. A
       round begins at the end of the previous one and ends when it meets the tolerance. The default
       is one round if `steps` is given, and ten rounds of 2000 steps otherwise.
-    - `tolerance` on the gradient's norm.
+    - `tolerance`: norm of the gradient at which the search ends.
 
     >>> import optax
     >>> method = Optax(optax.adam(0.1), steps=5000)
@@ -103,7 +103,7 @@ class Optax(AbstractMethod):
     def minimise(
         self, residuals: Residuals, start: Float[Array, " p"]
     ) -> tuple[Float[Array, " p"], Integer, Bool[Array, ""]]:
-        """Return the end of a round, its number of steps, and whether it met the tolerance."""
+        """Return the end of a round, its number of steps, and True if it met the tolerance."""
         import optax
 
         rule = optax.with_extra_args_support(

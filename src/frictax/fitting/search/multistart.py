@@ -22,8 +22,8 @@ from .run import Run, begun, restart_from_bounds, successive_halving
 
 
 class Extent(NamedTuple):
-    """The extent of a search: the number of starts, their spread and random seed, and the largest
-    number of rounds that follow if the residuals exceed the noise.
+    """The extent of a search: number of starts, their spread and random seed, and largest number of
+    rounds. Rounds follow if the residuals exceed the noise.
     """
 
     starts: int = 1
@@ -36,9 +36,9 @@ _ONE_SEARCH = Extent()
 
 
 class Searched(NamedTuple):
-    """The result of a search: the best state, with the steps of all searches that led to it.
-    `costs`: at the ends of all starts; `noise`: noise scale; `interrupted`: a key stopped the
-    search; `rounds`: number of rounds after the first search.
+    """The result of a search. `state`: the best state, with the number of steps of all searches
+    that led to it; `costs`: final cost from each start; `noise`: noise scale; `interrupted`: True
+    if Ctrl-C stopped the search; `rounds`: number of rounds after the first search.
     """
 
     state: Descent
@@ -58,8 +58,8 @@ def search(
     first: Any = 0.0,
 ) -> Searched:
     """Search from the problem's start (or from the coordinates `first`), from the values in `also`,
-    and from random points around the start. If the residuals of a free run exceed the noise at the
-    end, rounds follow (`by_rounds`).
+    and from random points around the start. If the final residuals of a free run exceed the noise,
+    rounds follow (`by_rounds`).
     """
     starts, spread, seed, most = extent
     x0 = np.asarray(problem.x0)
@@ -103,8 +103,9 @@ def search(
 
 
 def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]:
-    """If a robust loss or priors depend on the noise scale, repeat the search with the scale
-    estimated at its end until the scale converges. Return the last state and the scale.
+    """Repeat the search, each time with the noise scale estimated at its end, until this scale
+    converges. This is necessary only if a robust loss or priors depend on the noise scale. Return
+    the last state and the scale.
     """
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
@@ -133,7 +134,7 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
 
 
 def search_over_edges(run: Run, state: Descent, noise: float) -> Descent:
-    """Return the better of `state` and the ends of searches beyond the edges around `state`."""
+    """Search beyond the edges (jumps of the cost) around `state`, and return the best state."""
     if not (
         isinstance(run.problem.objective, AbstractSimulation)
         and run.is_newton

@@ -1,7 +1,7 @@
-"""Rounds of a search by many runs, for free runs whose first search ended above the noise.
+"""Rounds of a search with many simulations, for free runs whose first search ended above the noise.
 
-A run that sticks a moment too late slips late for the rest of the record. So the misfit has many
-minima, and a gradient-based search ends in one of them.
+If a simulated machine sticks a moment too late, all later motion of the record is late too. So the
+misfit has many local minima, and a gradient-based search ends in one of them.
 """
 
 import dataclasses
@@ -35,14 +35,16 @@ _FARTHEST = 4.0  # [logarithms] largest distance of a point from the start
 
 
 def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> tuple[Descent, int]:
-    """Return the best of `state` and the ends of at most `most` rounds, and the number of rounds.
+    """Search in at most `most` rounds. Return the best end (or `state`) and the number of rounds.
 
-    In a round CMA-ES moves a cloud of points by scores of plain runs. The best distinct points are
-    the starts of short fits. The rounds stop at the first end whose residuals are white noise.
+    In a round, CMA-ES moves a cloud of random points towards better scores. A score needs one
+    simulation, without derivatives. Short fits start from the best distinct points. The rounds stop
+    at the first end whose residuals are white noise.
 
-    Scores are computed without the division of steps with a large error, if the misfit at the end
-    of the search is less than doubled by this. If one of 64 lanes divides a step, all do, and
-    rounds take up to 20 times as long.
+    64 points are simulated in parallel. If one simulation divides a time step because of its error,
+    all of them do. A round then takes up to 20 times as long. Therefore scores are computed without
+    error control, if this changes the misfit at the end of the first search to less than twice its
+    value.
 
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """
@@ -83,8 +85,8 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
 def _ends_of_round(
     run: Run, plain: Problem, best: Descent, number: int, seed: int, noise: float
 ) -> Iterator[Descent]:
-    """Yield the ends of the short fits of round `number`, counted from 0. The scores are computed
-    with the problem `plain`. After every tenth generation the best points are fitted.
+    """Yield the ends of the short fits of round `number`, counted from 0. `plain`: the problem with
+    which scores are computed. After every tenth generation, short fits start from the best points.
     """
     # Largest number of steps of each fit, and of one whose cost is below twice the least so far.
     short, long = 12, 60
@@ -120,7 +122,7 @@ def _ends_of_round(
 
 
 def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, " k"]) -> list[int]:
-    """Return the 8 points with the least scores that are more than 1 apart."""
+    """Return the indices of the 8 best points whose distances from each other exceed 1."""
     chosen: list[int] = []
     for i in np.argsort(scores).tolist():
         if not np.isfinite(scores[i]) or len(chosen) == 8:
@@ -131,8 +133,9 @@ def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, "
 
 
 class _Logarithms:
-    """Points around the start, as logarithms of the distance from the bound relative to the start.
-    Entries without a bound are relative to their size, and those with two bounds are coordinates.
+    """A conversion between coordinates and the points of CMA-ES. With one bound, a point's entry is
+    the logarithm of the distance from this bound, relative to that of the start. Without a bound,
+    it is the change relative to the size of the value. With two bounds, it is the coordinate.
     """
 
     def __init__(self, problem: Problem, state: Descent) -> None:
@@ -161,8 +164,8 @@ class _Logarithms:
 
 
 class _Cloud:
-    """A normal distribution that moves towards better points: CMA-ES, with the weights and rates of
-    Hansen's tutorial, without negative weights.
+    """A normal distribution that moves towards better points: CMA-ES with the weights and learning
+    rates of Hansen's tutorial, without negative weights.
     """
 
     def __init__(
@@ -213,8 +216,8 @@ class _Cloud:
 
 
 def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
-    """Return 1 / noise of each weighted residual, and 0 for a sample without weight. The noise of
-    an output is at least a thousandth of its spread.
+    """Return 1 / noise for each weighted residual, and 0 for a sample without weight. The noise of
+    an output is at least a thousandth of the output's standard deviation.
     """
     parts = []
     for prepared in problem.prepared:
@@ -234,11 +237,11 @@ def _inverse_noise(problem: Problem) -> Float[np.ndarray, " n"]:
 def _scores(
     problem: Problem, points: Float[Array, "k p"], scale: Float[Array, " n"], noise: Any
 ) -> tuple[Array, ...]:
-    """Return three scores of each point by one run; a lower score is better.
+    """Return three scores of each point, from one simulation; a lower score is better.
 
-    The first is minus the mean over the samples of 1 / (1 + mean squares so far / 25). It measures
-    how long the run stays near its record. The others are the mean of log(1 + square / 25), and
-    the sum of squares.
+    The first score measures how long the simulation stays near the record. It is minus the mean
+    over the samples of 1 / (1 + m / 25), with m the mean square of the residuals up to that sample.
+    The second score is the mean of log(1 + square / 25), the third is the sum of squares.
     """
     near = 5.0  # [noise] size of the residuals up to which a run counts as near its record
     failed = 1e12  # squared residual that is assumed for a run that fails

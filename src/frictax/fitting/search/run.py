@@ -1,5 +1,6 @@
-"""Searches of one problem, in compiled calls between which a key can stop them and progress is
-reported: one search, searches from many starts, and restarts of values next to their bound.
+"""Searches of one problem: one search, searches from many starts, and restarts of values next to
+their bound. Compiled calls are short, so that Ctrl-C can stop a search and progress can be
+reported.
 """
 
 import functools
@@ -29,7 +30,7 @@ from .methods import AbstractMethod, LevenbergMarquardt, Optax
 def by_newton(
     problem: Problem, state: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """Return the arrays of the `Descent` after a search from `state`."""
+    """Search from `state` to step `until`, and return the arrays of the final `Descent`."""
     end = descend(
         lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
     )
@@ -40,7 +41,7 @@ def by_newton(
 def side_by_side(
     problem: Problem, states: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """Return `by_newton` of several searches that step together; `states` has a leading axis."""
+    """Run several searches like `by_newton`, step by step together; `states` has a leading axis."""
     evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
     ends = descend_together(evaluate, states, until, tolerance, dof, floor)
     return tuple(jax.tree.leaves(jax.vmap(lambda end: _with_values(problem, end))(ends)))
@@ -49,11 +50,12 @@ def side_by_side(
 def in_turned_coordinates(
     problem: Problem, z: Any, noise: Any, method: AbstractMethod, dof: Any, floor: Any
 ) -> Descent:
-    """Search in coordinates rotated and scaled by the singular vectors of the Jacobian, so that 1
-    is about one standard error. Each round takes its coordinates from the end of the previous one.
+    """Search in coordinates that are rotated and scaled by the singular vectors of the Jacobian. A
+    length of 1 in these coordinates is about one standard error. Each round takes its coordinates
+    from the end of the previous round.
 
-    This search is for optax's transformations, and for laws, whose residuals can be so nonlinear
-    that columns scaled to the same length are not enough.
+    This search is used for optax's transformations, and for laws. The residuals of a law can be so
+    nonlinear that scaling the columns of the Jacobian to equal length does not suffice.
     """
 
     largest_rounds = 10  # for Levenberg-Marquardt; each round has new coordinates
@@ -128,9 +130,9 @@ LANES = 16  # number of searches whose steps run in one call
 
 
 def begun(problem: Problem, z: Any) -> Descent:
-    """Return a search that begins at the coordinates `z`.
+    """Return the state of a search that begins at the coordinates `z`.
 
-    Its first steps are at most as long as the values.
+    The first step is at most `problem.spans()` in each coordinate, about the size of the values.
     """
     return begin(z, problem.rows(), problem.spans())
 
@@ -138,14 +140,16 @@ def begun(problem: Problem, z: Any) -> Descent:
 def advance_search(
     problem: Problem, method: Any, state: Descent, until: int, noise: Any, dof: Any
 ) -> Descent:
-    """Return the search from `state` at its end or at step `until`. The program is compiled once
-    for the fit of `problem`, for all weights.
+    """Continue the search from `state` to its end or to step `until`. One compiled program serves
+    `problem` with any weights.
     """
     return Run(problem, method, dof, 1e-300).advance(state, until, noise)
 
 
 class Run:
-    """Searches of one problem, with their steps, their notices, and whether a key stopped them."""
+    """Searches of one problem. The object counts their steps, collects their notices, and records
+    in `interrupted` whether Ctrl-C stopped a search.
+    """
 
     def __init__(
         self, problem: Problem, method: Any, dof: Any, floor: float, say: Work = SILENT
@@ -166,12 +170,12 @@ class Run:
 
     @property
     def in_one(self) -> bool:
-        """True if a search is one call for any number of steps."""
+        """True if one compiled call makes all steps of a search."""
         return self.problem.is_steady or not self.is_newton
 
     @property
     def has_lanes(self) -> bool:
-        """True if `together` is faster than separate searches and its Jacobians fit into memory."""
+        """True if `together` is faster than separate searches and the Jacobians fit into memory."""
         numbers = LANES * self.problem.rows() * self.problem.x0.size
         return (
             not self.in_one
@@ -181,7 +185,7 @@ class Run:
         )
 
     def one(self, state: Descent, noise: float) -> Descent:
-        """Search from one start. After a key, return the state so far if its cost is finite."""
+        """Search from one start. After Ctrl-C, return the last state if its cost is finite."""
         pace = _Pace(self.method, self.say)
         try:
             for now in self.in_parts(state, self.most, noise):
@@ -195,8 +199,8 @@ class Run:
         return state
 
     def in_parts(self, state: Descent, until: int, noise: Any) -> Iterator[Descent]:
-        """Yield the states of a search up to its end or step `until`. The calls are so short that a
-        key loses little and that the progress can be reported.
+        """Yield the states of a search up to its end or step `until`. The calls are so short that
+        Ctrl-C loses little work, and that progress can be reported.
         """
         steps = int(state.steps)
         # The first call has 3 steps, or without progress as many as compute 50 000 residuals.
@@ -222,7 +226,7 @@ class Run:
     def together(self, states: Sequence[Descent], until: int, noise: Any) -> list[Descent]:
         """Continue at most `LANES` searches from `states` to step `until` in one call.
 
-        They are the lanes of one run: see `frictax.engine.on_samples.lanes`.
+        The simulations of all searches run in parallel: see `frictax.engine.on_samples.lanes`.
         """
         filled = [*states, *[states[-1]] * (LANES - len(states))]
         many = jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
@@ -281,13 +285,13 @@ _MANY, _WORTH = 2 * LANES, 100_000
 
 
 def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
-    """Return the best end of searches from `states`, and the costs at the ends of all.
+    """Search from all `states`. Return the best end, and the final costs of all searches.
 
-    After each of `_RUNGS` steps a quarter of the starts continues, and always the first, so that
-    more starts are never worse than one. As many searches run at once as there are processors. If
-    there are many, `LANES` of them take their steps in one call until half of these are left, which
-    takes a third of the time. They do not go to their ends together, because these take 6 to 100
-    steps.
+    `_RUNGS` are numbers of steps. After each of these, the best quarter of the searches continues.
+    The first start always continues, so that more starts are never worse than one. As many searches
+    run at once as there are processors. If there are many starts, one compiled call advances
+    `LANES` searches, which takes a third of the time. The last part of each search runs separately,
+    because the number of steps to the end ranges from 6 to 100.
 
     **Source:** K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
     hyperparameter optimization", 2016 (successive halving).
@@ -338,7 +342,7 @@ def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[D
 
 
 def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
-    """Return the groups of starts that continue in one call."""
+    """Return the groups of starts; the searches of one group continue in one compiled call."""
     if not has_lanes or 2 * len(going) < LANES:
         return [[i] for i in going]
     parts = np.array_split(going, -(-len(going) // LANES))
@@ -346,8 +350,8 @@ def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
 
 
 def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
-    """Return the first start and the best quarter of the `live` ones, at least two of them. Starts
-    within a standard error of a better one are left out.
+    """Return the indices of the starts that continue: the first one, and the best quarter of `live`
+    (at least two). A start within one standard error of a better one is left out.
     """
     kept: list[int] = []
 
@@ -364,8 +368,9 @@ def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
 
 
 def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
-    """Return the shares of the work at which each of `rungs` begins and ends. After each of these
-    step numbers a quarter of the starts continues. A search ends after 30 steps, a typical number.
+    """Return for each of `rungs` (numbers of steps) the fractions of the total work at which it
+    begins and ends. After each rung a quarter of the starts continues. The estimate assumes that a
+    search ends after 30 steps, a typical number.
     """
     work, before = [0.0], 0
     for until in rungs:
@@ -379,9 +384,9 @@ BACK = (0.0, 2.0)  # [coordinates] distances beyond their start at which strayed
 
 
 def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
-    """Return a mask of the values that ended much nearer to their bound than they started, or much
-    farther from it, by a factor of 100. With accurate steps a search for a Stribeck force ends at
-    700 times the start of `fexp`, where the cost is flat.
+    """Return a mask of the values whose distance from their bound changed by a factor of more than
+    100. For example, a search for a Stribeck force can end at 700 times the start value of `fexp`,
+    where the cost is flat.
     """
     one_sided = np.broadcast_to(problem.one_sided(), x.shape)
     ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=one_sided)
@@ -389,8 +394,9 @@ def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndar
 
 
 def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
-    """Return the coordinates at the ends of searches, with each strayed value reset to `back`
-    beyond its start, on the side opposite to its end; None if no value strayed.
+    """Return the coordinates at the ends of searches, with each strayed value reset. A strayed
+    value gets the coordinate +-`back`, on the side of its start (0) that is opposite to its end.
+    Return None if no value strayed (see `find_strayed`).
     """
     z = np.asarray(end.z)
     away = find_strayed(problem, np.asarray(end.x)) & np.isfinite(np.asarray(end.cost))[..., None]
@@ -398,11 +404,12 @@ def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, 
 
 
 def restart_from_bounds(run: Run, state: Descent, noise: float) -> Descent:
-    """Return the better of `state` and the ends of searches from `state` with its strayed values
-    reset to their start.
+    """Search again from `state` with its strayed values reset near their start (see
+    `reset_strayed`). Return the best end, or `state` if no end is better.
 
-    Next to its bound a value has so little effect that the search does not move it back. A Stribeck
-    force that became 0 would stay 0, so the restart finds out if the data require one.
+    Next to its bound, a value has so little effect that the search does not move it back. For
+    example, a Stribeck force that became 0 stays 0. The restart shows whether the data require a
+    Stribeck force.
     """
     if not np.isfinite(state.cost) or not run.is_newton:
         return state

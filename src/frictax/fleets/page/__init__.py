@@ -1,1 +1,1 @@
-"""The page of a fleet."""
+"""The HTML report of a fleet."""

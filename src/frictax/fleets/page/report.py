@@ -1,6 +1,4 @@
-"""The report of a fleet as one self-contained HTML file (`write_fleet_report`): its sections and
-figures.
-"""
+"""`write_fleet_report`: the report of a fleet as one HTML file, with its sections and figures."""
 
 import re
 import urllib.parse
@@ -69,7 +67,7 @@ _DEFAULTS |= {"link": "report", "title": None, "notes": (), "command": None, "ov
 def write_fleet_report(
     table: DataFrame | Fleet, path: str | Path, **options: Unpack[FleetReportOptions]
 ) -> Path:
-    """Write one self-contained HTML file on a fleet of fits, for screens, phones and paper.
+    """Write a report on a fleet of fits as one self-contained HTML file.
 
     The report contains the population and its outliers (`population`), and the notices of the fits.
     It also contains the drift if there are dates (`drift`), the verdicts if there are limits
@@ -77,18 +75,18 @@ def write_fleet_report(
 
     **Arguments:**
 
-    - `table`: of `fx.fleet`, or a table with one row for each record; `names`: of its parameters,
-      all by default.
-    - `limits`: as for `verdicts`; by default those that were given to `fx.fleet`.
+    - `table`: the result of `fx.fleet`, or a table with one row for each record; `names`: names of
+      the parameters to report, by default all.
+    - `limits`: as for `verdicts`; by default the limits that were given to `fx.fleet`.
     - `made`, `drifts`: results of `population` and `drift`, if you called them with other options.
-    - `link`: the column with the path or address of each record's own report.
-    - `title`; `notes`: paragraphs below it; `command`: the command line that writes the report
-      again; `overwrite`: whether an existing report may be replaced.
+    - `link`: name of the column with the path or address of a separate report on each record.
+    - `title`; `notes`: paragraphs below the title; `command`: the command line that writes the
+      report again; `overwrite`: True to replace an existing report.
 
     **Returns:** the path of the report.
 
-    **Raises:** `OSError` with one sentence if the file cannot be written, and the errors of
-    `population` and `verdicts`.
+    **Raises:** `OSError` if the file cannot be written, and the errors of `population` and
+    `verdicts`.
 
     >>> import frictax as fx, numpy as np, pandas as pd
     >>> F = 7.0 + 0.5 * np.random.default_rng(0).standard_normal(40)
@@ -105,7 +103,7 @@ def write_fleet_report(
 
 
 def fleet_report_text(table: DataFrame | Fleet, **options: Unpack[FleetReportOptions]) -> str:
-    """Return the text that `write_fleet_report` writes."""
+    """Return the HTML text that `write_fleet_report` writes."""
     given: dict[str, Any] = {**_DEFAULTS, **options}
     table = table_of_fleet(table)
     about = table.attrs.get("frictax") or {}
@@ -299,7 +297,7 @@ def _verdict_section(
 
 
 def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> list[Section]:
-    """Return the records without estimates by reason, and the notices of the fits by code."""
+    """Return two sections: records without estimates by reason, and notices by code."""
     sections = []
     if fleet.left_out:
         known = np.zeros((len(table), 1), bool)
@@ -327,7 +325,7 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
 
 
 def _links(table: DataFrame, column: str) -> dict[str, Markup]:
-    """Return record -> link to its report, for a file or an address."""
+    """Return record -> HTML link to its report. `column` contains the files or addresses."""
     if column not in table.columns:
         return {}
     out = {}
@@ -430,8 +428,9 @@ def histogram(
 
 
 def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[str, Any] | None:
-    """Return parallel coordinates: a line for each record over all parameters, in standard
-    deviations of the population, with outliers in colour; None if a line has one point only.
+    """Return a parallel-coordinates plot. Each record is a line over all parameters, in standard
+    deviations of the population; outliers are in colour. Return None if there are fewer than two
+    parameters or records.
     """
     whole = np.isfinite(fleet.values).all(axis=1)
     if len(population.names) < 2 or whole.sum() < 2:
@@ -478,7 +477,9 @@ def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[
 def drift_lines(
     found: Drift, fleet: FleetEstimates, population: Population | None, name: str
 ) -> tuple[dict[str, Any], str]:
-    """Return a figure of the machines that drift, or of all of a small fleet, and a caption."""
+    """Return a figure of one parameter over time for the machines that drift (for all machines of a
+    small fleet), and a caption.
+    """
     rows = parameter_rows(found.slopes, name)
     flagged = flagged_rows(rows, "drifts").head(_DRAWN_MACHINES)
     if len(rows) <= _DRAWN_MACHINES:
@@ -535,7 +536,9 @@ def drift_lines(
 def _draw_machine(
     found: Drift, fleet: FleetEstimates, k: int, row: Any, colour: str, size: float, log: bool
 ) -> list[dict[str, Any]]:
-    """Draw a machine's records (corrected for temperature), its line, and the line's error band."""
+    """Return the traces of one machine: its records (corrected for temperature), the fitted line,
+    and the error band of the line.
+    """
     from scipy.special import stdtrit
 
     name = row.number
@@ -576,7 +579,7 @@ def _draw_machine(
 
 
 def _draw_band(x: list[str], low: Any, high: Any, colour: str, name: str) -> list[dict[str, Any]]:
-    """Draw a band between two curves."""
+    """Return the two traces of a band between the curves `low` and `high`."""
     edge = {"x": x, "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
     fill = {"fill": "tonexty", "fillcolor": plotly.fade(colour)}
     nothing = np.zeros(len(x))
@@ -593,7 +596,7 @@ def _day(seconds: float) -> str:
 def _outlier_mask(
     population: Population, fleet: FleetEstimates, name: str | None = None
 ) -> np.ndarray:
-    """Return whether each record is an outlier, or an outlier in this parameter."""
+    """Return a mask of the outliers; with `name`, only of those farthest in this parameter."""
     rows = population.outliers
     if name is not None:
         rows = rows[rows["farthest"] == name]

@@ -1,4 +1,4 @@
-"""Drift of the machines of a fleet: `drift` fits lines over time and temperature; `Drift`."""
+"""`drift` fits lines over time and temperature to each machine of a fleet and returns a `Drift`."""
 
 import dataclasses
 import functools
@@ -31,19 +31,22 @@ FEWEST_DATES = 3  # smallest number of dates for which a line has a standard err
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Drift(Summarised):
-    """Slopes of the machines of a fleet, per year (365.25 days). Print it.
+    """Slopes of the machines of a fleet, per year (365.25 days). `print` shows a table.
 
-    - `slopes`: a row for each machine and parameter. `slope` with `standard_error`, `lower` and
-      `upper` [SI/yr; 1/yr for a parameter in `log`]; `chance`: p value of no drift; `drifts`:
-      whether the drift is significant at the false discovery rate `rate`. `value` at `middle`, the
-      middle of its dates; `first`, `last` and `count` of records; `temperature_coefficient` of the
-      machine [SI/K], NaN if the common one is used.
-    - `fleet`: a row for each parameter. Mean `slope` of the machines with `standard_error`, `lower`
-      and `upper`; `slope_spread` between machines; `temperature_coefficient` [SI/K] with
-      `temperature_error`. `scatter`: standard deviation between records beyond their errors, white
-      part; `slow_scatter`: autocorrelated part, with the correlation time `memory` [days].
-    - `rate`: share of false alarms among the machines that are called drifting; `left_out`;
-      `notices`.
+    - `slopes`: a row for each machine and parameter. `slope` with `standard_error` and interval
+      `lower` to `upper` [SI/yr; 1/yr for a parameter in `log`]; `chance`: p value of the hypothesis
+      of no drift; `drifts`: True if the drift is significant at the false discovery rate `rate`.
+      `value`: value of the line at `middle`, the mean of the dates; `first`, `last`: first and last
+      date; `count`: number of records. `temperature_coefficient`: that of the machine [SI/K], NaN
+      if the common one is used.
+    - `fleet`: a row for each parameter. `slope`: mean slope of the machines, with `standard_error`
+      and interval `lower` to `upper`; `slope_spread`: standard deviation of the slopes between
+      machines; `temperature_coefficient` [SI/K]: the common one, with its standard error
+      `temperature_error`. Records scatter more than their errors explain: `scatter` is the standard
+      deviation of the white part of this scatter, `slow_scatter` that of the autocorrelated part,
+      with the correlation time `memory` [days].
+    - `rate`: expected fraction of false alarms among the lines that are reported as drifting;
+      `left_out`: reason -> number of records without estimates; `notices`.
 
     **Example:** at `drift`.
     """
@@ -63,25 +66,26 @@ class Drift(Summarised):
 
     @property
     def drifting(self) -> DataFrame:
-        """The rows of `slopes` that are called drifting, sorted by rising p value."""
+        """The rows of `slopes` whose drift is significant, sorted by rising p value."""
         return flagged_rows(self.slopes, "drifts")
 
     def to_pandas(self) -> DataFrame:
-        """`slopes`."""
+        """Return `slopes`."""
         return self.slopes
 
     def told(self, name: str, size: float, *, power: float = 0.8) -> DataFrame:
-        """Return for each machine when a drift of this size will be detected.
+        """Return a table with the date at which a drift of this size will be detected, for each
+        machine.
 
-        Further records have the median time step and the median error of the existing records, and
-        temperatures that are not correlated with the date. Only this machine drifts, so its p
-        value must be below `rate` over the number of lines.
+        Three assumptions are made. Further records have the median time step and the median error
+        of the existing records. Their temperatures are not correlated with the date. Only this
+        machine drifts, so its p value must be below `rate` / (number of lines).
 
-        **Arguments:** `size` of the drift [SI/yr; 1/yr for a parameter in `log`]; `power`:
-        probability of detection at that date.
+        **Arguments:** `name`: the parameter; `size`: the drift [SI/yr; 1/yr for a parameter in
+        `log`]; `power`: probability of detection at the date.
 
-        **Returns:** a row for each machine: `date`, `years` from its first record on, and number
-        of `records`; NaT and NaN if 20000 records are not enough.
+        **Returns:** a row for each machine: `date`, `years` since its first record, and `records`,
+        the number of records until then; NaT and NaN if 20000 records are not enough.
 
         **Example:** at `drift`.
         """
@@ -102,7 +106,7 @@ class Drift(Summarised):
         most = 20_000  # largest number of records of a machine
 
         def enough(n: int, step: float, error: float) -> bool:
-            """Return whether n records at equal steps with this error detect the slope."""
+            """Return True if n records at equal steps with this error detect the slope."""
             t = step * (np.arange(n) - (n - 1) / 2)
             lines = Lines(t, np.zeros(n), np.full(n, error), None, np.array([0]), np.array([False]))
             fitted = solve_lines(lines, fit.white, fit.slow, fit.memory)
@@ -110,7 +114,7 @@ class Drift(Summarised):
 
         @functools.cache
         def count(step: float, error: float) -> int:
-            """Return the smallest number of records that is enough, by doubling and bisection."""
+            """Return the smallest sufficient number of records, by doubling and bisection."""
             high = FEWEST_DATES
             while not enough(high, step, error):
                 high *= 2
@@ -133,13 +137,13 @@ class Drift(Summarised):
         return pd.DataFrame(rows, columns=["machine", "date", "years", "records"])
 
     def unit(self, name: str) -> tuple[str, float]:
-        """Return the printed unit of a slope of this parameter, and the value of that unit."""
+        """Return the printed unit of changes of this parameter, and the value of that unit."""
         if name in self.log:
             return "%", 0.01
         return self.units[name], 1.0
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return head and rows of the printed table."""
+        """Return the head and the rows of the printed table."""
         head = ("number", "mean drift", "unit", "std. error", f"{100 * self.level:g} % interval")
         head += ("between machines", "per kelvin", "scatter", "drifting")
         rows = []
@@ -170,7 +174,7 @@ class Drift(Summarised):
         return head, rows
 
     def amount(self, name: str, value: float) -> str:
-        """Return a change of a parameter as text, in its unit or in % if it is relative."""
+        """Return a change of a parameter as text: in % if it is in `log`, else in its unit."""
         unit, one = self.unit(name)
         return f"{figures(value / one, 3)} %" if one != 1.0 else amount(value, unit)
 
@@ -183,7 +187,7 @@ class Drift(Summarised):
 
     @property
     def sentences(self) -> list[str]:
-        """The machines that drift, in sentences."""
+        """Sentences about the machines that drift."""
         drifting = self.drifting
         out = [
             f"{len(drifting)} of {len(self.slopes)} lines drift; of those called so, at most"
@@ -213,37 +217,42 @@ def drift(
     rate: float = 0.05,
     level: float = 0.95,
 ) -> Drift:
-    """Find machines that change over time: x = a + b (t - t0) + c (T - T0) for each machine.
+    """Find machines that change over time. For each machine, x = a + b (t - t0) + c (T - T0) is
+    fitted to each parameter x over the date t and the temperature T.
 
-    The lines are fitted by weighted least squares. The weights contain the errors of the fits and a
-    scatter between records. The variance of the scatter is common to the fleet and estimated by
-    restricted maximum likelihood. Residuals can be autocorrelated, for example by a temperature
-    that was not measured or by the state of the lubricant. The scatter then gets an exponentially
-    falling correlation, and the errors of the slopes include its effect. A record more than four
-    standard deviations from the others of its machine does not count. Intervals use Student's t.
+    The lines are fitted by weighted least squares. The weights take into account the errors of the
+    fits and an additional scatter between records. The variance of the scatter is common to the
+    fleet and estimated by restricted maximum likelihood. Residuals can be autocorrelated, for
+    example because of an unmeasured temperature or the state of the lubricant. Then the model of
+    the scatter has an exponentially decreasing correlation, and the errors of the slopes include
+    its effect. A record is excluded if it is more than four standard deviations from the line of
+    the other records of its machine. Intervals use Student's t.
 
     Temperature and load change friction more than wear does (Bittencourt and Axelsson, report
-    LiTH-ISY-R-3058, Linköping, 2013), so a notice warns if the column `temperature` is missing.
-    Machines are called drifting by the procedure of Benjamini and Hochberg (Journal of the Royal
-    Statistical Society B 57, 1995) over all machines and parameters.
+    LiTH-ISY-R-3058, Linköping, 2013). Therefore a notice warns if the column `temperature` is
+    missing. Significant drifts are selected by the procedure of Benjamini and Hochberg (Journal of
+    the Royal Statistical Society B 57, 1995) among all machines and parameters.
 
     **Arguments:**
 
-    - `table`: one row a record, as for `population`, with `machine`, `date` and, if known,
-      `temperature` [degC]. Machines with fewer than three dates are not tested.
-    - `names`: of parameters; all by default.
-    - `own_temperature`: whether a machine gets its own temperature coefficient c if its records
-      identify c. It then has six records or more, and temperatures that vary by 1 K about a line
+    - `table`: one row for each record, as for `population`, with the columns `machine`, `date` and,
+      if known, `temperature` [degC]. Machines with fewer than three dates are not tested.
+    - `names`: names of the parameters; by default all.
+    - `own_temperature`: True to fit a separate temperature coefficient c for each machine whose
+      records identify c. This requires six records, and temperatures that vary by 1 K about a line
       over the date. Otherwise c is common to the fleet.
-    - `log`: parameters whose relative change is fitted, above their lower bound.
-    - `rate`: of false alarms among the machines that are called drifting; `level` of intervals.
+    - `log`: parameters whose relative change is fitted (relative to the distance from the lower
+      bound).
+    - `rate`: expected fraction of false alarms among the reported drifts; `level`: confidence level
+      of the intervals.
 
-    **Returns:** a `Drift`; its method `told(name, size)` returns when a drift can be detected.
+    **Returns:** a `Drift`; its method `told(name, size)` returns the date at which a drift can be
+    detected.
 
     **Raises:** `KeyError` for a parameter that the table lacks, `ValueError` if no machine has
     three dates.
 
-    Thirty axes, measured each month for two years, one of which wears:
+    Thirty axes were measured each month for two years, and one of them wears:
 
     >>> import frictax as fx, numpy as np, pandas as pd
     >>> rng = np.random.default_rng(0)
@@ -349,7 +358,7 @@ def drift(
 def _record_notices(
     fleet: FleetEstimates, dated: np.ndarray, has_temperature: bool
 ) -> list[Notice]:
-    """Return notices on records without temperature, date or estimates."""
+    """Return notices about records without temperature, date or estimates."""
     notices, failed = [], sum(fleet.left_out.values())
     if not has_temperature:
         notices.append(Notice("drift-without-temperature"))
@@ -364,7 +373,8 @@ def _record_notices(
 def _lines_of_parameter(
     fleet: FleetEstimates, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
 ) -> tuple[Lines, dict[str, Any]] | None:
-    """Return the records of a parameter for a line fit, and a description of each machine.
+    """Return the records of parameter k for a fit of lines, and a dict of arrays that describe the
+    machines.
 
     Return None if no machine has enough dates.
     """
@@ -415,8 +425,9 @@ def _lines_of_parameter(
 def _slopes_and_mean(
     name: str, lines: Lines, about: dict[str, Any], fit: LinesFit, level: float
 ) -> tuple[DataFrame, dict[str, Any]]:
-    """Return the rows of the machines for one parameter; and the row of the fleet: the mean and the
-    spread of the slopes, and the parameters that all machines share.
+    """Return for one parameter the rows of `Drift.slopes` (one for each machine), and the row of
+    `Drift.fleet`. The latter contains the mean and spread of the slopes, and the quantities that
+    all machines share.
     """
     import pandas as pd
     from scipy.special import stdtr, stdtrit

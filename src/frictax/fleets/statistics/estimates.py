@@ -1,4 +1,4 @@
-"""Read a fleet's table: estimates, errors, machines and dates as arrays; excluded records."""
+"""Read a fleet's table into arrays (estimates, errors, machines, dates); count excluded records."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,8 +21,9 @@ class FleetEstimates:
 
     - `values`, `errors` (n, p): estimates and standard errors [SI], both NaN if a record does not
       identify a parameter; `freedom` (n, p): degrees of freedom of the intervals.
-    - `correlation` (n, p, p) of the estimates of each record.
-    - `record` (n,): names; `machine` (n,): index into `machines`; `row` (n,): rows of the table.
+    - `correlation` (n, p, p): correlation matrix of the estimates of each record.
+    - `record` (n,): names of the records; `machine` (n,): indices into `machines`; `row` (n,):
+      indices of the rows in the table.
     - `dates` (n,) [s], `temperature` (n,) [degC]: NaN if unknown.
     - `lower`: the lower bound of each parameter, or None.
     - `left_out`: reason -> number of records without estimates.
@@ -49,7 +50,7 @@ class FleetEstimates:
         return len(self.row)
 
     def sorted_by_machine(self) -> np.ndarray:
-        """Return the order (n,) that sorts the records by machine."""
+        """Return the indices (n,) that sort the records by machine."""
         return np.argsort(self.machine, kind="stable")
 
 
@@ -77,7 +78,8 @@ def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple
 
 
 def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
-    """Read the estimates of the parameters `names`, or of all, from a table with a row a record.
+    """Read the estimates of the parameters `names` (None for all) from a table with one row for
+    each record.
 
     **Raises:** `KeyError` for a name that the table lacks; `ValueError` if no record has estimates.
     """
@@ -130,16 +132,16 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
 
 
 def record_names(table: DataFrame) -> np.ndarray:
-    """Return the record's name for each row, or the row's number without names."""
+    """Return the name of the record for each row; without names, the number of the row."""
     if "record" in table.columns:
         return table["record"].astype(str).to_numpy(dtype=object)
     return np.array([str(i) for i in range(len(table))], dtype=object)
 
 
 def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
-    """Return for each row why it is excluded, or "".
+    """Return for each row of the table the reason why it is excluded, or "".
 
-    **Arguments:** `known` (n, p): which estimates of each row have a standard error.
+    **Arguments:** `known` (n, p): mask of the estimates that have a standard error.
     """
     why = np.full(len(table), "", dtype=object)
     why[~known.any(axis=1)] = "none of the numbers has an error"
@@ -180,7 +182,8 @@ def _freedom(
     errors: np.ndarray,
     level: float,
 ) -> np.ndarray:
-    """Return the degrees of freedom of Student's t that give intervals of the table's width.
+    """Return the degrees of freedom with which Student's t gives intervals as wide as those in the
+    table.
 
     The longer half of each interval is used, because the other half may end at a bound.
     """
@@ -196,7 +199,7 @@ def _freedom(
 
 
 def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> np.ndarray:
-    """Return positive definite correlations (n, p, p), with 0 for those that the table lacks."""
+    """Return positive definite correlation matrices (n, p, p); missing correlations are 0."""
     p = len(names)
     out = np.broadcast_to(np.eye(p), (row.size, p, p)).copy()
     for i in range(p):
@@ -222,15 +225,17 @@ def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:
 
 
 def table_rows(frame: Any, most: int | None = None) -> Iterator[Any]:
-    """Iterate over the first rows as named tuples, whose types no type checker knows."""
+    """Return an iterator over the rows (at most `most`) as named tuples. Type checkers do not know
+    the types of their fields.
+    """
     return (frame if most is None else frame.head(most)).itertuples()
 
 
 def flagged_rows(frame: Any, column: str) -> Any:
-    """Return the rows in which this column is true, sorted by rising p value."""
+    """Return the rows in which `column` is True, sorted by rising p value."""
     return frame[frame[column]].sort_values("chance", kind="stable")
 
 
 def parameter_rows(frame: Any, name: str) -> Any:
-    """Return the rows of one parameter."""
+    """Return the rows of the parameter `name`."""
     return frame[frame["number"] == name]

@@ -35,24 +35,29 @@ _ONE_SIDED = 1.645  # [standard errors] one-sided 95 % quantile; a smaller sprea
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Population(Summarised):
-    """Mean and spreads of a fleet, and the distance of each record from the mean. Print it.
+    """Mean and spreads of a fleet, and the distance of each record from the mean. `print` shows a
+    table.
 
-    The following are on the unconstrained scale: u = log(x - lower) for a parameter with a lower
-    bound in `lower`, and u = x for a parameter with None there.
+    The following are on the unconstrained scale u. It is u = log(x - lower) for a parameter with a
+    bound in `lower`, and u = x if its entry in `lower` is None.
 
-    - `mean` (p,) and `mean_covariance`: of the population; `between` (p, p): covariance between
-      machines; `within`: covariance between records of one machine, None if no machine has two.
-    - `between_error`, `within_error` (p, p): standard errors of their entries.
+    - `mean` (p,): mean of the population; `mean_covariance` (p, p): covariance of the error of the
+      mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between
+      records of one machine, None if no machine has two records.
+    - `between_error`, `within_error` (p, p): standard errors of the entries of `between` and
+      `within`.
 
     The following describe the records:
 
     - `records`: a row for each record with estimates. ``NAME``: empirical Bayes estimate with
-      ``NAME.lower`` and ``NAME.upper`` [SI]. `distance`: Mahalanobis distance; `chance`: p value
-      of that distance; `outlier`: whether `chance` is below `false_alarms`. `farthest`: the
-      parameter with the largest deviation, which is `z` standard deviations. `within_chance`: p
-      value among the records of the same machine. NaN without a test.
-    - `covariance` (n, p, p): of the empirical Bayes estimates, on the unconstrained scale.
-    - `machines`: the same for machines, with the `count` of their records.
+      ``NAME.lower`` and ``NAME.upper`` [SI]. `distance`: Mahalanobis distance from the mean;
+      `chance`: p value of that distance; `outlier`: True if `chance` is below `false_alarms`.
+      `farthest`: the parameter with the largest deviation; `z`: this deviation in standard
+      deviations. `within_chance`: p value of the record among the records of the same machine. P
+      values are NaN if the test is not possible.
+    - `covariance` (n, p, p): covariance of the empirical Bayes estimates, on the unconstrained
+      scale.
+    - `machines`: a row for each machine with the same columns, and `count`: its number of records.
     - `left_out`: reason -> number of records without estimates; `notices`.
 
     **Example:** at `population`.
@@ -82,7 +87,9 @@ class Population(Summarised):
 
     @property
     def correlation(self) -> np.ndarray:
-        """Correlation between machines, unconstrained; 0 for parameters without spread."""
+        """Correlation of the parameters between machines, on the unconstrained scale; 0 for
+        parameters without spread.
+        """
         size = np.sqrt(np.diag(self.between))
         with np.errstate(divide="ignore", invalid="ignore"):
             r = self.between / size[:, None] / size
@@ -93,10 +100,10 @@ class Population(Summarised):
     def to_pandas(self) -> DataFrame:
         """Return a table with one row for each parameter.
 
-        `median` of the population with `standard_error`, `lower` and `upper` [SI]. `spread`
-        between machines with `spread_lower` and `spread_upper`, and `repeat_spread` between
-        records of one machine: standard deviations [SI], or relative to the distance from the
-        lower bound if `scale` is "log".
+        `median`: median of the population, with `standard_error` and interval `lower` to `upper`
+        [SI]. `spread`: standard deviation between machines, with interval `spread_lower` to
+        `spread_upper`. `repeat_spread`: standard deviation between records of one machine. Spreads
+        are in SI, or relative to the distance from the lower bound if `scale` is "log".
         """
         import pandas as pd
 
@@ -136,9 +143,10 @@ class Population(Summarised):
         return x if bound is None else np.asarray(bound + np.exp(x))
 
     def density(self, name: str, values: Any) -> np.ndarray:
-        """Return the population's density of a parameter at these values [1/SI unit].
+        """Return the probability density of a parameter in the population at the given values [1/SI
+        unit].
 
-        The density is that of the true values, without errors of estimation.
+        It is the density of the true values, without estimation errors.
         """
         k = self._index(name)
         x = np.asarray(values, dtype=float)
@@ -170,7 +178,9 @@ class Population(Summarised):
     def spread_of(
         self, spread: np.ndarray, errors: np.ndarray, k: int
     ) -> tuple[float, float, float]:
-        """Return a standard deviation and its chi-squared interval."""
+        """Return the standard deviation of parameter k and its chi-squared interval. `spread`:
+        covariance; `errors`: standard errors of its entries.
+        """
         from scipy.special import chdtri, ndtri
 
         variance, error = float(spread[k, k]), float(errors[k, k])
@@ -182,7 +192,7 @@ class Population(Summarised):
         return np.sqrt(variance), low, high
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return head and rows of the printed table."""
+        """Return the head and the rows of the printed table."""
         level = f"{100 * self.level:g} %"
         head = ("number", "median", "unit", "std. error", f"{level} interval", "between machines")
         head += (f"{level} interval",) + (() if self.within is None else ("between repeats",))
@@ -201,7 +211,9 @@ class Population(Summarised):
         return head, rows
 
     def spread_in_words(self, name: str, spread: float) -> str:
-        """Return a standard deviation as text, in % on a logarithmic scale or in its unit."""
+        """Return a standard deviation as text: in % on a logarithmic scale, otherwise in the unit
+        of the parameter.
+        """
         if self.lower[name] is None:
             return amount(spread, self.units[name])
         return f"{100 * spread:.3g} %"
@@ -217,7 +229,7 @@ class Population(Summarised):
 
     @property
     def scale_in_words(self) -> str:
-        """Return a sentence on the parameters that are normal in their logarithm, or ""."""
+        """A sentence that lists the parameters whose logarithm is normally distributed, or ""."""
         above = [name for name in self.names if self.lower[name] is not None]
         if not above:
             return ""
@@ -229,7 +241,7 @@ class Population(Summarised):
 
     @property
     def sentences(self) -> list[str]:
-        """The scale and the outliers in sentences."""
+        """Sentences about the scales and the outliers."""
         out = [self.scale_in_words] if self.scale_in_words else []
         flagged, judged = self.outliers, self.records["chance"].notna().sum()
         expected = self.false_alarms * judged
@@ -264,31 +276,32 @@ def population(
 ) -> Population:
     """Estimate the population of a fleet: mean, spreads and outliers.
 
-    The spreads are those between machines and between records of one machine. The model has two
-    stages. Each fit has estimates x_i with the covariance C_i of their errors. On the unconstrained
-    scale, u_ij ~ N(mu + a_j, Psi + C_ij) and a_j ~ N(0, Omega) for machine j. mu, Omega and Psi are
-    estimated by restricted maximum likelihood. Then the estimates of each record are shrunk towards
-    the mean, depending on the ratio of their errors to the spread (empirical Bayes; Davidian and
-    Giltinan, Nonlinear Models for Repeated Measurement Data, 1995, chapter 5). No fit or simulation
-    is repeated.
+    The spreads are those between machines (Omega) and between records of one machine (Psi). The
+    model has two stages. First, each fit gives estimates with the covariance C_ij of their errors,
+    for record i of machine j. Second, on the unconstrained scale, these are u_ij ~ N(mu + a_j, Psi
+    + C_ij) with a_j ~ N(0, Omega). The parameters mu, Omega and Psi are estimated by restricted
+    maximum likelihood. Then the estimates of each record are shrunk towards the mean, depending on
+    the ratio of their errors to the spread (empirical Bayes; Davidian and Giltinan, Nonlinear
+    Models for Repeated Measurement Data, 1995, chapter 5). No fit or simulation is repeated.
 
-    Outliers do not widen the spread, and they do not mask each other. A record beyond the 99 %
-    point of its distance (99.9 % with fewer than 100 machines) does not count for mean and spread.
-    A consistency factor corrects the spread for the records that are excluded by chance. The
-    distance contains the record's own errors, so an estimate with a large error is not an outlier.
+    Outliers do not widen the spread, and they do not mask each other. A record is excluded from
+    mean and spread if its distance exceeds the 99 % quantile (99.9 % with fewer than 100 machines).
+    A consistency factor corrects the spread for the good records that are excluded. The distance
+    takes the errors of the record into account, so an estimate is not an outlier only because its
+    error is large.
 
     **Arguments:**
 
-    - `table`: of `fx.fleet`, or a table with one row for each record and the columns ``NAME``,
-      ``NAME.standard_error``, and optionally ``correlation:NAME:NAME``, `machine` and `reason`.
-      Records without estimates are counted and excluded. If a fit did not identify one parameter,
-      its other estimates count.
-    - `names`: of parameters; all by default.
-    - `log`: names of the parameters that are normal in their logarithm; True or False for all or
-      none of those with a lower bound. By default, a parameter with a lower bound is normal in its
-      logarithm if fewer than 5 % of the records are within two errors of the bound.
-    - `false_alarms`: probability that a record of the population is called an outlier.
-    - `level`: of intervals.
+    - `table`: the result of `fx.fleet`, or a table with one row for each record and the columns
+      ``NAME``, ``NAME.standard_error``, and optionally ``correlation:NAME:NAME``, `machine` and
+      `reason`. Records without estimates are counted and excluded. If a fit did not identify one
+      parameter, its other estimates are used.
+    - `names`: names of the parameters; by default all.
+    - `log`: names of the parameters whose logarithm is normally distributed; True or False for all
+      or none of those with a lower bound. By default, a parameter with a lower bound is included if
+      fewer than 5 % of the records are within two standard errors of the bound.
+    - `false_alarms`: probability that a record which is not an outlier is reported as one.
+    - `level`: confidence level of the intervals.
 
     **Returns:** a `Population`.
 
@@ -296,7 +309,7 @@ def population(
     machines have estimates, for the logarithm of a parameter without lower bound, and for
     probabilities outside of 0 to 1.
 
-    Three hundred drives whose friction differs by 10 %, one of them wrongly assembled:
+    Three hundred drives have friction with a spread of 10 %, and one of them is wrongly assembled:
 
     >>> import frictax as fx, numpy as np, pandas as pd
     >>> rng, n = np.random.default_rng(0), 300
@@ -391,7 +404,7 @@ def _tables(
     false_alarms: float,
     level: float,
 ) -> tuple[DataFrame, DataFrame]:
-    """Return the tables of the records and of the machines."""
+    """Return the table `records` and the table `machines` of a `Population`."""
     import pandas as pd
 
     back, estimates, tests = np.argsort(order), found.estimates, found.tests
@@ -445,7 +458,7 @@ def _values(
 def _scales(
     fleet: FleetEstimates, log: Iterable[str] | str | bool | None
 ) -> tuple[dict[str, float | None], list[Notice]]:
-    """Return the lower bound of each parameter that is normal in its logarithm, None for others."""
+    """Return parameter -> lower bound (None if its logarithm is not used), and notices."""
     asked = None
     if log is not None and not isinstance(log, bool):
         asked = {log} if isinstance(log, str) else set(log)

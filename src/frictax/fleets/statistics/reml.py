@@ -1,13 +1,14 @@
-"""Restricted maximum likelihood of a population of machines from estimates with known errors.
+"""Restricted maximum likelihood estimates of a population of machines. The data are estimates with
+known errors.
 
-Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The deviation a_j ~ N(0, Omega) is that of
-the machine, b_ij ~ N(0, Psi) that of the record, and e_ij ~ N(0, C_ij) the known error. The
-mean mu and the spreads Omega and Psi maximise the restricted likelihood (Patterson and Thompson,
-Biometrika 58, 1971). The search uses Cholesky factors of the spreads, which keep them positive
-semidefinite, and the expected information as Hessian (Fisher scoring). With one parameter and one
-record for each machine this is the random-effects model of meta-analysis (DerSimonian and Laird,
-Controlled Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral Statistics
-30, 2005).
+Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The deviation of the machine is a_j ~ N(0,
+Omega), that of the record is b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij). C_ij is known.
+The mean mu and the spreads Omega and Psi maximise the restricted likelihood (Patterson and
+Thompson, Biometrika 58, 1971). The search uses Cholesky factors of the spreads, which keep them
+positive semidefinite, and the expected information as Hessian (Fisher scoring). With one parameter
+and one record for each machine this is the random-effects model of meta-analysis (DerSimonian and
+Laird, Controlled Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral
+Statistics 30, 2005).
 """
 
 import dataclasses
@@ -22,9 +23,10 @@ class Estimates:
     """Estimates y (n, p) with covariances C (n, p, p), sorted by machine.
 
     - `start` (m,): index of the first record of each machine.
-    - `counted` (n,) and `counted_machines` (m,): 1, or 0 for outliers.
-    - `consistency`: factors on the squares of the counted records and machines, which correct for
-      the outliers that are missing among them.
+    - `counted` (n,) and `counted_machines` (m,): weight of each record and machine: 1, or 0 for
+      outliers.
+    - `consistency`: factors on the squared deviations of counted records and of counted machines.
+      They correct for good estimates that are excluded as outliers.
     """
 
     y: np.ndarray
@@ -40,16 +42,17 @@ class Estimates:
         return np.repeat(np.arange(self.start.size), np.diff([*self.start, len(self.y)]))
 
     def machine_sums(self, x: np.ndarray) -> np.ndarray:
-        """Sum x (n, ...) over the records of each machine."""
+        """Return the sums of x (n, ...) over the records of each machine (m, ...)."""
         return x if self.start.size == len(self.y) else np.add.reduceat(x, self.start, axis=0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Likelihood:
-    """The restricted likelihood at given spreads, and the matrices that its derivatives use.
+    """The restricted likelihood for given spreads, and the matrices that its derivatives use.
 
-    - `A` (n, p, p): weights of records, 0 for outliers; `G` (m, p, p): weights of machines.
-    - `ybar`, `V` (m, ...): weighted mean of each machine, and its covariance about the machine.
+    - `A` (n, p, p): weight matrices of records, 0 for outliers; `G` (m, p, p): those of machines.
+    - `ybar` (m, p): weighted mean of each machine's estimates; `V` (m, p, p): covariance of the
+      error of this mean.
     - `mean`, `P`: mu and its covariance; `loglik`: the restricted log likelihood.
     """
 
@@ -68,7 +71,8 @@ def evaluate_likelihood(
     within: np.ndarray | None = None,
     mean: np.ndarray | None = None,
 ) -> Likelihood:
-    """Evaluate the likelihood at these spreads, with the best mean unless `mean` is given.
+    """Evaluate the restricted likelihood for the spreads `between` and `within` machines. The mean
+    is the best one unless `mean` is given.
 
     Without `within`, each machine has one record.
     """
@@ -99,12 +103,14 @@ def evaluate_likelihood(
 
 
 def multiply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Multiply matrices A (n, p, q) and vectors x (n, q), one by one."""
+    """Return the products A_i x_i (n, p) of the matrices A (n, p, q) and the vectors x (n, q)."""
     return (A @ x[:, :, None])[:, :, 0]
 
 
 def likelihood_gradient(estimates: Estimates, at: Likelihood, within: bool) -> list[np.ndarray]:
-    """Return the derivatives of the likelihood by Omega and by Psi, as symmetric matrices."""
+    """Return the derivatives of the log likelihood with respect to Omega and (if `within`) Psi, as
+    symmetric matrices.
+    """
     g = multiply(at.G, at.ybar - at.mean)
     c, b = estimates.consistency
     by_machine = 0.5 * (b * g[:, :, None] * g[:, None, :] - at.G + at.G @ at.P @ at.G)
@@ -122,9 +128,11 @@ def likelihood_gradient(estimates: Estimates, at: Likelihood, within: bool) -> l
 def expected_information(
     estimates: Estimates, at: Likelihood, within: bool, most: int | None = None
 ) -> np.ndarray:
-    """Return the expected information on Omega, and Psi after it, in the basis `symmetric_basis`.
+    """Return the expected information matrix of the entries of Omega, followed by those of Psi. The
+    entries are coefficients of `symmetric_basis`.
 
-    `most`: number of records to compute it from, by every k-th machine; all if None.
+    `most`: about the number of records from which it is computed, by taking every k-th machine;
+    None for all.
     """
     E, m, n = symmetric_basis(len(at.mean)), estimates.start.size, len(estimates.y)
     k, every = len(E), 1 if most is None else max(n // most, 1)
@@ -148,14 +156,14 @@ def expected_information(
 
 
 def _traces(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Sum tr(X_ma Y_mb) over m, for all a and b."""
+    """Return the sums of tr(X_ma Y_mb) over m, for all a and b."""
     m, k, p, _ = X.shape
     first = X.swapaxes(0, 1).reshape(k, m * p * p)
     return first @ Y.swapaxes(-1, -2).swapaxes(0, 1).reshape(k, m * p * p).T
 
 
 def _pairs(A: np.ndarray, B: np.ndarray, E: np.ndarray) -> np.ndarray:
-    """Sum tr(A_n E_a B_n E_b) over n, for all a and b."""
+    """Return the sums of tr(A_n E_a B_n E_b) over n, for all a and b."""
     p = A.shape[-1]
     K = (A.reshape(-1, p * p).T @ B.reshape(-1, p * p)).reshape(p, p, p, p)
     return np.einsum("ijkl,ajk,bli->ab", K, E, E, optimize=True)
@@ -176,12 +184,12 @@ def maximize_likelihood(
     within: np.ndarray | None,
     steps: int = 200,
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
-    """Maximise the likelihood over the spreads from a start.
+    """Maximise the restricted likelihood over the spreads, from the start `between` and `within`.
 
     The variables are the entries of the Cholesky factors, scaled to about one standard error. A
-    spread of 0 is a saddle point, so the search starts at a small distance from it.
+    spread of 0 is a saddle point, so the search starts at a small distance from 0.
 
-    **Returns:** both spreads, the likelihood there, and whether the search converged.
+    **Returns:** both spreads, the likelihood for these spreads, and True if the search converged.
     """
     from scipy.optimize import minimize
 

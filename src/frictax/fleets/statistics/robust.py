@@ -1,22 +1,23 @@
-"""The population's spreads and outliers, from estimates that may contain outliers.
+"""A robust fit of the population: mean, spreads and outliers, from estimates that may contain
+outliers.
 
 Estimates are transformed to the unconstrained scale by the delta method. The transformation is
 linearised at the conditional mode of each record and iterated to convergence (Lindstrom and Bates,
-Biometrics 46, 1990). A linearisation at the estimate itself gives values that are low by chance
-large relative errors and too little weight.
+Biometrics 46, 1990). With a linearisation at the estimate itself, values that are low by chance
+would have too large relative errors, and too little weight.
 
 The search starts from medians, median deviations and rank correlations, so outliers do not mask
-each other. Then estimates beyond the 99 % point of their distance (99.9 % in a small fleet) are
-excluded from the likelihood. The squares of the others are multiplied by a consistency factor, and
-the set is computed again until it does not change. This is the reweighting of Rousseeuw and Van
-Zomeren (JASA 85, 1990) with the factor of Croux and Haesbroeck (Journal of Multivariate Analysis
-71, 1999). The distributions are those of Cerioli (JASA 105, 2010), for counted and for excluded
-estimates.
+each other. Then estimates whose distance exceeds the 99 % quantile (99.9 % in a small fleet) are
+excluded from the likelihood. The squares of the remaining estimates are multiplied by a consistency
+factor. Fit and exclusion are repeated until the set of excluded estimates does not change. This is
+the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of Croux and Haesbroeck
+(Journal of Multivariate Analysis 71, 1999). The distributions of the distances are those of Cerioli
+(JASA 105, 2010), separately for counted and for excluded estimates.
 
-Mahalanobis distances contain the spread and each record's own errors. They are chi-squared in a
-large fleet of long records. In a small fleet, or with errors of few degrees of freedom, they follow
-Hotelling's T2 with degrees of freedom by Satterthwaite. A counted estimate is measured from the
-others.
+Mahalanobis distances use the sum of the spread and the error covariance of each record. Squared
+distances follow a chi-squared distribution in a large fleet of long records. In a small fleet, or
+with errors of few degrees of freedom, they follow Hotelling's T2 with degrees of freedom by
+Satterthwaite. The distance of a counted estimate is that from the mean of the others.
 """
 
 import dataclasses
@@ -36,11 +37,12 @@ MAD_FACTOR = 1.4826  # standard deviation over median absolute deviation of a no
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RawEstimates:
-    """Estimates z (n, p) on the physical scale, sorted by machine; NaN without estimate.
+    """Estimates z (n, p) on the physical scale, sorted by machine; NaN if an estimate is missing.
 
-    - `covariance` (n, p, p); `freedom` (n,): degrees of freedom of the covariances.
-    - `log` (p,): whether a parameter is normal in its logarithm; z is then the distance from the
-      lower bound.
+    - `covariance` (n, p, p): covariance of the errors; `freedom` (n,): degrees of freedom of the
+      covariances.
+    - `log` (p,): True for a parameter whose logarithm is normally distributed. Then z is the
+      distance from the lower bound.
     - `start` (m,): index of the first record of each machine.
     """
 
@@ -56,9 +58,10 @@ class RawEstimates:
         return np.isfinite(self.z)
 
     def unconstrained_start(self) -> np.ndarray:
-        """Return first values (n, p) on the unconstrained scale.
+        """Return start values (n, p) on the unconstrained scale.
 
-        An estimate below half of its standard error is raised to it, so that it has a logarithm.
+        An estimate below half its standard error is replaced by half its standard error, so that
+        its logarithm exists.
         """
         error = np.sqrt(np.einsum("nii->ni", self.covariance))
         with np.errstate(invalid="ignore"):
@@ -72,11 +75,13 @@ class RawEstimates:
         T: np.ndarray | None = None,
         before: Estimates | None = None,
     ) -> Estimates:
-        """Transform the estimates to the unconstrained scale by the delta method, linearised at u.
+        """Transform the estimates to the unconstrained scale by the delta method, linearised at
+        `u`.
 
-        **Arguments:** `u` (n, p) with covariance `T`; `scale` (p,): about the spread there;
-        `before`: estimates whose outliers are kept. The mean of a logarithm is corrected by T/2,
-        which is exact to second order in the errors.
+        **Arguments:** `u` (n, p): point of the linearisation; `T`: covariance of `u`; `scale` (p,):
+        approximate spread on the unconstrained scale; `before`: estimates from which the outlier
+        marks are copied. The mean of a logarithm is corrected by T/2, which is exact to second
+        order in the errors.
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
         moved = np.where(self.known, self.z / slope - 1.0, 0.0)
@@ -96,10 +101,10 @@ class RawEstimates:
     def with_even_weights(
         self, estimates: Estimates, u: np.ndarray, scale: np.ndarray
     ) -> Estimates:
-        """Remove from the covariances the part that is proportional to the value.
+        """Remove the dependence of the error covariances on the values of parameters in `log`.
 
-        With equal absolute errors, relative errors fall with the value. Large values would get
-        large weights in the likelihood, and the mean would be biased.
+        With equal absolute errors, the relative error decreases with the value. Without this
+        correction large values have large weights in the likelihood, and the mean is biased.
         """
         C, out = estimates.C, np.ones(u.shape)
         for k in np.flatnonzero(self.log):
@@ -115,11 +120,12 @@ class RawEstimates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OutlierTests:
-    """Squared Mahalanobis distances and p values; NaN without a test.
+    """Squared Mahalanobis distances and p values; NaN if a test is not possible.
 
-    - `squared`, `chance` (n,): of each record from the population.
+    - `squared`, `chance` (n,): squared distance of each record from the population, and its p
+      value.
     - `machine` (m,): p value of each machine.
-    - `within` (n,): p value of each record against the others of its machine.
+    - `within` (n,): p value of each record, compared with the other records of its machine.
     """
 
     squared: np.ndarray
@@ -132,8 +138,8 @@ class OutlierTests:
 class PopulationFit:
     """A fitted population on the unconstrained scale, with records sorted by machine.
 
-    - `between`, `within` (p, p): spreads; `likelihood` of the `estimates`; `converged`: whether
-      the search converged.
+    - `between`, `within` (p, p): spreads; `estimates`; `likelihood`: that of the estimates;
+      `converged`: True if the search converged.
     - `u` (n, p), `T` (n, p, p): empirical Bayes estimates and their covariances; `machine_u`
       (m, p), `machine_T`: the same for machines.
     - `tests`: distances and p values of records and machines.
@@ -152,7 +158,7 @@ class PopulationFit:
 
 
 def fit_robust_population(raw: RawEstimates) -> PopulationFit:
-    """Fit the population of these estimates, without its outliers."""
+    """Fit a population to the estimates, without outliers."""
     u = raw.unconstrained_start()
     scale = np.maximum(_robust_deviation(u), 1e-9 * np.abs(np.median(u, axis=0)) + 1e-100)
     estimates = raw.linearize(u, scale)
@@ -199,7 +205,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
 def empirical_bayes(
     estimates: Estimates, between: np.ndarray, within: np.ndarray | None, mean: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the posterior means and covariances of the records, then those of the machines."""
+    """Return the posterior means and covariances of the records, and those of the machines."""
     at = evaluate_likelihood(estimates, between, within, mean)
     share = between @ np.linalg.inv(between + at.V)
     machine_u = at.mean + multiply(share, at.ybar - at.mean)
@@ -221,7 +227,9 @@ def empirical_bayes(
 def _robust_start(
     raw: RawEstimates, estimates: Estimates, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood]:
-    """Estimate the spreads by medians and rank correlations, which outliers hardly change."""
+    """Estimate the spreads from medians and rank correlations, which outliers hardly change; return
+    also the likelihood.
+    """
     start = raw.start
     noise = np.nanmedian(np.where(raw.known, np.einsum("nii->ni", estimates.C), np.nan), axis=0)
     total, within = _robust_deviation(u) ** 2, None
@@ -249,7 +257,9 @@ def _robust_start(
 
 
 def _robust_deviation(u: np.ndarray) -> np.ndarray:
-    """Return standard deviations from median deviations, or the ordinary ones where these are 0."""
+    """Return the standard deviation of each column from the median absolute deviation. Where the
+    latter is 0, return the ordinary standard deviation.
+    """
     by_median = MAD_FACTOR * np.median(np.abs(u - np.median(u, axis=0)), axis=0)
     return np.where(by_median > 0, by_median, np.std(u, axis=0))
 
@@ -305,11 +315,12 @@ def chances(
     counted: np.ndarray,
     freedom: np.ndarray,
 ) -> np.ndarray:
-    """Return the p values of squared distances (n,).
+    """Return the p values of the squared distances (n,).
 
-    **Arguments:** `known` (n,): number of estimates of each; `share` (n,): share of its variance
-    that is the spread; `count`: number of those that the spread was estimated from, which are
-    those with `counted` 1; `freedom` (n,): degrees of freedom of the rest of the variance.
+    **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): fraction of the
+    variance that is spread, not error; `count`: number of machines from which the spread was
+    estimated; `counted` (n,): 1 if the tested estimate is one of these; `freedom` (n,): degrees of
+    freedom of the error part of the variance.
     """
     from scipy.special import chdtrc, fdtrc
 
@@ -330,16 +341,17 @@ def chances(
 
 
 def outlier_threshold(machines: int) -> float:
-    """Return the p value below which an estimate does not count for mean and spread.
+    """Return the p value below which an estimate is excluded from mean and spread.
 
-    In a small fleet, a good estimate that is excluded costs more than an outlier that is not.
+    The value is smaller in a small fleet. There the loss of a good estimate costs more than an
+    outlier that is not excluded.
     """
     return 0.01 if machines >= 100 else 0.001
 
 
 def consistency_factor(p: int, threshold: float) -> float:
-    """Return the factor on the mean square of a normal population in p dimensions that corrects
-    for the excluded estimates beyond the threshold.
+    """Return the factor on the mean square of p-dimensional normal estimates that corrects for the
+    exclusion of those beyond the threshold.
     """
     from scipy.special import chdtr, chdtri
 
@@ -348,8 +360,8 @@ def consistency_factor(p: int, threshold: float) -> float:
 
 
 def variance_factor(p: int, threshold: float) -> float:
-    """Return the factor by which the threshold increases the variances of the spread's entries, in
-    addition to the effect of the smaller number of estimates.
+    """Return the factor by which the exclusion increases the variances of the spread's entries. The
+    effect of the smaller number of estimates is not included.
     """
     from scipy.special import chdtr, chdtri
     from scipy.stats import chi2
@@ -361,7 +373,9 @@ def variance_factor(p: int, threshold: float) -> float:
 
 
 def _share(spread: np.ndarray, total: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the share of the variance that is the spread, averaged over known parameters."""
+    """Return the fraction of the variance `total` that is `spread`, averaged over the parameters
+    with an estimate.
+    """
     each = np.einsum("nij,ji->n", np.linalg.inv(total), spread)
     return np.clip(each / np.maximum(known, 1), 0.0, 1.0)
 

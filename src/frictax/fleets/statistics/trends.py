@@ -1,12 +1,13 @@
-"""Straight lines over time through the records of many machines, with common scatter.
+"""Fit straight lines over time to the records of many machines, with a common variance of the
+scatter.
 
 The model is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. Machine j has the intercept a_j
-and the slope b_j. The temperature coefficient is that of all machines (c_j = c) or of machine j.
-The errors e_ij have known standard deviations. The other scatter between records is white,
-w ~ N(0, white), or autocorrelated: r has the variance `slow` and the correlation
-exp(-|t - t'| / memory). These three variance parameters are common to the fleet and estimated by
-restricted maximum likelihood. Autocorrelated scatter that is modelled as white would look like
-drift.
+and the slope b_j. The temperature coefficient c_j is common to all machines (c_j = c) or separate
+for machine j. The errors e_ij have known standard deviations. The scatter between records has a
+white part w ~ N(0, white) and an autocorrelated part r. The variance of r is `slow`, and its
+autocorrelation is exp(-|t - t'| / memory). `white`, `slow` and `memory` are common to the fleet and
+are estimated by restricted maximum likelihood. A model with white scatter only would report
+autocorrelated scatter as drift.
 """
 
 import dataclasses
@@ -22,10 +23,10 @@ from .robust import MAD_FACTOR
 class Lines:
     """Records of one parameter, sorted by machine and then by date.
 
-    - `t` (n,): time from the middle of the machine's dates; `x`, `error` (n,): estimates and
-      standard errors; `T` (n,): temperatures, or None.
-    - `start` (m,): index of the first record of each machine; `own` (m,): whether the machine has
-      its own temperature coefficient.
+    - `t` (n,): time since the mean date of the machine; `x`, `error` (n,): estimates and standard
+      errors; `T` (n,): temperatures, or None.
+    - `start` (m,): index of the first record of each machine; `own` (m,): True for a machine with a
+      separate temperature coefficient.
     """
 
     t: np.ndarray
@@ -42,14 +43,15 @@ class Lines:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinesFit:
-    """LinesFit lines.
+    """The fitted lines of one parameter for all machines.
 
-    - `a`, `b` (m,): values at t = 0 and slopes; `covariance` (m, q, q) of the parameters of each
-      machine for a known common temperature coefficient; `by_c` (m, q): minus their derivatives by
-      that coefficient.
+    - `a`, `b` (m,): values at t = 0 and slopes; `covariance` (m, q, q): that of the q parameters of
+      each machine if the common temperature coefficient is known; `by_c` (m, q): minus the
+      derivatives of these parameters with respect to that coefficient.
     - `own_c` (m,): temperature coefficient of each machine, NaN if it uses the common one; `c` and
       `c_error`: the common coefficient and its standard error, NaN without temperatures.
-    - `white`, `slow`: variances of the scatter between records; `memory` in the unit of t.
+    - `white`, `slow`: variances of the white and of the autocorrelated scatter between records;
+      `memory`: correlation time in the unit of t.
     - `dof`: degrees of freedom of the residuals; `loglik`: the restricted log likelihood.
     """
 
@@ -68,7 +70,7 @@ class LinesFit:
 
 
 def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> LinesFit:
-    """Fit the lines by weighted least squares at these variances."""
+    """Fit the lines by weighted least squares with the given variances and correlation time."""
     k = lines.machine
     inverse, logdet = _precision(lines, white, slow, memory)
     own = lines.own[k] if lines.T is not None else np.zeros(len(k), bool)
@@ -116,8 +118,8 @@ def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     """Fit the lines without outliers, and return the lines, their fit, and a mask of outliers (n,).
 
     An outlier is a record more than four standard deviations from the prediction by the other
-    records of its machine. It gets a very large error. The first set of outliers comes from
-    medians, so that outliers do not increase the scatter by which they are judged.
+    records of its machine. Its error is set to a very large value. The first set of outliers is
+    found with medians, so that outliers do not increase the scatter with which they are compared.
     """
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     z = _residuals(lines, rough) / lines.error
@@ -135,8 +137,8 @@ def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
 
 
 def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
-    """Return the distance of each record from the prediction by the others of its machine, in
-    standard deviations; of outliers, the distance from the line of the others.
+    """Return the distance of each record from its prediction by the other records of its machine,
+    in standard deviations. For an outlier, return the distance from the fitted line.
     """
     inverse, _ = _precision(kept, fitted.white, fitted.slow, fitted.memory)
     own = kept.own[kept.machine]
@@ -167,9 +169,9 @@ def _residuals(lines: Lines, fitted: LinesFit) -> np.ndarray:
 
 
 def fit_lines(lines: Lines) -> LinesFit:
-    """Fit the lines at the variances of the largest restricted likelihood.
+    """Fit the lines with the variances that maximise the restricted likelihood.
 
-    The scatter is autocorrelated only if this increases the likelihood significantly.
+    The model has autocorrelated scatter only if this increases the likelihood significantly.
     """
     from scipy.optimize import minimize, minimize_scalar
 
@@ -225,11 +227,12 @@ def fit_lines(lines: Lines) -> LinesFit:
 
 
 def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[Any, float]:
-    """Return a function that multiplies by the inverse of the records' covariance, and the log
-    determinant of that covariance.
+    """Return a function that multiplies a matrix by the inverse covariance of the records, and the
+    log determinant of the covariance.
 
-    The autocorrelated part has a tridiagonal precision, with all machines in one band. Therefore
-    the work is proportional to the records (Rue and Held, Gaussian Markov Random Fields, 2005).
+    The inverse covariance of the autocorrelated part is tridiagonal, in one band matrix for all
+    machines. Therefore the computing time is proportional to the number of records (Rue and Held,
+    Gaussian Markov Random Fields, 2005).
     """
     variance = lines.error**2 + white
     if slow == 0:
@@ -255,8 +258,8 @@ def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[
 def _band(
     lines: Lines, variance: np.ndarray, slow: float, memory: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the precision of the autocorrelated part plus that of the white part as a band, and
-    the correlation (n - 1,) of each record with the next.
+    """Return a band matrix: the inverse covariance of the autocorrelated part plus that of the
+    white part. Return also the correlation (n - 1,) of each record with the next one.
     """
     gaps = np.diff(lines.t)
     joined = np.diff(lines.machine) == 0

@@ -1,4 +1,4 @@
-"""End-of-line test: which records of a fleet lie within limits (`verdicts`, `Verdicts`)."""
+"""End-of-line test: decide which records of a fleet are within limits (`verdicts`, `Verdicts`)."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -27,16 +27,17 @@ PASS, FAIL, UNDECIDED = "pass", "fail", "cannot tell"
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Verdicts(Summarised):
-    """The verdict on each record of a fleet. Print it.
+    """The verdict on each record of a fleet. `print` shows a table.
 
-    - `table`: a row for each record of the fleet, in its order: `verdict` ("pass", "fail" or
-      "cannot tell"), the verdict on each parameter, and `why`: the parameters and limits that
-      decided, or why estimates are missing.
+    - `table`: a row for each record, in the order of the fleet: `verdict` ("pass", "fail" or
+      "cannot tell"), and the verdict on each parameter. `why`: the reason if the verdict is not
+      "pass", such as a parameter and its limit, or missing estimates.
     - `numbers`: a row for each parameter: limits `lower` and `upper` [SI], and the counts of
-      "pass", "fail" and "cannot tell". `guard`: guard band, the median of half an interval [SI];
-      `guard_share`: both guard bands over the width of the limits; `capability`: width over four
-      standard errors (measurement capability index of JCGM 106). NaN with only one limit.
-    - `level` of the intervals.
+      "pass", "fail" and "cannot tell". `guard`: guard band, the median of half the width of an
+      interval [SI]. `guard_share`: sum of both guard bands divided by the width upper - lower of
+      the limits. `capability`: this width divided by four standard errors (measurement capability
+      index of JCGM 106). The last two are NaN with only one limit.
+    - `level`: confidence level of the intervals.
 
     **Example:** at `verdicts`.
     """
@@ -53,11 +54,11 @@ class Verdicts(Summarised):
         return {word: found.count(word) for word in (PASS, FAIL, UNDECIDED)}
 
     def to_pandas(self) -> DataFrame:
-        """`table`."""
+        """Return `table`."""
         return self.table
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return head and rows of the printed table: one row a parameter, then one for all."""
+        """Return head and rows of the printed table; the last row is for all parameters."""
         head = (
             "number",
             "limits",
@@ -104,7 +105,7 @@ class Verdicts(Summarised):
 
     @property
     def sentences(self) -> list[str]:
-        """The error probabilities, and the records that fail, in sentences."""
+        """Sentences about the error probabilities and the records that fail."""
         share, q = 100 * (1 - self.level) / 2, len(self.numbers)
         most = min(q * share, 100.0)
         out = [
@@ -125,20 +126,21 @@ class Verdicts(Summarised):
 def verdicts(
     table: DataFrame | Fleet, limits: Mapping[str, Checked[Any]], *, level: float = 0.95
 ) -> Verdicts:
-    """Decide which records of a fleet lie within limits: pass, fail, or cannot tell.
+    """Decide which records of a fleet are within limits. The verdict is "pass", "fail" or "cannot
+    tell".
 
-    A parameter passes if its whole interval lies within the limits, and fails if the whole interval
-    lies beyond one limit. Otherwise its verdict is "cannot tell". A record fails if one parameter
-    fails, and passes if all pass. So half of the interval is a guard band on both sides of a limit
-    (as in ISO 14253-1, but with Student's t and each record's own errors).
+    A parameter passes if its whole interval is within the limits, and fails if the whole interval
+    is beyond one limit. Otherwise its verdict is "cannot tell". A record fails if one parameter
+    fails, and passes if all parameters pass. So half the interval is a guard band on both sides of
+    a limit. This is as in ISO 14253-1, but with Student's t and the standard errors of each record.
 
     **Arguments:**
 
-    - `table`: one row a record, as for `population`. The verdict is "cannot tell" for records
-      without estimates.
-    - `limits`: name -> (lower, upper) in SI, with None for no limit.
-    - `level`: of the intervals. A parameter beyond its limit passes with a probability of at most
-      (1 - level) / 2.
+    - `table`: one row for each record, as for `population`. The verdict is "cannot tell" for
+      records without estimates.
+    - `limits`: name -> (lower, upper) in SI; None means no limit.
+    - `level`: confidence level of the intervals. A parameter that is truly beyond its limit passes
+      with a probability of at most (1 - level) / 2.
 
     **Returns:** a `Verdicts`.
 

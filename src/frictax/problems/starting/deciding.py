@@ -1,4 +1,4 @@
-"""Make a draft from a file and the options of a user. The options override guesses."""
+"""Create a draft from a file and the options of a user. The options override guesses."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -21,7 +21,8 @@ _MACHINE_OF = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Options of a user: `machine`, `rate` [Hz], columns by role, constants by name.
+    """Options of a user. `machine`; `rate` [Hz]; `columns`: role -> column; `constants`: name ->
+    value.
 
     Only rows with the values in `where` are read. If the clock of the file starts again, only the
     rows of its `part` are read.
@@ -36,10 +37,10 @@ class Options:
 
 
 def draft_of(file: Path, options: Options) -> Draft:
-    """Return the draft of a file by its numbers and by options.
+    """Return the draft of a file, from its numbers and the options of the user.
 
-    **Raises:** `FileNotFoundError`; `ValueError` with one sentence for options that are wrong,
-    contradict each other, or are not used.
+    **Raises:** `FileNotFoundError`; `ValueError` for options that are wrong, contradict each other,
+    or are not used.
     """
     draft = first_draft(file, options.rate, dict(options.where), options.part)
     draft = dataclasses.replace(draft, constants=dict(options.constants))
@@ -63,7 +64,9 @@ def draft_of(file: Path, options: Options) -> Draft:
 
 
 def with_machine(draft: Draft, machine: str) -> Draft:
-    """Return the draft of another machine, with guessed units of its kind of motion."""
+    """Return the draft with another machine. For a machine that moves along a line, the units are
+    guessed again.
+    """
     other = dataclasses.replace(draft, machine=machine, sure=True)
     if not other.turns:
         other = dataclasses.replace(other, columns=guess_columns(draft.shape, True, draft.rate))
@@ -71,7 +74,7 @@ def with_machine(draft: Draft, machine: str) -> Draft:
 
 
 def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
-    """Return the draft with the columns that the user names; a column has one role."""
+    """Return the draft with the columns that the user names. A column has only one role."""
     columns, by = dict(draft.columns), dict[int, str]()
     for role, text in named.items():
         chosen = named_column(role, text, draft.shape, columns.get(role), draft.turns)
@@ -95,14 +98,14 @@ def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
 
 
 def correct_machine(draft: Draft) -> Draft:
-    """Return the draft with an arm instead of a rotor if the numbers show gravity."""
+    """Return the draft with the machine "arm" instead of "rotor" if the numbers show gravity."""
     if draft.machine != "rotor" or draft.lacking() is not None:
         return draft
     return dataclasses.replace(draft, machine="arm") if has_gravity(draft) else draft
 
 
 def with_signs(draft: Draft) -> Draft:
-    """Return the draft with the sign of the drive reversed if it takes energy from the machine."""
+    """Reverse the sign of the drive in the draft if the drive takes energy from the machine."""
     if draft.machine not in DRIVEN or draft.lacking() is not None or draft.unknown_counts():
         return draft
     return dataclasses.replace(draft, reversed=drive_brakes(draft))

@@ -69,8 +69,9 @@ _BODIES = {"gear": "rotor alone", "brake": "wheel", "spindown": "rotor"}
 
 @dataclasses.dataclass(frozen=True)
 class Missing:
-    """An open question: `flag`, the option that answers it, with an example; `says`, a sentence
-    with a remedy; `doubtful`: whether the user must answer it in spite of `--yes`.
+    """An open question to the user. `flag`: the option that answers the question, with an example;
+    `says`: the question with a remedy; `doubtful`: True if the user must answer it even with
+    `--yes`.
     """
 
     flag: str
@@ -83,11 +84,12 @@ class Draft:
     """A problem file in progress: the record, its columns and its machine.
 
     - `file`, `shape`: the record and its layout.
-    - `machine`: one of `MACHINES`; `sure`: whether the file or the user says so.
-    - `columns`: by role; `rate` [Hz] if no column contains the time; `constants` by name.
-    - `where`: the values of the rows that are read; `part`: the number, from 1 on, of a part of a
-      file whose clock starts again.
-    - `reversed`: whether drive and motion have opposite signs.
+    - `machine`: one of `MACHINES`; `sure`: True if the file or the user determines the machine.
+    - `columns`: role -> column; `rate` [Hz]: sampling rate if no column contains the time;
+      `constants`: name -> value.
+    - `where`: column -> value of the rows that are read; `part`: number (from 1) of the part that
+      is read, for a file whose clock starts again.
+    - `reversed`: True if drive and motion have opposite signs.
     """
 
     file: Path
@@ -107,7 +109,7 @@ class Draft:
 
     @property
     def drive(self) -> Chosen | None:
-        """The column that drives the machine: a current before a force."""
+        """The column that drives the machine, or None. A current has precedence over a force."""
         if self.machine in ("servo", "brake"):
             return self.columns.get("reference" if self.machine == "servo" else "pressing")
         if self.machine in COASTING:
@@ -118,7 +120,7 @@ class Draft:
 
     @property
     def gain(self) -> float:
-        """Torque, or force, per unit of the drive's current as it was recorded."""
+        """Torque (or force) [SI] per recorded unit of the drive's current."""
         if self.drive is None:
             return 1.0
         milli = 1e-3 if self.drive.unit in ("mA", "mV") else 1.0
@@ -126,8 +128,8 @@ class Draft:
 
     @property
     def output(self) -> Chosen | None:
-        """The column that is fitted: a position rather than a velocity, which is often its
-        derivative.
+        """The column that is fitted, or None. A position has precedence, because a velocity is
+        often its derivative.
         """
         return self.columns.get("position") or self.columns.get("velocity")
 
@@ -141,13 +143,13 @@ class Draft:
 
     @property
     def not_used(self) -> list[str]:
-        """The names, or numbers, of the columns that are not used."""
+        """The names of the columns that are not used, or their numbers if they have no name."""
         used = {c.number for c in self.used_columns} | {c.clock for c in self.used_columns}
         names = enumerate(self.shape.names, start=1)
         return [name or str(i) for i, name in names if i not in used]
 
     def asked_constants(self) -> list[str]:
-        """Return the names of the constants that no record of this machine contains."""
+        """Return the names of the constants that the user must give."""
         out = list[str]()
         drive = self.drive
         if self.machine in DRIVEN and drive is not None:
@@ -157,7 +159,7 @@ class Draft:
         return out
 
     def question(self, constant: str) -> str:
-        """Return the question that asks for a constant, in words."""
+        """Return a phrase that describes the value to give for a constant."""
         drive, turns = self.drive, self.turns
         return CONSTANTS[constant][1].format(
             drive="" if drive is None else drive.label,
@@ -167,8 +169,8 @@ class Draft:
         )
 
     def lacking(self) -> Missing | None:
-        """Return what makes the columns insufficient for this machine, or None: the first column
-        that is missing, constant, of the wrong unit, or whose times repeat.
+        """Return the first reason why the columns are insufficient for this machine, or None.
+        Reasons are a column that is missing, constant or of the wrong unit, and times that repeat.
         """
         have, machine = self.columns, self.machine
         needed: dict[str, tuple[str, ...]] = {
@@ -231,7 +233,9 @@ class Draft:
         )
 
     def _of_other_kind(self, column: Chosen) -> Missing | None:
-        """Return an error if a rotation has a unit of a translation, or the reverse."""
+        """Return an error if the unit of a column is one of translation for a machine that turns,
+        or the reverse.
+        """
         if column.role in ("time", "current", "pressing"):
             return None
         if column.unit in COUNTS:
@@ -297,7 +301,7 @@ class Draft:
         )
 
     def open_questions(self) -> list[Missing]:
-        """Return what is guessed or unknown, in the order of the questions."""
+        """Return the questions about guessed or unknown properties, in the order asked."""
         out = list[Missing]()
         if not self.sure:
             out.append(
@@ -318,7 +322,7 @@ class Draft:
         return out + self.unknown()
 
     def unknown_counts(self) -> list[Missing]:
-        """Return the encoders whose counts in a turn are not known."""
+        """Return a question for each encoder whose number of counts in a turn is unknown."""
         return [
             Missing(
                 f"--{column.role} '{column.name or column.number}[counts/4096]'",
@@ -330,7 +334,7 @@ class Draft:
         ]
 
     def unknown(self) -> list[Missing]:
-        """Return the numbers that no rule can guess."""
+        """Return a question for each number that cannot be guessed."""
         out = self.unknown_counts()
         for name in self.asked_constants():
             if name not in self.constants:
@@ -344,8 +348,8 @@ class Draft:
         return out
 
     def unused_option(self, roles: list[str]) -> str | None:
-        """Return why an option of the user is not used, or None; `roles`: the columns that the user
-        names.
+        """Return why an option of the user is not used, or None. `roles`: the roles of the columns
+        that the user names.
         """
         used = {column.role for column in self.used_columns}
         for role in roles:
@@ -359,7 +363,7 @@ class Draft:
         return self._unused_constant(unused[0]) if unused else None
 
     def _why_no_column(self, role: str) -> str:
-        """Return why this machine does not use a column of the role."""
+        """Return why this machine does not use a column with this `role`."""
         a = with_article(self.machine)
         if self.machine == "sweep":
             return "a sweep is a table of speeds and forces"
@@ -371,7 +375,7 @@ class Draft:
         return f"{a} has no such column"
 
     def _unused_constant(self, name: str) -> str:
-        """Return why this machine does not use a constant, with the remedy."""
+        """Return a sentence that says why this machine does not use a constant, with the remedy."""
         flag, drive = CONSTANTS[name][0], self.drive
         if name == "torque_constant" and drive is not None and drive.role == "force":
             return (
@@ -391,7 +395,7 @@ class Draft:
 
 
 def _unit_question(column: Chosen, file: str) -> Missing:
-    """Ask the unit, or the role, of a column."""
+    """Return the question for the unit, or the role, of a column."""
     if column.per_turn is not None:
         flag = f"--{column.role} '{column.as_typed}'"
         return Missing(
@@ -418,8 +422,8 @@ def first_draft(
     where: dict[str, str] | None = None,
     part: int | None = None,
 ) -> Draft:
-    """Return a draft from the names and numbers of a file; `rate` [Hz] if no column contains the
-    time; `where` and `part` as of a `Draft`.
+    """Return a draft from the names and numbers of a file; `rate` [Hz]: sampling rate if no column
+    contains the time; `where` and `part`: see `Draft`.
 
     **Raises:** `FileNotFoundError`, or `ValueError` for a file without a table of numbers.
     """
@@ -461,7 +465,7 @@ def first_draft(
 def machine_of(
     columns: dict[str, Chosen], shape: Shape, rate: float | None = None
 ) -> tuple[str, bool]:
-    """Return the likely machine of the columns, and whether another one is unlikely."""
+    """Return the machine that the columns suggest, and True if another machine is unlikely."""
     if (by_roles := _machine_by_roles(set(columns), rate)) is not None:
         return by_roles, True
     drive = columns.get("current") or columns.get("force")
@@ -492,7 +496,7 @@ def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
 
 
 def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
-    """Return whether the speed decreases to rest, as in a machine without a drive."""
+    """Return True if the speed decreases to 0, as in a machine without a drive."""
     for role in ("velocity", "position"):
         if role in columns:
             x = shape.values[:, columns[role].number - 1]
@@ -505,7 +509,7 @@ def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
 
 
 def with_article(machine: str) -> str:
-    """Return a machine with its article for a sentence."""
+    """Return the name of a machine with its article, for use in a sentence."""
     noun = {"spindown": "rotor that runs down", "coastdown": "vehicle that coasts"}
     machine = noun.get(machine, machine)
     return f"an {machine}" if machine[0] in "ae" else f"a {machine}"

@@ -1,4 +1,4 @@
-"""Tests of guesses by the numbers of a record: derivatives, plausible units, coasting machines."""
+"""Tests of guesses with the numbers of a record: derivatives, plausible units, coasting."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ _COASTING = 0.05  # [range of the speed] largest increase of the speed of a coas
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """Units that the numbers allow, the most likely one first."""
+    """The units with which the numbers of a column are plausible, the most likely one first."""
 
     units: tuple[str, ...]
 
@@ -35,7 +35,8 @@ class Fit:
 
 
 def time_units(values: Samples) -> Fit:
-    """Return the units in which `values` are times of a record that a logger can have written.
+    """Return the units in which `values` are plausible times of a record, by sampling rate and
+    duration.
 
     >>> import numpy as np
     >>> time_units(np.arange(4001) * 1e-3).units, time_units(np.arange(4001.0)).units
@@ -60,8 +61,9 @@ def time_units(values: Samples) -> Fit:
 
 
 def position_units(t: Samples | None, x: Samples, turns: bool, angle: bool = False) -> Fit:
-    """Return the units in which `x` is a plausible position, the likelier first; `t` [s], None if
-    it is not known; `angle`: whether it is called an angle, which is not counted in turns.
+    """Return the units in which `x` is a plausible position, the most likely one first. `t`: times
+    [s], or None; `turns`: True for a rotation; `angle`: True if the column's name means an angle,
+    which excludes turns as unit.
     """
     wide = float(np.ptp(x)) if x.size else 0.0
     low, high = _TOP_SPEEDS[turns]
@@ -80,8 +82,8 @@ def position_units(t: Samples | None, x: Samples, turns: bool, angle: bool = Fal
 
 
 def top_speed(t: Samples, x: Samples) -> float:
-    """Return the speed that `x` rarely exceeds, by differences over a three-hundredth of the
-    record, so that noise and the steps of an encoder do not count.
+    """Return the 99th percentile of the speed of `x`. The speed is a difference over 1/300 of the
+    record, so that noise and the resolution of an encoder hardly affect it.
     """
     lag = max(1, x.size // 300)
     if x.size <= lag + 1:
@@ -91,15 +93,16 @@ def top_speed(t: Samples, x: Samples) -> float:
 
 
 def is_speed_of(t: Samples, x: Samples, other: Samples) -> bool:
-    """Return whether `other` is the derivative of `x`, up to a factor and an offset: its integral
-    follows `x`, which noise and the steps of an encoder hardly disturb.
+    """Return True if `other` is the derivative of `x`, up to a factor and an offset. The integral
+    of `other` is compared with `x`, because noise and the resolution of an encoder hardly affect
+    integrals.
     """
     return speed_scale(t, x, other) is not None
 
 
 def speed_scale(t: Samples, x: Samples, other: Samples) -> float | None:
-    """Return by how much `x` rises for each unit of the integral of `other`; None if `other` is
-    not the speed of `x`.
+    """Return the change of `x` divided by the change of the integral of `other`. Return None if
+    `other` is not the speed of `x`.
     """
     whole = np.isfinite(t) & np.isfinite(x) & np.isfinite(other)
     t, x, other = t[whole], x[whole], other[whole]
@@ -119,7 +122,7 @@ def speed_scale(t: Samples, x: Samples, other: Samples) -> float | None:
 
 
 def coasts(v: Samples) -> bool:
-    """Return whether the speed `v` falls to rest, or towards it, and does not rise again except for
+    """Return True if the speed `v` decreases towards 0, and does not increase again except by
     noise.
 
     >>> import numpy as np
@@ -145,7 +148,7 @@ def coasts(v: Samples) -> bool:
 
 
 def swings_down(x: Samples) -> bool:
-    """Return whether `x` swings about its last value with a decreasing amplitude, like a free
+    """Return True if `x` oscillates about its final value with a decreasing amplitude, like a free
     pendulum.
 
     >>> import numpy as np

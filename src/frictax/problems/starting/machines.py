@@ -1,4 +1,4 @@
-"""The machines of a draft: start values from the record, and the text of the tables."""
+"""The machine of a draft: start values from the record, and the tables of the problem file."""
 
 import dataclasses
 from collections.abc import Callable
@@ -16,14 +16,15 @@ _KNOWN = {**TIME, **POSITION, **VELOCITY, **FORCE}
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """Properties of a record, estimated from its numbers.
+    """Properties of a record, estimated from its samples.
 
-    - `rate`, `duration` [Hz, s]: of its samples, and of itself.
+    - `rate` [Hz]: sampling rate; `duration` [s]: length of the record.
     - `fast` [Hz]: nine tenths of the power of the drive, or of the motion, are below `fast`.
     - `slow` [Hz]: a twentieth of the power of the motion is below `slow`, without white noise.
-    - `inertia`, `dry`, `viscous`, `gravity`, `offset`: least squares of Newton's law on the
-      smoothed motion. All except the offset are at least a small share of the drive.
-    - `cutoff` [Hz] of filters and `window` [s].
+    - `inertia`, `dry`, `viscous`, `gravity`, `offset`: parameters of Newton's law, estimated by
+      least squares from the smoothed motion. `offset` is the angle of rest. All others are limited
+      to at least a small fraction of the drive.
+    - `cutoff` [Hz]: cutoff of filters; `window` [s]: length of windows.
     """
 
     rate: float
@@ -38,8 +39,8 @@ class Sizes:
 
     @property
     def decimate(self) -> int:
-        """Return n to keep every n-th sample: 1 unless a record of more than `_MANY` samples has a
-        rate far above the motion.
+        """The number n with which every n-th sample is kept. It is 1 unless the record has at least
+        60000 samples, at a rate far above the frequencies of the motion.
         """
         # A fit of 60000 samples or more takes minutes.
         if self.rate * self.duration < 60_000:
@@ -50,13 +51,14 @@ class Sizes:
 
     @property
     def cutoff(self) -> float:
-        """Thirty times as fast as the motion, and an eighth of the sampling rate at most."""
+        """The cutoff of filters [Hz]: 30 times `fast`, at most an eighth of the sampling rate."""
         return _round(min(30.0 * self.fast, self.rate / self.decimate / 8.0))
 
     @property
     def window(self) -> float:
-        """A third of the fastest period, so that errors of force do not add up; but a quarter of
-        the slowest at least, and a tenth of the record at most.
+        """The length of windows [s]: a third of the period of `fast`, so that force errors do not
+        accumulate. It is at least a quarter of the period of `slow`, and at most a tenth of the
+        record.
         """
         long = max(0.33 / self.fast, 0.25 / self.slow)
         return _round(max(min(long, self.duration / 10.0), 12.0 * self.decimate / self.rate))
@@ -83,8 +85,9 @@ def sizes(draft: Draft) -> Sizes:
 
 
 def has_gravity(draft: Draft) -> bool:
-    """Return whether the machine is an arm rather than a rotor: a torque over the sine of the angle
-    explains most of what inertia, friction and an offset do not, and a parabola explains less.
+    """Return True if the machine is an arm rather than a rotor. A model of inertia, friction and an
+    offset is fitted to the drive. The result is True if a sine of the angle explains most of its
+    residuals, and more than a parabola of the angle does.
     """
     position = draft.columns.get("position")
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
@@ -115,9 +118,9 @@ def has_gravity(draft: Draft) -> bool:
 def _smooth_motion(
     t: np.ndarray, x: np.ndarray, u: np.ndarray, is_position: bool
 ) -> tuple[np.ndarray, ...]:
-    """Return position, speed, acceleration and drive without the ends of the record, smoothed at
-    five times the frequency of the motion; `is_position`: whether `x` was measured, and is not the
-    integral of a speed.
+    """Return position, speed, acceleration and drive, without the ends of the record. They are
+    low-pass filtered at five times the frequency of the motion. `is_position`: True if `x` was
+    measured, False if it is the integral of a measured speed.
     """
     rate = (t.size - 1) / float(t[-1] - t[0])
     power = _power(np.gradient(x, 1.0 / rate), 2 if is_position else 0)
@@ -128,8 +131,8 @@ def _smooth_motion(
 
 
 def drive_brakes(draft: Draft) -> bool:
-    """Return whether the drive takes energy from the machine and accelerates it against its own
-    sign: its sign, or that of the motion, is the other one.
+    """Return True if the drive takes energy from the machine and accelerates it against the sign of
+    the drive. Then the sign of the drive or of the motion is reversed in the record.
     """
     t, s, u = series(dataclasses.replace(draft, reversed=False))
     if u is None or not np.ptp(u) > 0 or not np.ptp(s) > 0:
@@ -153,7 +156,7 @@ def _estimate(
     drive: np.ndarray | None,
     rate: float,
 ) -> tuple[float, float, float, float, float]:
-    """Return inertia, dry and viscous friction, torque of gravity, and angle of rest."""
+    """Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest."""
     if draft.machine in COASTING:
         inertia = draft.constants.get(COASTING[draft.machine], 1.0)
         drop = max(float(np.abs(v[0]) - np.abs(v[-1])), 1e-3 * float(np.max(np.abs(v))))
@@ -183,8 +186,8 @@ def _estimate(
 def _estimate_by_least_squares(
     u: np.ndarray, s: np.ndarray, v: np.ndarray, a: np.ndarray, hangs: str | None
 ) -> tuple[float, float, float, float, float]:
-    """Estimate by least squares of the drive `u`; `hangs`: the rest of an arm, "down" at the angle
-    0, or "anywhere"; None without gravity.
+    """Estimate the same numbers as `_estimate` by least squares on the drive `u`. `hangs`: "down"
+    if an arm rests at the angle 0, "anywhere" if at an unknown angle; None without gravity.
     """
     gravity = {"down": [np.sin(s)], "anywhere": [np.sin(s), np.cos(s)]}.get(hangs or "", [])
     columns = [a, np.sign(v), v, *gravity]
@@ -206,7 +209,7 @@ def _estimate_by_least_squares(
 
 
 def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return times [s], motion and drive [SI] on an even grid."""
+    """Return times [s], motion and drive [SI], interpolated to equal time steps."""
     out, drive = draft.output, draft.drive
     assert out is not None
     values, time = draft.shape.values, draft.columns.get("time")
@@ -244,8 +247,9 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
 
 
 def _power(x: np.ndarray, rise: int) -> np.ndarray:
-    """Return the power spectrum of a signal without noise. The power of the noise rises with the
-    `rise`-th power of the frequency, and is estimated from the upper half of the frequencies.
+    """Return the power spectrum of a signal after subtracting that of noise. The power of the noise
+    rises with about the `rise`-th power of the frequency. It is estimated from the upper half of
+    the frequencies.
     """
     power = np.abs(np.fft.rfft((x - np.mean(x)) * np.hanning(x.size))) ** 2
     # The power spectrum of white noise that is differentiated by central differences is
@@ -257,20 +261,20 @@ def _power(x: np.ndarray, rise: int) -> np.ndarray:
 
 
 def _quantile(power: np.ndarray, share: float) -> float:
-    """Return the frequency, in samples, below which that share of the power lies."""
+    """Return the frequency [1/sample] below which the fraction `share` of the power lies."""
     total = np.cumsum(power) / max(float(np.sum(power)), 1e-300)
     return 0.5 * float(np.searchsorted(total, share)) / max(power.size - 1, 1)
 
 
 def _round(x: float) -> float:
-    """Round a number to two digits."""
+    """Round a number to two significant digits."""
     return float(f"{x:.2g}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """`drive` and `output`: the names of the record's channels; `text`: the tables [machine] and
-    [fit]; `files`: further files of the problem, by name.
+    """The machine-dependent part of a problem file. `drive` and `output`: the names of the record's
+    channels; `text`: the tables [machine] and [fit]; `files`: name -> text of further files.
     """
 
     drive: str
@@ -280,13 +284,13 @@ class Template:
 
 
 def template(draft: Draft, found: Sizes) -> Template:
-    """Return the machine of a draft with start values."""
+    """Return the part of the problem file that depends on the machine, with start values."""
     return _TEMPLATES[draft.machine](draft, found)
 
 
 def _windows(found: Sizes, first: bool = True) -> str:
-    """Return the objective `Windows`; `first`: with a fit by inverse dynamics before it, which
-    needs the motion of each body.
+    """Return the TOML lines for the objective `Windows`. `first`: True if a fit by inverse
+    dynamics, which needs the motion of each body, gives the start.
     """
     start = (
         f'start = {{ kind = "InverseDynamics", cutoff = {found.cutoff!r} }} # Hz, of the filter\n'
@@ -302,7 +306,7 @@ def _law(found: Sizes) -> str:
 
 
 def _viscous(found: Sizes) -> float:
-    """Return a viscous coefficient above 0, the bound of its domain."""
+    """Return a start value of the viscous coefficient > 0. A start must not be at the bound 0."""
     return float(f"{max(found.viscous, 1e-3 * found.dry):.2g}")
 
 
@@ -442,7 +446,7 @@ free = ["brake.mu_pos"]
 
 
 def _coasting(draft: Draft, found: Sizes) -> Template:
-    """Return the problem of a body of known inertia that only friction slows, or also drag."""
+    """Return the template for a body of known inertia that coasts by friction (and drag)."""
     turns = draft.turns
     body, known = ("rotor", "J") if turns else ("mass", "m")
     contact, law = ("bearing", "tau_pos") if turns else ("friction", "f_pos")

@@ -1,4 +1,4 @@
-"""Roles and units of the columns of a file, from their names, checked by their numbers."""
+"""Find roles and units of a file's columns from their names, and check them with the numbers."""
 
 import dataclasses
 import re
@@ -78,13 +78,15 @@ _SAME_SCALE = 0.02
 class Chosen:
     """A column with its role and unit.
 
-    - `number`: its position in the file, from 1 on; `name`: as in the file, or "".
-    - `unit`; `per_turn`: counts of an encoder in a turn, None if unknown or without counts.
+    - `number`: position in the file, from 1; `name`: that in the file, or "".
+    - `unit`; `per_turn`: counts of an encoder in a turn, None if unknown or if the unit is not
+      counts.
     - `factor`: size of one recorded unit in `unit`, if the user scales the column.
-    - `sure`: whether file, numbers or user determine role and unit; otherwise they are a guess.
-    - `doubt`: a sentence, why the user must confirm the guess, or "".
+    - `sure`: True if file, numbers or user determine role and unit; False if they are guessed.
+    - `doubt`: a sentence that says why the user must confirm the guess, or "".
     - `others`: further units that the numbers allow.
-    - `clock`: the number of the column with its own times; None if it has those of the record.
+    - `clock`: number of the column that contains the times of this column; None if these are the
+      times of the record.
     """
 
     role: str
@@ -109,8 +111,8 @@ class Chosen:
 
     @property
     def choices(self) -> str:
-        """Return what a user can type for the column: its unit, or each unit that its numbers
-        allow.
+        """Return the texts that a user can type for the column: with its unit, or with each unit
+        that is plausible.
         """
         if self.unit in COUNTS and self.per_turn is None:
             return f"'{self.name or self.number}[counts/4096]' with the counts in a turn"
@@ -127,10 +129,10 @@ class Chosen:
 def guess_columns(
     shape: Shape, linear: bool = False, rate: float | None = None
 ) -> dict[str, Chosen]:
-    """Return the column of each role; roles without a column are left out.
+    """Return a dict from role to its guessed column; roles without a column are left out.
 
-    **Arguments:** `linear`: whether the machine is known to move along a line; `rate` [Hz] if no
-    column contains the time.
+    **Arguments:** `linear`: True if the machine is known to move along a line; `rate` [Hz]:
+    sampling rate if no column contains the time.
     """
     clocks = [] if rate is not None else clocks_of(shape)
     time = _with_unit("time", shape, clocks[0], turns=True) if clocks else None
@@ -154,8 +156,8 @@ def guess_columns(
 
 
 def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
-    """Return the column of each role except time, and the columns whose role follows only from
-    their numbers.
+    """Return a dict from role to column (except time), and the set of columns whose role was
+    guessed from their numbers.
     """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
@@ -196,8 +198,8 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return the roles by name and unit. The first column that fits gets the role; references are
-    tried last.
+    """Return a dict from role to column, according to names and units. The first suitable column
+    gets the role. Columns that are named as references are tried last.
     """
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
@@ -209,7 +211,7 @@ def _roles_by_name(
 
 
 def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int], t: Any) -> str:
-    """Return whether an unnamed motion is a velocity or a position."""
+    """Return "velocity" or "position" for a column of motion whose name does not show its role."""
     x = shape.values[:, j]
     for k in rest if t is None else ():
         # In a table of steady speeds, a force opposes the speed in both directions.
@@ -225,8 +227,8 @@ def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int]
 
 
 def without_wraps(shape: Shape) -> Shape:
-    """Return the shape with nanoseconds added to the times, and without the jumps of times, angles
-    and counts at the end of their range.
+    """Return the shape with nanoseconds added to the times, and with times, angles and counts
+    unwrapped: without jumps at the end of their range.
     """
     values, wraps = shape.values.copy(), dict[int, float]()
     for j, more in shape.nanoseconds.items():
@@ -244,7 +246,7 @@ def without_wraps(shape: Shape) -> Shape:
 
 
 def clocks_of(shape: Shape) -> list[int]:
-    """Return the columns that contain times, from 0 on."""
+    """Return the indices (from 0) of the columns that contain times."""
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
@@ -265,12 +267,14 @@ def clocks_of(shape: Shape) -> list[int]:
 
 
 def _is_other(shape: Shape, j: int) -> bool:
-    """Return whether a name says that a column is not motion and not a drive."""
+    """Return True if the name of a column shows that it is neither a motion nor a drive."""
     return bool(_OTHER_WORDS & set(_tokens(shape.names[j])))
 
 
 def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any) -> None:
-    """Remove the roles of a force from a derivative of the position without a unit of force."""
+    """Change the role of a column from force or current to velocity, if it has no unit and is the
+    derivative of the position. This changes `roles` in place.
+    """
     for role in ("force", "current"):
         if "position" not in roles or t is None:
             return
@@ -292,8 +296,8 @@ def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any
 
 
 def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Chosen]:
-    """Return the columns with units of position and velocity that agree: the velocity must be the
-    derivative of the position.
+    """Return the columns with consistent units of position and velocity, so that the velocity is
+    the derivative of the position.
     """
     position, velocity = columns.get("position"), columns.get("velocity")
     if position is None or velocity is None or t is None:
@@ -321,7 +325,9 @@ def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, C
 
 
 def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
-    """Return the position with the unit, or the counts in a turn, that the velocity determines."""
+    """Return the position column with the unit (or the counts in a turn) that follows from the
+    velocity. `scale`: change of the position divided by the integral of the velocity, as recorded.
+    """
     known = VELOCITY[velocity.unit]
     size = known.si / scale  # the size of one unit of the position, in SI units
     if position.unit not in COUNTS:
@@ -341,7 +347,7 @@ def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
 
 
 def _unit_of_size(size: float, units: Any, rotational: bool) -> str | None:
-    """Return the unit that has this size in SI units, or None."""
+    """Return the name of the unit whose value in SI is `size`, or None."""
     known = {name: unit.si for name, unit in units.items() if unit.rotational == rotational}
     return next((name for name, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
 
@@ -360,7 +366,8 @@ def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turn
     """Return the column that a user names: ``angle``, ``angle[deg]``, ``3[counts/4096]``, or
     ``CH2[72 deg]`` if one recorded unit is 72 deg.
 
-    **Raises:** `ValueError` for a column that does not exist and a unit of another kind.
+    **Raises:** `ValueError` for a column that does not exist, and for a unit that does not suit the
+    role.
     """
     name, unit = text.strip(), None
     if name not in shape.names and (found := re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", name)):
@@ -414,7 +421,9 @@ def _parse_unit(role: str, name: str, unit: str) -> tuple[str, float | None, flo
 
 
 def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chosen:
-    """Return a column in a role, its unit from the file or from its numbers; `t` [s] if known."""
+    """Return column j in the given role, with the unit that the file states or that its numbers
+    suggest. `t`: times [s] if known.
+    """
     name, values = shape.names[j].strip(), shape.values[:, j]
     unit = _stated_unit(role, shape, j)
     chosen = Chosen(role, j + 1, shape.names[j], "", True)
@@ -453,7 +462,7 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
 
 
 def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
-    """Return the unit of a column by the file, or by words in its name that are units."""
+    """Return the unit that the file or the name of column j states, or None."""
     unit, name = shape.units[j], shape.names[j].strip()
     words = set(_tokens(name))
     if role == "time":
@@ -477,7 +486,7 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
 
 
 def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.ndarray) -> str:
-    """Return why a guessed unit must be confirmed by the user, or ""."""
+    """Return a sentence that says why the user must confirm a guessed unit, or ""."""
     if others:
         allowed = " and ".join((unit, *others))
         return f"The unit of {chosen.label} is not stated, and its numbers fit {allowed}."
@@ -492,7 +501,9 @@ def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.nda
 def _likely_units(
     role: str, values: np.ndarray, turns: bool, t: Any, words: set[str]
 ) -> tuple[str, ...]:
-    """Return the units that numbers and `words` of a name allow, the likeliest first."""
+    """Return the units that the numbers of a column and the `words` of its name suggest, the most
+    likely first.
+    """
     x = _finite(values)
     wide = float(np.ptp(x)) if x.size else 0.0
     size = float(np.max(np.abs(x), initial=0.0))
@@ -515,14 +526,14 @@ def _likely_units(
 
 
 def times_in_seconds(shape: Shape, time: Chosen | None, rate: float | None) -> Any:
-    """Return the times of all rows [s], or None if no column contains them."""
+    """Return the times of all rows [s], from column `time` or from `rate`; None without both."""
     if time is None:
         return None if rate is None else np.arange(len(shape.values)) / rate
     return TIME[time.unit].si * shape.values[:, time.number - 1]
 
 
 def role_of(shape: Shape, j: int) -> str | None:
-    """Return the role of a column by its name or unit, or None."""
+    """Return the role of a column according to its name or unit, or None."""
     words, unit = _tokens(shape.names[j]), shape.units[j]
     by_name = next(
         (role for role, known in _WORDS.items() if set(words) & set(known.split())), None
@@ -548,20 +559,20 @@ def role_of(shape: Shape, j: int) -> str | None:
 
 
 def _tokens(name: str) -> list[str]:
-    """Return the words of a name in small letters: "motorCurrent [A]" has motor and current."""
+    """Return the words of a name in lower case: ["motor", "current"] for "motorCurrent [A]"."""
     text = re.sub(r"[\[(].*?[\])]", " ", name)
     text = re.sub(r"([a-zäöüé])([A-Z])", r"\1 \2", text)
     return [word.lower() for word in re.split(r"[^A-Za-zÄÖÜäöüéèó#]+", text) if word]
 
 
 def turns_by_words(shape: Shape, columns: dict[str, Chosen]) -> bool:
-    """Return whether the name of a column says that the machine turns."""
+    """Return True if the name of a column shows that the machine turns."""
     used = [column for role, column in columns.items() if role != "time"]
     return any(_TURNING_WORDS & set(_tokens(shape.names[c.number - 1])) for c in used)
 
 
 def _turns(units: dict[str, str | None]) -> bool:
-    """Return whether the machine turns, by the units of its roles; without any, it turns."""
+    """Return False if `units` (role -> unit) show a translation; otherwise True (rotation)."""
     for role, unit in units.items():
         for known in (POSITION, VELOCITY, FORCE):
             if unit in known and role != "pressing":
@@ -570,12 +581,12 @@ def _turns(units: dict[str, str | None]) -> bool:
 
 
 def is_linear(columns: dict[str, Chosen]) -> bool:
-    """Return whether a unit of these columns is one of a translation."""
+    """Return True if the units of these columns are those of a translation."""
     return not _turns({chosen.role: chosen.unit for chosen in columns.values()})
 
 
 def _clock_of(clocks: list[int], j: int) -> int:
-    """Return the nearest clock before a column."""
+    """Return the column of times nearest before column j, or the first one."""
     before = [c for c in clocks if c < j]
     return before[-1] if before else clocks[0]
 
@@ -591,16 +602,14 @@ def _rises(values: np.ndarray) -> bool:
 
 
 def _mostly_rises(values: np.ndarray) -> bool:
-    """Return whether a column of times increases, except for repeated stamps and a few out of
-    order.
-    """
+    """Return True if times increase, except for repeated times and a few out of order."""
     x = _finite(values)
     steps = np.diff(x)
     return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)
 
 
 def _is_clock(values: np.ndarray) -> bool:
-    """Return whether a column increases in steps that are mostly equal."""
+    """Return True if a column increases in steps that are mostly equal."""
     if not _rises(values):
         return False
     step = np.diff(_finite(values))

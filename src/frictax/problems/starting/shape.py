@@ -1,6 +1,4 @@
-"""Layout of a file of columns, found from its lines: separators, decimal sign, header, and contents
-of each column.
-"""
+"""Find the layout of a text file: separators, decimal sign, header, and contents of each column."""
 
 import collections
 import csv
@@ -47,22 +45,22 @@ _SECONDS = ("sec", "secs", "seconds", "second")
 class Shape:
     """The layout and the contents of a text file.
 
-    - `delimiter`, `decimal`, `skip`, `header`: as `Record.from_csv` and `Sweep.from_csv` take them.
-    - `names` of the columns, "" if unknown; `units`, None if unknown. A unit is in the name, in a
-      line below the names, or behind each number.
-    - `values` (rows, columns), NaN where a number is missing. Dates and times of day are seconds
-      from the first, and so are times since 1970.
-    - `dated`: the columns, from 0, with dates or times of day.
-    - `kinds` of the columns: "numbers", "dates", "codes" (0x1F) or "words". The last two are not
-      read as numbers.
-    - `broken`: number of lines left out because of another number of cells, and number of cells
-      that are not numbers in a column of numbers.
-    - `nanoseconds`: of a column of whole seconds, the column of the nanoseconds to be added.
-    - `rate` [Hz] in a line above the numbers, or None.
+    - `delimiter`, `decimal`, `skip`, `header`: arguments of `Record.from_csv` and `Sweep.from_csv`.
+    - `names`: those of the columns, "" if unknown; `units`: those of the columns, None if unknown.
+      A file can state a unit in the name, in a line below the names, or behind each number.
+    - `values` (rows, columns), NaN where a number is missing. Dates, times of day and times since
+      1970 are replaced by the time since the first one (dates: [s]).
+    - `dated`: indices (from 0) of the columns with dates or times of day.
+    - `kinds`: content of each column: "numbers", "dates", "codes" (0x1F) or "words". Codes and
+      words are not read as numbers.
+    - `broken`: number of defects: lines with a wrong number of cells, which are left out, and cells
+      without a number in a column of numbers.
+    - `nanoseconds`: column of whole seconds -> column of the nanoseconds that are added to it.
+    - `rate` [Hz]: sampling rate that a line above the numbers states, or None.
     - `notes`: sentences on the interpretation.
-    - `wraps`: the range of a column whose jumps at the end of this range are taken out.
+    - `wraps`: column -> its range, for columns whose jumps at the end of the range were removed.
 
-    With `header` False columns are read by number. `names` may still be known, from a comment or
+    If `header` is False, columns are read by number. `names` may still be known, from a comment or
     from a line above a line of units.
     """
 
@@ -132,7 +130,7 @@ def shape_of(path: str | Path) -> Shape:
 
 
 def _first_lines(raw: bytes) -> list[str]:
-    """Return the lines of a text that show its layout: at most 400 with text."""
+    """Return the first lines of a text, up to 400 non-empty lines, which show its layout."""
     lines, at, written = list[str](), 0, 0
     while at < len(raw) and written < 400:
         end = raw.find(b"\n", at)
@@ -146,8 +144,8 @@ def _first_lines(raw: bytes) -> list[str]:
 def _times_from_first(
     table: Table, j: int, unit: str | None, name: str
 ) -> tuple[np.ndarray, str | None]:
-    """Return the numbers of a column, and the unit of times since 1970, which follows from their
-    size. Such times count from the first one, to keep their digits.
+    """Return the numbers of column j, and None. For times since 1970 return the times since the
+    first one, which preserves their digits, and their unit, which follows from their magnitude.
     """
     column = table.read(j)
     epoch = epoch_unit(column)
@@ -160,7 +158,7 @@ def _times_from_first(
 
 
 def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
-    """Map each column of whole seconds to the column of its nanoseconds, by their names."""
+    """Return column of whole seconds -> column of its nanoseconds, according to the names."""
     found = {}
     for j, name in enumerate(names):
         before, word = _last_word(name)
@@ -173,7 +171,7 @@ def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
 
 
 def _last_word(name: str) -> tuple[str, str]:
-    """Return the part before the last word of a name, and this word in small letters."""
+    """Return the part of a name before its last word, and the last word, both in lower case."""
     plain = name.strip().lower()
     for sign in "._/ ":
         before, found, last = plain.rpartition(sign)
@@ -183,11 +181,11 @@ def _last_word(name: str) -> tuple[str, str]:
 
 
 def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
-    """Return delimiter, decimal sign, number of columns, and the first line of numbers.
+    """Return delimiter, decimal sign, number of columns, and index of the first line with numbers.
 
-    The chosen pair of signs gives the most lines with numbers in the same columns. Each line counts
-    with the share of its cells that are numbers or dates. Of equal pairs, the one with more columns
-    is chosen.
+    The chosen pair of delimiter and decimal sign gives the most lines with numbers in the same
+    columns. The weight of a line is the fraction of its cells that are numbers or dates. Of two
+    equally good pairs, the one with more columns is chosen.
     """
     best, found = (0.0, 0), None
     looked = [i for i, line in enumerate(lines) if line.strip() and not is_comment(line)]
@@ -223,7 +221,7 @@ def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, s
 
 
 def _kinds(line: str, delimiter: str, decimal: str) -> str:
-    """Return the kind of each cell of a line: n number, g number with thousands separators or a
+    """Return one letter for each cell of a line: n number, g number with thousands separators or a
     unit, d date, c code, m missing, w word.
     """
     kinds = ""
@@ -242,8 +240,9 @@ def _kinds(line: str, delimiter: str, decimal: str) -> str:
 
 
 def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
-    """Return the first of the lines before `first` that resemble it. They have the same number of
-    cells, and numbers or empty cells in its columns of numbers. Some rows may have a remark.
+    """Return the index of the first row of the table that contains line `first`. Rows before it
+    belong to the table if they have the same number of cells, and numbers or empty cells in the
+    columns of numbers. Some rows may have a remark.
     """
     at = [i for i, _ in kinds].index(first)
     like = kinds[at][1]
@@ -257,10 +256,11 @@ def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Above:
-    """Names and units of the columns, and the rate of the samples if known.
+    """Information from the lines above the numbers: names and units of the columns, and the
+    sampling rate if known.
 
-    - `header`: whether the names are in the line just above the numbers, where the reader finds
-      them; `skip`: the number of lines before it.
+    - `header`: True if the names are in the line just above the numbers, where `csv_table` reads
+      them; `skip`: the number of lines before that line.
     """
 
     names: tuple[str, ...]
@@ -295,14 +295,18 @@ def _read_head(above: list[str], delimiter: str, width: int) -> _Above:
 
 
 def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
-    """Return the cells of a line that is as wide as the rows, without a separator at its end."""
+    """Return the cells of a line if they match the number of columns `width`, otherwise None. One
+    empty cell at the end may be missing or too many.
+    """
     if len(cells) == width or (len(cells) == width + 1 and not cells[-1]):
         return cells[:width]
     return [*cells, ""] if len(cells) == width - 1 and width > 2 else None
 
 
 def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
-    """Return the names of a file of TwinCAT's Scope: pairs "Name  ActPos  Name  ActTorque"."""
+    """Return names and units if a file is from TwinCAT's Scope, which writes pairs such as "Name
+    ActPos  Name  ActTorque". Return None for other files.
+    """
     pairs = {
         cells[0]: cells[1::2]
         for cells in above
@@ -317,8 +321,8 @@ def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
 
 
 def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None:
-    """Return the column names of a file of a Rigol oscilloscope, whose row below "Increment" has
-    the time step.
+    """Return names, units and rate if a file is from a Rigol oscilloscope, which writes the time
+    step below "Increment". Return None for other files.
     """
     small = [name.lower() for name in names]
     if "increment" not in small:
@@ -334,7 +338,7 @@ def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None
 
 
 def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...] | None:
-    """Return the units in a line with the label of LabVIEW or ControlDesk."""
+    """Return the units in a line that LabVIEW or ControlDesk label as units, otherwise None."""
     labels = {cells[0].lower(): cells[1:] for cells in above if cells}
     if above[-1][0] == "X_Value" and "y_unit_label" in labels:
         clock = "s" if labels.get("x_dimension", ["Time"])[0] == "Time" else None
@@ -358,18 +362,19 @@ def split_cells(line: str, delimiter: str) -> list[str]:
 
 
 def _are_units(cells: list[str]) -> bool:
-    """Return whether a line consists of units: each cell has one, or is empty."""
+    """Return True if a line consists of units: each cell is a unit or empty."""
     return any(map(_unit, cells)) and all(_unit(cell) or not cell.strip("[]()- ") for cell in cells)
 
 
 def _unit(cell: str) -> str | None:
-    """Return the unit of a cell, in brackets or alone."""
+    """Return the unit if a cell contains only a unit, with or without brackets, otherwise None."""
     plain = cell.strip().strip("[]()")
     return named_in(f"[{_WORDS.get(plain.lower(), plain)}]")
 
 
 def _unit_in(name: str) -> str | None:
-    """Return the unit in the name of a column: in brackets, or after its last sign.
+    """Return the unit in the name of a column: in brackets, or after its last separator. Return
+    None if it has no unit.
 
     >>> [_unit_in(name) for name in ("t [ms]", "angle/deg", "speed_rpm", "Zeit, s", "i_m", "F")]
     ['ms', 'deg', 'rpm', 's', None, None]

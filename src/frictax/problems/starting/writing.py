@@ -16,8 +16,8 @@ from .roles import PRESSING, Chosen
 
 
 def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Write the problem of a draft without open questions: all of its files, or none. They pass the
-    checks of `frictax identify --check`.
+    """Write all files of the problem that a draft describes, or none. The draft must not have open
+    questions. The files pass the checks of `frictax identify --check`.
 
     **Raises:** `ValueError` with one sentence for columns that do not fit the machine; `OSError`
     for files that cannot be written.
@@ -35,7 +35,7 @@ def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) 
 
 
 def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
-    """Return the texts of a problem's files, by name; paths are relative to `folder`."""
+    """Return file name -> text of the problem's files, with paths relative to `folder`."""
     if draft.machine == "sweep":
         velocity, force = draft.columns["velocity"], draft.columns["force"]
         names = {
@@ -130,7 +130,7 @@ def _value(text: str) -> str:
 
 
 def _drops_rows(draft: Draft) -> bool:
-    """Return whether a row repeats a time, or lacks a number of a channel of its clock."""
+    """Return True if a row repeats a time, or lacks a number in a channel sampled then."""
     import numpy as np
 
     values, time = draft.shape.values, draft.columns.get("time")
@@ -152,7 +152,7 @@ def _drops_rows(draft: Draft) -> bool:
 
 
 def _column(column: Chosen, draft: Draft) -> str:
-    """Return the TOML table of a column, with a comment."""
+    """Return the inline TOML table that describes a column, with a comment."""
     shape, at = draft.shape, column.number - 1
     unit, note = _unit(column, draft)
     parts = [f"column = {_key_of(column.number, draft)}", unit]
@@ -173,7 +173,7 @@ def _column(column: Chosen, draft: Draft) -> str:
 
 
 def _unit(column: Chosen, draft: Draft) -> tuple[str, str]:
-    """Return the unit of a column in TOML, with its gain, and a comment."""
+    """Return the TOML text with the unit and gain of a column, and a comment."""
     if column.per_turn is not None:
         return f'unit = "counts", per_turn = {_number(column.per_turn)}', ""
     if column.role == "current":
@@ -192,7 +192,7 @@ def _unit(column: Chosen, draft: Draft) -> tuple[str, str]:
 
 
 def _key_of(number: int, draft: Draft) -> str:
-    """Return the name of a column in TOML, or its number if the name is missing or repeats."""
+    """Return the name of a column in TOML, or its number if the name is missing or not unique."""
     names = draft.shape.names
     name = names[number - 1]
     told = draft.shape.header and bool(name) and names.count(name) == 1
@@ -211,12 +211,12 @@ EXAMPLES = ("motor", "screw_drive")
 
 
 def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Copy the files of an example into `folder`, which is made if necessary: all of them or none.
+    """Copy all files of an example into `folder`, or none. The folder is created if necessary.
 
-    Returns the files written.
+    Returns the paths of the written files.
 
-    **Raises:** `ValueError` for an unknown name; `OSError` with one sentence if the files cannot be
-    written, or exist and `overwrite` is false.
+    **Raises:** `ValueError` for an unknown name; `OSError` if a file cannot be written, or if it
+    exists and `overwrite` is False.
     """
     if name not in EXAMPLES:
         raise ValueError(
@@ -233,7 +233,7 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
 
 
 def write_folder(folder: str | Path, texts: dict[str, str], *, overwrite: bool) -> list[Path]:
-    """Write files into a folder, which is made if necessary: all of them or none."""
+    """Write all files into a folder, or none. The folder is created if necessary."""
     folder = Path(folder)
     check_folder(folder, texts, overwrite=overwrite)
     with made_folder(folder):
