@@ -86,8 +86,9 @@ Length = TypeVar("Length", float, np.ndarray, Array)
 def clutch_geometry(N: int, r0: Length, ri: Length) -> Length:
     """Return the geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake.
 
-    It has N friction faces between the radii ri and r0 [m]. A plate that is pressed on both sides has two faces. The formula is exact for uniform wear. For
-    narrow rings, the formula for uniform pressure gives nearly the same value.
+    It has N friction faces between the radii ri and r0 [m]. A plate that is pressed on both sides
+    has two faces. The formula is exact for uniform wear. For narrow rings, the formula for uniform
+    pressure gives nearly the same value.
 
     **Source:** Modelica.Mechanics.Rotational.Components.Clutch.
 

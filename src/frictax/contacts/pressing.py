@@ -16,8 +16,8 @@ class MotionDependent(OnePiece):
     contact: f_normalized = f(t, s, v).
 
     s [m or rad] and v [m/s or rad/s] are relative: position and velocity of the body relative to
-    its support, or of body b relative to body a. Examples are a guide under a moving load, a cam, and a
-    self-tightening belt brake. The contact is free while fn <= 0.
+    its support, or of body b relative to body a. Examples are a guide under a moving load, a cam,
+    and a self-tightening belt brake. The contact is free while fn <= 0.
 
     With ``either_side=True`` the normal force is fn_max*|f|, and the kink at f = 0 is an event. Use
     it for a guide that can be pressed on either of two sides.

@@ -123,8 +123,9 @@ class AbstractAxis(AbstractOwnMotion):
         return 0.0
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """Return state and mode of a run from state `y`: sliding if the velocity is not 0, else
-        stuck. A load above the breakaway force breaks it away at once.
+        """Return state and mode at the start of a run from the state `y`. The mode is sliding if
+        the velocity is not 0, and stuck otherwise. If the load exceeds the breakaway force, a stuck
+        axis begins to slide at once.
         """
         y = jnp.asarray(y, dtype=float)
         direction = jnp.sign(y[1]).astype(jnp.int32)
@@ -351,7 +352,7 @@ class AbstractLinkage(AbstractOwnMotion):
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
         """Return state and mode at the start of a run from the state `y`. A contact with a velocity
         slides, and any other contact is stuck. If the load of a stuck contact exceeds its breakaway
-        force, it begins to slide at the first event.
+        force, it begins to slide at once.
         """
         y = jnp.asarray(y, dtype=float)
         n = self.degrees_of_freedom
