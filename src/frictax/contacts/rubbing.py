@@ -135,8 +135,8 @@ def no_bristle(machine: object, name: str, contact: object) -> None:
 
 
 def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number]:
-    """Return the force limit g > 0 of the contact's bristle at velocity v, the viscous slope of the
-    law, and the smallest g over all speeds.
+    """Return three numbers of a contact's bristle: its force limit g > 0 at velocity v, the viscous
+    slope of the law, and the smallest g over all speeds.
     """
     parts = [_parts(law, absolute_speed(v)) for law in _laws(contact)]
     return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))

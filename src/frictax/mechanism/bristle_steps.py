@@ -25,7 +25,8 @@ from .sparse import dot
 
 
 def within_limits(before: Any, after: Any) -> Array:
-    """Return whether a linearly implicit step is accurate. `before`, `after`: snapshots at its ends.
+    """Return whether a linearly implicit step is accurate. `before`, `after`: snapshots before and
+    after this step.
 
     It is accurate if no bristle is bent beyond its limit, and if each bristle slides or oscillates
     slowly compared with the step. A bristle beyond its limit shows that the motion stopped inside
@@ -109,8 +110,8 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     held, scaled = now.bristle_force, functools.partial(_scale_force, now)
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
-        """Return the mean friction of contact b over the step at the velocity w, and the force in
-        its bristle at the end of the step.
+        """Return the mean friction of contact b over the step at the velocity w, and its bristle
+        force at the end of the step.
         """
         part = elements[b]
         if part.bristle.elements:

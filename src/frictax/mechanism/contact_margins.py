@@ -178,8 +178,8 @@ def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
     """Return whether the load of contact `c`, while it is stuck, can have extrema other than those
     of one drive.
 
-    This is so if the load includes the sum of two drives, a user's function, a prescribed motion,
-    or a spring or damper to another body.
+    This is so if the load depends on two drives, a user's function, a prescribed motion, or a
+    spring or damper to another body.
     """
     contact = lay.contacts[c]
     by_state = any(c in node.contacts for node in lay.nodes) or (

@@ -145,8 +145,8 @@ def _mode_after_event(
     """Write the new modes of contact c, its stop and its law to `new`. Return whether the contact
     comes to rest.
 
-    `found` has five entries: whether the group has an event, whether the normal force is 0, whether
-    the contact is at rest, its mode if it is at rest, and whether the group has a sudden load.
+    `found` has five entries: the group has an event; the normal force is 0; the contact is at rest;
+    the mode of the contact if it is at rest; the group has a sudden load.
     """
     (touched, off, rest, direction, sudden), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]
@@ -402,9 +402,9 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
     """Return the factor on the force limits of contact c in direction m: slightly below 1 if the
     contact must slide in this direction, else 1.
 
-    The factor is below 1 for a stuck contact whose own event function fell to 0 in this direction,
-    and for a contact that already slides at zero speed. If the load equals the friction except for
-    a rounding error, such a contact then slides.
+    The factor is below 1 in two cases: the own event function of a stuck contact fell to 0 in this
+    direction, or the contact already slides in this direction at zero speed. If the load equals the
+    friction except for a rounding error, such a contact then slides.
     """
     old = before.mode[c]
     leaves = (old == STUCK) & event["forward" if m == 1 else "backward"]
