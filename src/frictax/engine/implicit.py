@@ -93,8 +93,8 @@ def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
 
 
 def rosenbrock2_differences(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
-    """Return two vectors (n,) for error control: the difference between a step of `rosenbrock2` and
-    a step of order 1 with the same matrix, and the increment of the step of order 1.
+    """Return two vectors (n,) for error control. The second is the increment of a step of order 1
+    with the same matrix. The first is the difference between `rosenbrock2` and this step.
     """
     k1, k2, _ = _stages(system, mode, t0, t1, y0)
     h = t1 - t0

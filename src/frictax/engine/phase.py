@@ -31,8 +31,8 @@ class Bracketed(optx.AbstractRootFinder):
     """A root finder for a `diffrax.Event` that uses `Bracket`.
 
     It stops when the bracket is shorter than `rtol` times the step. The Newton step of the engine
-    then squares this error. A small function value is not used as a criterion, because an event
-    function is also small just after its mode began, such as the velocity after a breakaway.
+    then squares this error. A small function value is not a criterion. Just after a mode began, an
+    event function is also small, such as the velocity after a breakaway.
     Optimistix's `Bisection` takes as long as a whole solver step, and its `Newton` may leave the
     bracket.
     """
@@ -213,7 +213,7 @@ class _SameSteps(diffrax.AbstractStepSizeController):
 
     Reverse mode computes each step several times, in several parts of the program, with different
     rounding. If the step length depended on the error estimate, the repeated steps would end at
-    different times, and the derivatives would miss the gaps between these times.
+    different times. The derivatives would then miss the gaps between these times.
     """
 
     times: Any
@@ -238,8 +238,8 @@ class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController)
 
 
 def _find_dip(before, after, dt) -> tuple[Any, Any]:
-    """Return where in a step an event function may have fallen to 0 and risen again (a number
-    between 0 and 1, times the step), and whether such a dip exists.
+    """Return the position of a dip in a step (0 to 1), and whether there is one. In a dip, an event
+    function may have fallen to 0 and risen again.
 
     A cubic through values and rates at both ends of the step estimates each minimum. A minimum
     below half of both end values counts as a dip. The step is then repeated up to this minimum,
@@ -269,7 +269,7 @@ def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
     """Return right-hand side and start state of an extended motion: the state and its speed dy/dt.
 
     The speed satisfies the same linear equation as the derivatives of the state by its start
-    values. If the slope of a law is not smooth, such as that of v**1.5 at rest, a step may be
+    values. The slope of some laws is not smooth, such as that of v**1.5 at rest. A step may then be
     accurate for the state and inaccurate for these derivatives. The error of the speed shows this.
     The speed is used for nothing else and does not have a derivative.
     """
@@ -353,9 +353,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     """Integrate until an event function falls to 0, the deadline is reached, the run ends, or the
     buffers are full.
 
-    Return the `Stop`, the state and the `Slope` at the stop, the states at the samples of the
-    phase, and (number of steps taken, number of steps accepted). The last result is the `Sums` (NaN
-    without error control).
+    Return the `Stop`, the state and the `Slope` there, the states at the samples of the phase, the
+    numbers of steps taken and accepted, and the `Sums` (NaN without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)

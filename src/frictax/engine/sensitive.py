@@ -49,10 +49,10 @@ class Sensitive(AbstractHybridSystem):
 
     Within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h falls to 0, or a
     deadline is reached. A parameter shifts the time of the event by
-    ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. After the event, S is
-    ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau`` (saltation matrix), where dg is the derivative of
-    `jump` by time, state and parameters. Therefore a run contains exact derivatives as states. They
-    can be differentiated again by the drives, as ordinary first derivatives of this run.
+    ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. After the event, S is (saltation matrix)
+    ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau``. Here dg is the derivative of `jump` by time, state
+    and parameters. Therefore a run contains exact derivatives as states. They can be differentiated
+    again by the drives, as ordinary first derivatives of this run.
 
     State vector: the state of the system (n,), S row by row (n, p), dtau of the last event (p,),
     and the time of this event. A second event at the same time, such as a breakaway at a switch,

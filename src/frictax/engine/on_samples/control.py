@@ -170,8 +170,8 @@ def inverse_scales_of_part(
 ) -> Any:
     """Return 1 over the error scale of each state for a part from `y` to `y1`.
 
-    For a state that was at rest so far, the scale is the distance that it would move in the whole
-    step at the mean rate of this part.
+    The scale of a state that was at rest so far is a distance: its motion in the whole step, if its
+    mean rate in this part continued.
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [
