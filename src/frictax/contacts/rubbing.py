@@ -163,7 +163,7 @@ def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
 
 
 def bristle_damping(contact: Any, v: Number) -> Number:
-    """Return sigma_1 of the bristle of a contact at velocity v."""
+    """Return the damping sigma_1 of a contact's bristle at velocity v."""
     values = [contact.bristle.damping(absolute_speed(v), law) for law in _laws(contact)]
     return _by_direction(v, values)
 

@@ -22,8 +22,7 @@ ACCEPTED = 1e-7  # [amplitudes of the states] largest residual of an accepted li
 
 
 def as_system(machine: Machine) -> AbstractHybridSystem:
-    """Return the equations of a `Mechanism` as a hybrid system; return a hybrid system unchanged.
-    """
+    """Return the equations of a `Mechanism` as a hybrid system, or a hybrid system unchanged."""
     return MechanicalSystem(machine) if isinstance(machine, Mechanism) else machine
 
 

@@ -82,8 +82,7 @@ def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
 
 
 def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
-    """Return the rates of both stages, and the function that solves the linear system of a stage.
-    """
+    """Return the rates of both stages, and the function that solves the linear systems."""
     flow, h = (lambda t, y: system.flow(t, y, mode)), t1 - t0
     rate, at_t, by_y = slopes(flow, t0, y0)
     solve = factorize(shift_matrix(by_y, _GAMMA * h))
@@ -130,8 +129,7 @@ def _rosenbrock2_jvp(primals, tangents) -> Any:
 
 
 def slopes(flow, t, y) -> tuple[Array, Array, list[list[Array]]]:
-    """Return flow(t, y), its derivative by t, and its Jacobian by y as a list of rows of scalars.
-    """
+    """Return flow(t, y), its derivative by t, and its Jacobian by y as rows of scalars."""
     n = y.shape[0]
     columns = jnp.eye(n + 1, dtype=y.dtype)
     push = lambda d: jax.jvp(flow, (t, y), (d[0], d[1:]))  # noqa: E731

@@ -182,8 +182,7 @@ class Adaptive(Pickled, eqx.Module):
 
 
 class ForwardAlone(eqx.Module):
-    """An `adjoint` with the meaning of `diffrax.ForwardMode()`, which needs no import of diffrax.
-    """
+    """An `adjoint` that means `diffrax.ForwardMode()`, but needs no import of diffrax."""
 
 
 class OnSamples(Pickled, eqx.Module):

@@ -353,8 +353,9 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     """Integrate until an event function falls to 0, the deadline is reached, the run ends, or the
     buffers are full.
 
-    Return the `Stop`, the state and the `Slope` there, the states at the samples of the phase, the
-    numbers of steps taken and accepted, and the `Sums` (NaN without error control).
+    Return the `Stop`, the state and the `Slope` at the stop, and the states at the samples of the
+    phase. These are followed by the numbers of steps taken and accepted, and the `Sums` (NaN
+    without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)

@@ -185,7 +185,7 @@ class MachineSnapshot(Snapshot):
         return part.normal(press if contact.face is None else self.mode[contact.face] * press)
 
     def press(self, contact: Contact, part: Any, v: Array) -> Array:
-        """Return the normal force of a contact over its fn_max."""
+        """Return the normal force of a contact divided by its fn_max."""
         if contact.signal is not None:
             return self.drive[contact.signal]
         return part.f_normalized.in_motion(self.t, contact_position(self, contact), v)
@@ -326,8 +326,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_friction(self) -> list[Array]:
-        """The friction of each contact with a bristle [N], positive if it opposes forward motion.
-        """
+        """The friction [N] of each contact with a bristle, positive against forward motion."""
         if self.imposed is not None:
             return self.imposed[0]
         found = []
@@ -408,8 +407,7 @@ def _evaluate_rows(
 
 
 def stretch(now: MachineSnapshot, k: int) -> tuple[Array, Array]:
-    """Return the extension [m] of spring or damper number k, and the rate of this extension [m/s].
-    """
+    """Return the extension [m] of spring or damper number k, and its rate [m/s]."""
     _, a, b = now.layout.compliants[k]
     s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)
     return s_rel, velocity(b, now.v, now.t) - velocity(a, now.v, now.t)

@@ -205,7 +205,7 @@ class AbstractSource(CheckedModule):
         return jnp.zeros_like(s)
 
     def elastic(self, s: Number) -> Number:
-        """Return the part of f with a potential."""
+        """Return the part of f that has a potential energy."""
         return jnp.zeros_like(s)
 
     def energy(self, s: Number) -> Number:
@@ -303,8 +303,7 @@ class PositionController(AbstractSource):
 
 
 class AbstractMotion(CheckedModule):
-    """A prescribed motion: the position of `body` is a given function of time, whatever forces act.
-    """
+    """A prescribed motion: the position of `body` over time does not depend on the forces."""
 
     body: str = eqx.field(static=True)
 

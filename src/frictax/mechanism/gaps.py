@@ -93,7 +93,7 @@ class AbstractGap(AbstractCompliant):
         return jnp.where(first | second, jnp.where(kind == OPEN, begun, moved), piece)
 
     def piece_at(self, s_rel: Number, v_rel: Number) -> Integer:
-        """Return the segment at the start of a run."""
+        """Return the segment of the force law at the start of a run."""
         piece = jnp.zeros(jnp.shape(s_rel), jnp.int32)
         for side in self.sides:
             x, damper = self.depth(s_rel, side), self.d * side * v_rel

@@ -162,9 +162,9 @@ class LossyGear(AbstractContact, AbstractPairGear):
     (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest the gear holds any tauLoss between these limits.
 
     Efficiencies and bearing torques are interpolated linearly between the given speeds, and
-    extrapolated linearly beyond the last row. The extrapolation of all columns stops at the speed
-    at which an efficiency would exceed 1 or fall below 0.01, or a bearing torque would be negative.
-    Therefore losses never drive.
+    extrapolated linearly beyond the last row. The extrapolation of all columns stops at one speed:
+    where an efficiency reaches 1 or 0.01, or a bearing torque reaches 0. Therefore losses never
+    drive.
 
     The start values of `a` determine those of `b`. No other gear may act on body `a`.
 
@@ -315,8 +315,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
 
 def _slope(column: Any, speeds: Any, k: int) -> Any:
-    """Return the slope of `column` over `speeds` from row k to row k + 1; 0 for a table of one row.
-    """
+    """Return the slope of `column` from row k to row k + 1; 0 for a table of one row."""
     if column.shape[0] == 1:
         return 0.0
     return (column[k + 1] - column[k]) / (speeds[k + 1] - speeds[k])

@@ -1,5 +1,4 @@
-"""`MechanicalSystem`: the equations of a `Mechanism` as a hybrid system with flow, guard and jump.
-"""
+"""`MechanicalSystem`: the equations of a `Mechanism` as a hybrid system (flow, guard, jump)."""
 
 from typing import Any
 

@@ -239,7 +239,7 @@ class Layout:
 
     - `bodies`: part number of each body. `coordinates`: numbers of the bodies whose positions are
       the coordinates. `gears` and `motions` (part, body, signal) determine the other bodies.
-    - `contacts`: the contacts without a bristle. `bristles`: the contacts with a bristle, which act
+    - `contacts`: the contacts without bristle. `bristles`: the contacts with a bristle, which act
       like forces. `elements`: number of elements with a mode of each bristle; 0 for a bristle with
       one force and no modes.
     - `compliants`: part number and two flanges of each spring or damper. `gaps`: numbers of those

@@ -459,8 +459,7 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
 
 
 def _was_held(before: Snapshot, c: int) -> Array:
-    """Return whether contact c was not stuck, but could not move because other contacts were stuck.
-    """
+    """Return whether contact c, not stuck itself, could not move because others were stuck."""
     return jnp.array(False) if (held := before.is_held[c]) is None else held
 
 

@@ -68,8 +68,7 @@ def dot(a: SparseRow, b: SparseRow) -> Any:
 
 
 def scale(factor: Any, x: Any) -> Any:
-    """Return factor*x. Skip the multiplication if `factor` or `x` is the Python number 1.0 or -1.0.
-    """
+    """Return factor*x. If `factor` or `x` is the Python number 1.0 or -1.0, do not multiply."""
     for one, other in ((factor, x), (x, factor)):
         if isinstance(one, float) and abs(one) == 1.0:
             return other if one == 1.0 else -other

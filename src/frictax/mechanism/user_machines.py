@@ -519,8 +519,7 @@ class _LinkageSnapshot(Snapshot):
         return jax.jvp(self.jacobian, (jnp.stack(self.q),), (rates,))[1] @ rates
 
     def given_acceleration(self, c: int) -> Any:
-        """Return the part (dJ/dt u)[c] of the acceleration of contact c, caused by the change of J.
-        """
+        """Return the part of the acceleration of contact c that comes from dJ/dt: (dJ/dt u)[c]."""
         return self.turning[c]
 
 

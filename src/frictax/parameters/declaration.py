@@ -1,4 +1,4 @@
-"""Declaration of a parameter at its field: domain, unit, and whether a fit moves it."""
+"""Declaration of a parameter at its field: domain, unit, and whether a fit changes it."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any

@@ -160,8 +160,7 @@ _DIRECTORY = "jax_compilation_cache_dir"
 
 
 class CheckedCache:
-    """A compilation cache for JAX that reads and writes its files with the checks of this module.
-    """
+    """A compilation cache for JAX that reads and writes files with the checks of this module."""
 
     def __init__(self, folder: str) -> None:
         self._path = Path(folder)

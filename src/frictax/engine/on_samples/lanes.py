@@ -256,8 +256,7 @@ class Block:
         return made
 
     def begin(self, y0, mode0) -> tuple[Progress, Any]:
-        """Return the `Progress` of all lanes at the start (without states), and their start states.
-        """
+        """Return the `Progress` of all lanes at the start, without states, and the start states."""
         plan = self.plan
         now = begin_run(
             self.first_system(), plan.options, plan.y, plan.mode, plan.steps, plan.keeps
