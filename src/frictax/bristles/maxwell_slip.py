@@ -164,7 +164,7 @@ class MaxwellSlip(AbstractBristle):
         return jnp.where(modes == 0, self.k * v, slips)
 
     def element_forces(self, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the force of each element [N] for the state `force`."""
+        """Return the force of each element (n,) [N]. `force`: the state of the elements (n,)."""
         return force if self.C is not None else jnp.where(modes == 0, force, modes * self.share * g)
 
     def forces_after_sticking(self, force: Vector, f0: Number, modes: Modes) -> Vector:

@@ -76,7 +76,9 @@ class Curve:
         self.scale = np.append(cycle.scale, size)
 
     def evaluate(self, x: np.ndarray) -> tuple[ReturnByParameter, np.ndarray, np.ndarray]:
-        """Return the return map at x, the residual (n,) and its derivatives (n, n+1)."""
+        """Return the return map at x, the residual (n,), and the derivatives of the residual by x
+        (n, n+1). The residual is image minus state, relative to the size of the state.
+        """
         c = self.cycle
         at = _return_by_parameter(
             c.machine, self.path, jnp.asarray(x * self.scale), c.args, c.section, c.engine
@@ -320,7 +322,9 @@ def _follow_curve(
     longest: float,
     past_folds: bool,
 ) -> tuple[list[Point], list[float], str]:
-    """Return the points of the branch, the values of its folds, and why it ends."""
+    """Return the points of the branch, the parameter values of its folds, and a text that explains
+    why the branch ends.
+    """
     points, folds, step = [point], [], min(0.01, longest)
     by_parameter = np.append(np.zeros(len(point.x) - 1), 1.0)
     while len(points) < most:

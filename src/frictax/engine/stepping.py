@@ -82,12 +82,16 @@ def stack_entries(parts: Sequence[Array], like: Array) -> Array:
 
 
 def is_at_rest(ranges: Any) -> Any:
-    """Return which states never moved by more than 1e-9 of their units; in 32 bits 1e-6."""
+    """Return for each state whether it never moved by more than 1e-9 of its unit (in 32 bits
+    1e-6). Such a state counts as at rest.
+    """
     return ranges < _smallest_range(ranges)
 
 
 def is_rounding(ranges: Any) -> Any:
-    """Return which states never moved by more than 1e-12 of their units; in 32 bits 1e-9."""
+    """Return for each state whether it never moved by more than 1e-12 of its unit (in 32 bits
+    1e-9). Rounding errors can cause so small a motion.
+    """
     return ranges < 1e-3 * _smallest_range(ranges)
 
 

@@ -63,9 +63,9 @@ class AbstractLaw(Pickled, eqx.Module):
 
     @property
     def stribeck_dip(self) -> tuple[Number, Number | float] | None:
-        """Smallest force [N] without the viscous part, and 1/v_s [s/m], for a law that may fall
-        with speed. v_s is the speed over which the law falls; 1/v_s is 0 if v_s is not defined.
-        None for a law that does not fall, and for a law of which this is not known.
+        """For a law that may fall with speed, two numbers: its smallest force [N] without the
+        viscous part, and 1/v_s [s/m], where v_s is the speed over which it falls. 1/v_s is 0 if
+        v_s is not defined. None for a law that does not fall, or if this is not known.
         """
         return None
 

@@ -92,7 +92,7 @@ class Mechanism(MechanismVerbs, eqx.Module):
         return list(self.names)
 
     def named_parts(self) -> Iterator[tuple[str, Any]]:
-        """Return an iterator over (name, part), in the order in which the parts were written."""
+        """Return an iterator over (name, part), in the order of the user's arguments."""
         return zip(self.names, self.parts, strict=True)
 
     _repr_svg_ = Verb("frictax.report.mechanism_figure:mechanism_svg")

@@ -477,7 +477,9 @@ def _write_law_piece(
 
 
 def _is_free(now: Snapshot, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
-    """Return whether contact c is free: its normal force is 0, or its law is 0 at all speeds."""
+    """Return whether contact c is free: its normal force is 0, or its law is 0 at all speeds and it
+    is not at a stop.
+    """
     contact, part = now.contact(c), now.part(c)
     if contact.is_pressed and contact.face is None:
         by_value = _is_off_now(now, c)

@@ -199,8 +199,9 @@ class Snapshot:
         return m * self.side[c] * ahead
 
     def share(self, c: int) -> Array:
-        """Return the capacity of contact c [N]: its holding forces in both directions, added.
-        Redundant contacts share a load in proportion to their capacities.
+        """Return the capacity of contact c [N]: its holding forces in both directions, added (for a
+        freewheel only the forward one). Redundant contacts share a load in proportion to their
+        capacities.
         """
         if self.part(c).depends_on_torque:
             # The load is used without the friction of the other contacts, because this friction is

@@ -26,7 +26,7 @@ class Parameter:
 
 
 def parameters(model: Any) -> list[Parameter]:
-    """Return every parameter of `model`, in the order in which the model was written.
+    """Return every parameter of `model`, in the order of its parts and fields.
 
     >>> import frictax as fx
     >>> [p.path for p in fx.parameters.parameters(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0))]

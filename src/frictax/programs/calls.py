@@ -60,7 +60,9 @@ class _Call:
         return tuple(self.function(*self.arguments(arrays)))
 
     def transformed_function(self) -> Callable[..., Any]:
-        """Return the transformed function from arrays to a tree of arrays."""
+        """Return `function` with all transformations in `made` applied. It takes arrays and returns
+        a tree of arrays.
+        """
         function: Callable[..., Any] = self.evaluate
         for what, *how in self.made:
             function = _TRANSFORMS[what](function, *how)
@@ -277,7 +279,7 @@ def _compute(*arrays, call: _Call) -> list[Any]:
 
 
 def _key_parts(call: _Call, arrays) -> Any:
-    """Return everything that the program depends on, for `key_text`."""
+    """Return a tuple with everything that the program depends on, as input of `key_text`."""
     first = sum(x is None for x in call.fixed)
     return call.arguments(arrays[:first]), tuple(arrays[first:]), call.made
 

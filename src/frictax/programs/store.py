@@ -46,7 +46,7 @@ def program_folder() -> Path | None:
     """Return the folder of compiled programs; None if the cache is off.
 
     It is the folder named by ``FRICTAX_CACHE``; otherwise the folder "frictax" in the folder of
-    JAX's cache; otherwise the folder "frictax" in `users_folder`.
+    JAX's cache; otherwise, on a CPU, the folder "frictax" in `users_folder`.
     """
     asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
     if config_of("jax_disable_jit") or jax.device_count() > 1:

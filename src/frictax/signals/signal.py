@@ -64,8 +64,8 @@ class AbstractSignal(Pickled, eqx.Module):
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 
     def staying(self, k: Piece) -> "AbstractSignal":
-        """Return a signal that equals this signal on segment `k`, with whatever segment number it
-        is called. It contains only those samples of a table that segment `k` uses.
+        """Return a signal that equals this signal on segment `k`. It contains only those samples of
+        a table that segment `k` uses. Its methods accept any segment number.
         """
         return self
 

@@ -137,7 +137,7 @@ class Plan:
             return floats, whole, None
 
         def full(a: Any) -> Array:
-            """Return the rows of all steps, padded with two rows like the arrays of `march`."""
+            """Return the rows of all steps, followed by two unused rows, as in `march`."""
             return jnp.pad(a[:, : self.steps], [(0, 0), (0, 2), *[(0, 0)] * (a.ndim - 2)])
 
         return floats, whole, (full(made.ys), full(made.modes), log, made.count, made.parts)

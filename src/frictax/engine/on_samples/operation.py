@@ -206,8 +206,8 @@ def _march_apart(
 
 
 def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> Any:
-    """Return values, tangents, and flags that tell which of them have an axis of lanes. If a value
-    or its tangent has this axis, both get it.
+    """Return values, tangents, and for each pair a flag: whether it has an axis of lanes. If a
+    value or its tangent has this axis, both get it.
     """
 
     def both(x, d, is_many, is_along, has_seeds) -> Any:
